@@ -31,6 +31,7 @@ BENCHES = (
     "telegram_follow",
     "page",
     "web",
+    "kill_flood",
 )
 
 

@@ -34,6 +34,7 @@ from zuno.trading.learn.memory_book import MemoryBook, update_index
 from zuno.trading.measure.similarity import unpack_vector
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
 from zuno.trading.model.memory import POST_MORTEM, Channel, MemoryRecord, PostMortem, RecallQuery
+from zuno.trading.run.record import load_bundle
 from zuno.wiring import Application
 
 MEMORIES = 50_000
@@ -108,7 +109,7 @@ async def measure_cycles(home: Path) -> list[tuple[float, float]]:
     forgetful._with = replace(forgetful._with, recall=None)
     moments = [str(END - turn * HOUR_MS // 4) for turn in range(CYCLES + WARM_UPS - 1, -1, -1)]
     first = await remembering.run("BTCUSDT", as_of=moments[0], chart=False)
-    recalled = read_memories((await remembering.record(first.run_id)).bundle)
+    recalled = read_memories(await load_bundle(await house._open_journal(), first.bundle))
     assert recalled is not None
     written = [build_memory(number, recalled.setup, first.origin, first.as_of) for number in range(CLOSED_TRADES)]
     journal = await house._open_journal()
@@ -122,8 +123,7 @@ async def measure_cycles(home: Path) -> list[tuple[float, float]]:
             start = perf_counter()
             outcome = await (remembering if with_memory else forgetful).run("BTCUSDT", as_of=moment, chart=False)
             times[with_memory].append(perf_counter() - start)
-            bundle = (await remembering.record(outcome.run_id)).bundle
-            found = read_memories(bundle)
+            found = read_memories(await load_bundle(journal, outcome.bundle))
             if with_memory != (found is not None and len(found.memories) == 3):
                 raise ValueError("meant to time a cycle that recalls three trades, and one that recalls none")
     await house.close()

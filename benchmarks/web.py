@@ -74,7 +74,7 @@ async def serve(house: Application) -> AsyncIterator[tuple[str, int, str]]:
     running = asyncio.create_task(house.web("127.0.0.1", 0).run(told.put_nowait, stop))
     parts = urlsplit((await told.get()).url or "")
     try:
-        yield str(parts.hostname), int(parts.port or 0), parts.query.removeprefix("token=")
+        yield str(parts.hostname), int(parts.port or 0), house.web_logins().create_token("bench", "look").token or ""
     finally:
         stop.set()
         await running

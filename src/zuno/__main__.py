@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -25,18 +27,36 @@ def _open(home: str | None) -> Zuno:
     return open_zuno(home)
 
 
+def _lock_account(home: str | None, account: str) -> None:
+    from zuno.adapters.kill_lock import KillLockFile, find_home
+
+    KillLockFile(find_home(home, os.environ)).lock(account, "terminal")
+
+
 def main() -> None:
     _mend_streams()
+    signal.signal(signal.SIGTERM, _stop_on_sigterm)
     try:
         from zuno.doors.cli.main import run
 
-        code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None)
+        code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None, lock_account=_lock_account)
     except KeyboardInterrupt:  # before the command line was even read
         from zuno.doors.cli.run_command import tell_stopped
 
         code = tell_stopped(json="--json" in sys.argv)
+    from zuno.doors.cli.run_command import find_exit_code
+
     _discard_errors()
-    sys.exit(code)
+    sys.exit(find_exit_code(code))
+
+
+def _stop_on_sigterm(number: int, frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does, also where Ctrl-C is ignored (`zuno … &` in a script)."""
+    from zuno.doors.cli.run_command import note_sigterm
+
+    note_sigterm()
+    interrupt = signal.getsignal(signal.SIGINT)
+    (interrupt if callable(interrupt) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def _discard_errors() -> None:
@@ -63,6 +83,7 @@ def _somebody_there() -> bool:
 
 
 def _shell(home: str | None) -> int:
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # Ctrl-C would only end its line
     if _at_a_terminal():
         from zuno.doors.shell.terminal import converse
 
@@ -82,8 +103,11 @@ def door_of(home: str | None) -> ShellHost:
     def open_home(elsewhere: str | None) -> Zuno:
         return _open(home if elsewhere is None else elsewhere)
 
+    def lock_here(elsewhere: str | None, account: str) -> None:
+        _lock_account(home if elsewhere is None else elsewhere, account)
+
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
-        return run(words, open_home, shown=shown)
+        return run(words, open_home, shown=shown, lock_account=lock_here)
 
     return ShellHost(
         running,

@@ -34,7 +34,7 @@ INSIDE = sys.stdlib_module_names - OUTSIDE
 
 ALLOWED: dict[str, frozenset[str]] = {
     "kernel": PLAIN | {"eth_hash", "html", "orjson", "pydantic"},
-    "journal": PLAIN | {"pydantic"},
+    "journal": PLAIN | {"base64", "pydantic", "zlib"},
     "llm": INSIDE | {"pydantic", "pydantic_core"},
     "provenance": PLAIN,
     "pushes": INSIDE,
@@ -72,6 +72,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.plan_text": PLAIN,
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,
+    "doors.web_logins": INSIDE | {"pydantic"},
     "doors.chat": INSIDE | {"pydantic"},
     "doors.cli": INSIDE | {"rich", "typer"},
     "doors.mcp": INSIDE | {"mcp", "pydantic"},

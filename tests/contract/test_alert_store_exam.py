@@ -92,7 +92,7 @@ def test_a_seat_is_taken_once_and_free_again(seat: ProcessLock) -> None:
 def _count(home: str, times: int) -> None:
     store = AlertsFile(Path(home))
     for _ in range(times):
-        store._change(lambda book: (replace(book, dropped=book.dropped + 1), None))
+        asyncio.run(store.change(lambda book: (replace(book, dropped=book.dropped + 1), None)))
 
 
 def test_several_processes_lose_nothing(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_several_processes_lose_nothing(tmp_path: Path) -> None:
         worker.start()
     for worker in workers:
         worker.join(60)
-    assert AlertsFile(tmp_path)._load().dropped == 45
+    assert asyncio.run(AlertsFile(tmp_path).book()).dropped == 45
 
 
 def test_a_second_monitor_says_who_runs(tmp_path: Path) -> None:

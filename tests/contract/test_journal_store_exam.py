@@ -582,3 +582,45 @@ async def test_a_postgres_that_is_away_is_unavailable_and_its_password_stays_uns
         await store.tail()
     assert "hushhush" not in str(told.value)
     await store.close()
+
+
+async def test_a_check_of_another_database_says_nothing_of_this_one(
+    postgres: str, home: Path, key: KeyFile, tmp_path: Path
+) -> None:
+    """A URL may name another database by mistake, where the head that lies in the home has no entries."""
+    import psycopg
+
+    name = f"other_{os.getpid()}_{tmp_path.name.encode().hex()[-16:]}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    wrong = PostgresDesk(postgres.replace("/postgres?", f"/{name}?"), home, key)
+    right = PostgresDesk(postgres, home, key)
+
+    async def verify(desk: PostgresDesk) -> bool:
+        journal = chained(desk.open(), key)
+        try:
+            return (await journal.verify()).ok
+        finally:
+            await journal.close()
+
+    async def write(desk: PostgresDesk, count: int = 1) -> None:
+        journal = chained(desk.open(), key)
+        try:
+            await written(journal, count)
+        finally:
+            await journal.close()
+
+    await write(right, 3)
+    assert not await verify(wrong)
+    with pytest.raises(Broken):
+        await write(wrong)
+    await write(right)
+    # What is marked for a fault of its own stays so, whatever is found elsewhere.
+    right.change(1, "kind", "sung")
+    assert not await verify(right)
+    assert not await verify(wrong)
+    with pytest.raises(Broken):
+        await write(right)
+    right.change(1, "kind", "said")
+    assert await verify(right)
+    await write(right)

@@ -439,6 +439,39 @@ async def test_a_mint_tells_which_position_it_made(case: WriterCase) -> None:
     assert trace.mined.minted == ()
 
 
+# -- whatever a wallet sent, found without its hash
+
+
+async def test_what_a_wallet_sent_is_found_from_a_block_on(case: WriterCase) -> None:
+    first = await case.do(approving(MOST))
+    after = (await case.chain.head()).number
+    pool = await case.chain.pool(WETH_SPEC.id)
+    calls = [minting(pool.key, pool.tick), minting(pool.key, pool.tick, most=10), approving(2)]
+    sent = []
+    for call in calls:
+        signed = await case.sign(call)
+        assert await case.writer.send(signed.raw) is SendResult.ACCEPTED
+        sent.append(signed.hash)
+    found = await case.writer.find_sent(case.wallet, after)
+    assert [each.mined.tx for each in found.transactions] == sent
+    assert [each.call for each in found.transactions] == calls
+    assert {each.sender for each in found.transactions} == {case.wallet}
+    assert [each.mined.success for each in found.transactions] == [True, False, True]
+    assert [len(each.mined.minted) for each in found.transactions] == [1, 0, 0]
+    assert found.head == await case.chain.head()
+    assert found.settled.number <= found.head.number
+    assert (await case.writer.find_sent(case.wallet, found.head.number)).transactions == ()
+    assert (await case.writer.find_sent(Address("0x" + "77" * 20), after)).transactions == ()
+    (named,) = (await case.writer.find_transaction(case.wallet, first.hash)).transactions
+    assert (named.sender, named.call, named.mined.tx) == (case.wallet, approving(MOST), first.hash)
+    assert (await case.writer.find_transaction(case.wallet, HexId("0x" + "12" * 32))).transactions == ()
+
+
+async def test_a_key_s_wallet_is_no_contract(case: WriterCase) -> None:
+    assert not await case.writer.is_contract(case.wallet)
+    assert not await case.writer.is_contract(Address("0x" + "77" * 20))
+
+
 # -- depth
 
 

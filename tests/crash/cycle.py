@@ -3,7 +3,7 @@
 The model says something else every time it is asked. For each point a process runs a cycle and dies there by SIGKILL;
 another resumes it. A third runs an uninterrupted cycle in a home of its own with a model that says what is on record of
 the first two: its outcome must have the same hash and the same ruling. Nothing that was on record when the first died
-may have been asked for again, every node is on record once, and the journal holds.
+may have been asked for again, every node and the view of the run are on record once, and the journal holds.
 
 The processes are forks of one that has loaded everything and run nothing.
 """
@@ -31,6 +31,7 @@ from tests.crash.preload import JOURNAL, preload
 from tests.wire.cycling import ROLES, Desk, Talkative, market
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.journal.decision_view import DECISION_VIEW
 from zuno.llm.port import Answered, ModelRequest, Usage
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
@@ -38,7 +39,7 @@ from zuno.trading.model.cycle import Node
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
-from zuno.trading.run.record import ATTEMPT, kind_of
+from zuno.trading.run.record import ATTEMPT, ENDED, kind_of
 from zuno.trading.service.features import TradingDesk
 
 LOADED = (
@@ -153,6 +154,7 @@ async def run_once(home: Path, store: MemorySeries, menu: PriceMenu, point: Poin
 
     cycles = desk.cycles
     outcome = await (cycles.run("BTCUSDT", listen=listen) if run_id is None else cycles.resume(run_id, listen))
+    await cycles.store_missing_views()  # as every start of the desk does
     leave(home, outcome, fate.writes)
     await desk.close()
 
@@ -239,6 +241,7 @@ class Matrix:
         problems = [f"asked again: {one}" for one in set(log[len(asked_before) :]) & set(at_death["asked"])]
         problems += [f"{kind} stands {count} times" for kind, count in after["kinds"].items() if _twice(kind, count)]
         problems += [f"no {node}" for node in Node if kind_of(node) not in after["kinds"]]
+        problems += [] if DECISION_VIEW in after["kinds"] else ["no stored view"]
         problems += [f"said twice: {one}" for one, count in Counter(after["asked"]).items() if count > 1]
         problems += [] if after["fault"] is None else [after["fault"]]
         reference = self._reference(after["said"])
@@ -264,7 +267,7 @@ class Matrix:
 
 
 def _twice(kind: str, count: int) -> bool:
-    return count > 1 and kind.startswith("cycle_")
+    return count > 1 and (kind.startswith("cycle_") or kind == DECISION_VIEW)
 
 
 async def _menu(store: MemorySeries) -> PriceMenu:
@@ -280,14 +283,15 @@ def points(writes: Sequence[str]) -> list[Point]:
 
 
 def sample(writes: Sequence[str]) -> list[Point]:
-    """A reply that is on record while others are on their way, and a node that waits."""
+    """A reply that is on record while others are on their way, a node that waits, and an end without its view."""
     replies = [count for count, kind in enumerate(writes, 1) if kind == ATTEMPT]
-    return [Point(node=Node.VLM_EXPERT, state="waits"), Point(write=replies[1])]
+    ended = writes.index(ENDED) + 1
+    return [Point(node=Node.VLM_EXPERT, state="waits"), Point(write=replies[1]), Point(write=ended)]
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sample", action="store_true", help="two points only")
+    parser.add_argument("--sample", action="store_true", help="three points only")
     chosen = parser.parse_args(arguments)
     preload(LOADED)
     with tempfile.TemporaryDirectory() as folder:

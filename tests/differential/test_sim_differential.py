@@ -29,6 +29,7 @@ from zuno.adapters.chain.devnet.price_moves import PriceMover
 from zuno.adapters.chain.devnet.story import WALLET_ROLE, check_against_sim, open_world
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.contracts import NO_REASON
+from zuno.adapters.chain.sim.history import position_history
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
@@ -38,6 +39,7 @@ from zuno.amm.model import LpPosition, PoolKey, PoolState, Range
 from zuno.amm.ticks import floor_to_spacing, sqrt_price_at_tick
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Pips, Seconds, Tick, Wei
+from zuno.lp.model.history import JournaledPlans
 from zuno.lp.model.plan import Bounds, Grant, Step, StepPlan
 from zuno.lp.plan import calldata, encoding, minting, positions
 from zuno.lp.plan.approvals import build_revocations
@@ -346,7 +348,9 @@ async def test_every_kind_of_plan_ends_on_the_same_wei(
         told = await stage.chain.history(token_id, None)
         assert attribute(told).exact, token_id
         assert told.externals == ()
-    told = await stage.chain.history(last, None)
+    burn = next(effects.tx for effects in stage.world.effects if moved in effects.burnt)
+    mint = next(effects.tx for effects in stage.world.effects if last in effects.minted)
+    told = position_history(stage.world, last, None, JournaledPlans({mint: (moved, burn)}))
     assert {event.position_id for event in told.events if hasattr(event, "position_id")} == {held, moved, last}
 
 

@@ -175,8 +175,24 @@ def test_a_database_is_named_as_one(zuno: Zuno) -> None:
 
 
 @pytest.mark.parametrize("command", [("journal", "verify"), ("journal", "tail"), ("plan", "list")], ids=" ".join)
-def test_a_database_that_does_not_answer_is_not_an_empty_journal(zuno: Any, command: tuple[str, str]) -> None:
+def test_a_database_that_does_not_answer_is_not_an_empty_journal(
+    zuno: Any, home: Path, command: tuple[str, str]
+) -> None:
     pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
     ran = zuno(*command, "--json", ZUNO_DATABASE_URL="postgresql://zuno:hush-hush@127.0.0.1:1/none")
     assert (ran.code, ran.document["error"]["kind"]) == (4, "unavailable")
     assert "hush-hush" not in ran.err + ran.out
+    assert not list(home.glob("*.broken"))
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["[::1/none", "127.0.0.1:port/none", "127.0.0.1:99999/none", "host/none?nosuch=1", "zuno:hush%zz@host/none"],
+)
+def test_a_database_url_that_names_no_place_is_a_mistake_in_a_setting(zuno: Any, home: Path, place: str) -> None:
+    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    for command in ("verify", "tail"):
+        ran = zuno("journal", command, "--json", ZUNO_DATABASE_URL=f"postgresql://{place}")
+        assert (ran.code, ran.document["error"]["kind"]) == (2, "usage")
+        assert place not in ran.err + ran.out
+    assert not list(home.glob("*.broken"))

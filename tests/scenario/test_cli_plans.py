@@ -533,6 +533,16 @@ def at_terminal(home: Path, *words: str, typed: bytes) -> tuple[int, str]:
     return code, said.decode(errors="replace")
 
 
+def test_leaving_anyway_takes_a_word_of_its_own(zuno: Any, home: Path) -> None:
+    plan_id = zuno("lp", "close", "1", "--anyway", "--json").document["planId"]
+    assert at_terminal(home, "plan", "approve", plan_id, typed=b"approve\n")[0] == 3
+    assert state(zuno, plan_id) == "drafted"
+    code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"anyway\n")
+    assert code == 0, said
+    assert "sandwich" in said
+    assert state(zuno, plan_id) == "approved"
+
+
 def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, home: Path) -> None:
     plan_id = planned(zuno)["planId"]
     code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"yes\n")

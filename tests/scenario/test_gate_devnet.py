@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
+from math import isqrt
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,12 +26,12 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.story import WALLET_ROLE
+from zuno.adapters.chain.devnet.keys import dev_address, dev_key
+from zuno.adapters.chain.devnet.story import OTHERS_ROLE, WALLET_ROLE
 from zuno.adapters.chain.rpc.chain import RpcChain
 from zuno.adapters.chain.rpc.transport import RpcPolicy
-from zuno.adapters.chain.world import DEVNET, USDC, WALLET, WETH
-from zuno.amm.model import LpPosition, Range
+from zuno.adapters.chain.world import DEVNET, SWAP_ROUTER, USDC, WALLET, WETH
+from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.doors.cli.main import run
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Tick
@@ -37,11 +39,13 @@ from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
 from zuno.lp.execute.draft import read_onchain_state
 from zuno.lp.execute.gate import Gate
 from zuno.lp.execute.plan_state import PlanProgress, append_event, load_progress
+from zuno.lp.execute.verify_outcome import gas_spent
 from zuno.lp.model.plan import Bounds, PlanState, StepState
 from zuno.lp.model.plan_events import Action, Instruction, PlanInstructed
 from zuno.lp.plan import calldata, positions
 from zuno.lp.plan.sizing import fix_capital
 from zuno.lp.ports.spending import Call, SendResult
+from zuno.lp.service.positions import LpDesk
 from zuno.wiring import Application, open_zuno
 
 EDGE = 1
@@ -770,3 +774,139 @@ async def test_an_addition_takes_what_was_shown_at_most_wherever_the_price_went(
     assert 0 < before[WETH.address] - after[WETH.address] <= capital[0]
     assert before[USDC.address] - after[USDC.address] <= capital[1] == 2_000 * 10**6
     assert (await desk.position()).liquidity > position.liquidity
+
+
+# -- leaving a pool that is off its reference
+
+
+def push_pool(node: Node, pool: PoolState, factor: Fraction) -> None:
+    """A stranger trades one pool to another price; the reference stays where it is."""
+    target = isqrt(pool.sqrt_price_x96**2 * factor.numerator // factor.denominator)
+    swap = f"swap({calldata.KEY},(bool,int256,uint160),(bool,bool),bytes)"
+    down = target < pool.sqrt_price_x96
+    data = calldata.call(swap, calldata.key_tuple(pool.key), (down, -(1 << 120), target), (False, False), b"")
+    stranger = "0x" + dev_address(OTHERS_ROLE).hex()
+    wish = {"from": stranger, "to": SWAP_ROUTER, "data": "0x" + data.hex(), "gas": hex(5_000_000)}
+    node.ask("eth_sendTransaction", wish)
+    node.mine()
+
+
+@pytest.mark.parametrize(
+    ("factor", "again"),
+    [
+        (Fraction(1015, 1000), Fraction(9965, 10_000)),
+        (Fraction(1015, 1000), Fraction(10_035, 10_000)),
+        (Fraction(1000, 1015), Fraction(10_035, 10_000)),
+    ],
+)
+async def test_a_pool_off_its_reference_can_be_left_and_pays_what_the_card_says_at_least(
+    desk: Desk, plan_id: str, factor: Fraction, again: Fraction
+) -> None:
+    """On the contracts, with the price pushed once more between the approval and the burn, as a sandwich would."""
+    push_pool(desk.node, (await desk.position()).pool, factor)
+    position, before = await desk.position(), await holdings(desk)
+    told = Instruction(
+        action=Action.CLOSE,
+        chain="devnet",
+        pool_id=position.pool.id,
+        tick=position.pool.tick,
+        position_id=position.id,
+    )
+    with pytest.raises(Refused, match=r"1\.\d\d % off the reference .*--anyway"):
+        await desk.approved(told, plan_id)
+    leaving = next(_ids)
+    await desk.approved(told.model_copy(update={"anyway": True}), leaving)
+    draft = (await load_progress(desk.hands.journal, leaving)).draft
+    assert draft is not None
+    (shown,) = draft.exits
+    push_pool(desk.node, position.pool, again)
+    await desk.gate(Script(desk.node)).apply(leaving, yes, silently)
+    book = await load_progress(desk.hands.journal, leaving)
+    assert book.over is not None
+    assert (book.over.state, book.over.problems) == (PlanState.CONFIRMED, ())
+    assert EDGE not in await desk.owned()
+    after = await holdings(desk)
+    paid = (after[WETH.address] - before[WETH.address], after[USDC.address] - before[USDC.address])
+    reference = Fraction(shown.reference_price) * Fraction(10**6, 10**18)
+    assert paid[0] * reference + paid[1] >= Fraction(shown.worst) * 10**6 - 1
+    shown_now = (position.amount0 + position.fees0, position.amount1 + position.fees1)
+    # Below its range it is all WETH, whatever is done to the price there.
+    assert (paid == shown_now) is (shown.worst == shown.worth) is (factor < 1)
+
+
+# -- which positions belong together, and what they cost
+
+
+async def close_edge(desk: Desk, plan_id: str) -> None:
+    position = await desk.position()
+    told = Instruction(
+        action=Action.CLOSE,
+        chain="devnet",
+        pool_id=position.pool.id,
+        tick=position.pool.tick,
+        position_id=EDGE,
+    )
+    await desk.approved(told, plan_id)
+    await desk.gate(Script(desk.node)).apply(plan_id, yes, silently)
+
+
+async def test_a_create_after_a_close_is_no_rebalance_and_pays_for_its_own_allowances(
+    desk: Desk, plan_id: str, house: Application
+) -> None:
+    created, told = next(_ids), await creation(desk)
+    await close_edge(desk, plan_id)
+    await desk.approved(told, created)
+    await desk.gate(Script(desk.node)).apply(created, yes, silently)
+    book = await load_progress(desk.hands.journal, created)
+    assert book.over is not None
+    assert book.over.new_position_id is not None
+    new = str(book.over.new_position_id)
+    view = await house.lp("devnet").pnl(new, None)
+    assert (view.position_ids, view.lineage, view.exact) == ((new,), "journal", True), view.computed
+    assert {step.step.kind.value for step in book.steps} > {"permit2_approve"}
+    assert int(view.gas_wei) == gas_spent(book), "every transaction of the plan, to the wei"
+    assert view.in_token0.residual == view.in_token1.residual == "0"
+    # To somebody without this journal the two look like one: a guess, which is said, and nothing is called exact.
+    stranger = await LpDesk(desk.hands.chain, desk.hands.feeds_of).pnl(new, None)
+    assert (stranger.position_ids, stranger.lineage, stranger.exact) == ((str(EDGE), new), "chain guess", False)
+
+
+async def test_a_rebalance_in_two_halves_is_one_record_with_all_its_gas(
+    desk: Desk, plan_id: str, house: Application
+) -> None:
+    before = await house.lp("devnet").pnl(str(EDGE), None)
+    await halves(desk, plan_id, lambda: None)
+    book = await load_progress(desk.hands.journal, plan_id)
+    assert book.over is not None
+    new = str(book.over.new_position_id)
+    view = await house.lp("devnet").pnl(new, None)
+    assert (view.position_ids, view.lineage, view.exact) == ((str(EDGE), new), "journal", True), view.computed
+    assert int(view.gas_wei) - int(before.gas_wei) == gas_spent(book)
+    assert not [note for note in view.notes if "predecessor" in note]
+
+
+async def test_what_a_failed_plan_burned_is_the_positions_cost(desk: Desk, plan_id: str, house: Application) -> None:
+    """A rebalance whose second half runs out of gas: its allowances, the revert and taking them back again."""
+
+    class Stingy:
+        def __init__(self, writer: Any) -> None:
+            self._writer = writer
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._writer, name)
+
+        async def estimate(self, wallet: Any, call: Call) -> int:
+            units: int = await self._writer.estimate(wallet, call)
+            return 160_000 if call.to == DEVNET.deployment.universal_router else units
+
+    before, writer = await house.lp("devnet").pnl(str(EDGE), None), Stingy(desk.hands.writer)
+    await desk.approved(await desk.two_steps(), plan_id)
+    stingy: Any = writer
+    with pytest.raises(Refused, match="ended as partial"):
+        await desk.gate(Script(desk.node), writer=stingy).apply(plan_id, yes, silently)
+    book = await load_progress(desk.hands.journal, plan_id)
+    assert {step.part.value for step in book.steps} == {"first", "later", "revoking"}
+    assert any(step.state is StepState.REVERTED for step in book.steps)
+    view = await house.lp("devnet").pnl(str(EDGE), None)
+    assert int(view.gas_wei) - int(before.gas_wei) == gas_spent(book)
+    assert view.exact, view.computed

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
+import subprocess
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import pytest
 
 from tests.paths import GOLDEN
 from tests.wire.commands import Zuno
+from tests.wire.forked import ZunoProcess
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
@@ -24,6 +29,7 @@ from zuno.lp.model import ballot
 from zuno.lp.model.debate import Kind
 from zuno.lp.service.plan_view import PLAN_KIND, plan_id_of
 from zuno.trading.model import cycle
+from zuno.wiring.version import code_version
 
 HOMES = GOLDEN / "homes"
 OLD: dict[str, Any] = json.loads((HOMES / "edition_1.json").read_text())
@@ -87,6 +93,54 @@ def test_a_run_of_an_older_edition_is_shown_and_not_argued_again(zuno: Zuno, hom
         assert zuno("trade", "why", run["runId"], "--json").document["state"] == "ended"
         assert zuno("trade", "resume", run["runId"], "--json").document["hash"] == run["hash"]
     assert entries(home) == OLD["entries"]
+
+
+def view_of(zuno: Zuno, reference: str) -> dict[str, Any]:
+    document: dict[str, Any] = zuno("why", reference, "--json").document
+    shown: dict[str, Any] = document.get("run") or document["plan"]
+    return shown
+
+
+def count_views(home: Path) -> int:
+    with sqlite3.connect(home / "journal.db") as journal:
+        (count,) = journal.execute("SELECT count(*) FROM entries WHERE kind = 'decision_view'").fetchone()
+    return int(count)
+
+
+def test_what_has_no_stored_view_is_computed_and_marked_until_the_journal_is_upgraded(zuno: Zuno, home: Path) -> None:
+    decided = [*(run["runId"] for run in ENDED), *(plan["planId"] for plan in ARGUED)]
+    head = (home / "journal.head").read_bytes()
+    looked = {reference: view_of(zuno, reference) for reference in decided}
+    assert {(view["computedBy"], bool(view["computedWhy"])) for view in looked.values()} == {(code_version(), True)}
+    assert all("computed by Zuno" in zuno("why", reference).out for reference in decided)
+    assert (home / "journal.head").read_bytes() == head, "a look writes nothing"
+    assert zuno("journal", "upgrade", "--json").document == {"stored": len(decided), "notStored": []}
+    assert zuno("journal", "upgrade", "--json").document == {"stored": 0, "notStored": []}
+    assert entries(home) == OLD["entries"] + len(decided)
+    for reference, before in looked.items():
+        assert view_of(zuno, reference) == {**before, "computedBy": None, "computedWhy": ""}
+        replayed = zuno("replay", reference, "--json")
+        assert (replayed.code, replayed.document["hash"]) == (0, before["hash"])
+        assert replayed.document["viewDifferences"] == []
+    assert zuno("journal", "verify").code == 0
+
+
+def test_the_next_start_of_a_desk_stores_missing_views(zuno: Zuno, home: Path) -> None:
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("ZUNO_")}
+    desk = ZunoProcess(
+        ["monitor", "run"], env={**bare, "ZUNO_HOME": str(home)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while count_views(home) < len(ENDED) + len(ARGUED) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        desk.send_signal(signal.SIGTERM)
+        assert desk.wait(60) == 0
+    finally:
+        desk.kill()
+    assert count_views(home) == len(ENDED) + len(ARGUED)
+    assert zuno("journal", "upgrade", "--json").document["stored"] == 0
+    assert zuno("journal", "verify").code == 0
 
 
 def test_a_half_applied_plan_is_finished(zuno: Zuno) -> None:

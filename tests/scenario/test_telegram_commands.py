@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -118,3 +119,30 @@ async def test_what_another_process_did_is_seen_at_once(api: TelegramApi, bot: R
     assert run_zuno(market, "sim", "move", "--percent", "-20").code == 0
     api.say(ALICE, "/positions")
     assert (await api.next()).text != before
+
+
+async def test_a_viewer_sees_neither_ids_nor_paths_in_logs_and_settings(api: TelegramApi, market: Path) -> None:
+    hidden = (
+        "the user 5551234 asks faster than answers come",
+        "refused a text of the user 4711 in the chat -1009998887776",
+        f"The record {market}/cache/pool 7.json cannot be read",
+        "Nothing can be kept in /var/lib/other/place (full)",
+        "postgresql://zuno@db.example/zuno did not answer; ~/keys/x.pem",
+        "wallet 0x00000000000000000000000000000000000000ab has no gas",
+        'first line\n  File "/opt/secret/place.py", line 3, in act',
+    )
+    private = "5551234 4711 1009998887776 chatting cache /var /opt db.example x.pem 0x0000 secret axl-node".split()
+    async with running_bot(market, api, axl_node=Path("/opt/secret/axl-node")) as bot:
+        for line in hidden:
+            logging.getLogger("zuno.test").warning(line)
+        logging.getLogger("zuno.test").warning("BTC at 60123.5, 3 of 12 trades in 45 s")
+        for command in ("/logs 100", "/show_config"):
+            api.say(ALICE, command)
+            whole = (await api.next()).text
+            api.say(BOB, command)
+            seen = (await api.next()).text
+            assert [word for word in private if word in seen] == [], seen
+            assert any(word in whole for word in private)
+            assert "first line" in seen or command != "/logs 100"
+            assert "60123.5, 3 of 12 trades in 45 s" in seen or command != "/logs 100"
+        assert bot.zuno.config().home

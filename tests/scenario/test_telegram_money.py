@@ -14,6 +14,8 @@ import pytest_asyncio
 from tests.crash.learning import open_position
 from tests.wire.telegram_api import ALICE, BOB, GROUP, WAIT_SECONDS, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
+from zuno.adapters.chain.world import WALLET
+from zuno.adapters.file_lock import wallet_lock
 from zuno.journal.port import Entry
 from zuno.trading.service.account_page import AccountPageReader
 
@@ -198,3 +200,23 @@ async def test_a_position_that_changed_since_its_card_is_not_closed(api: Telegra
     api.tap(ALICE, card, "Close")
     told = await api.next()
     assert "open" in told.text
+
+
+async def test_a_card_of_an_apply_takes_no_lock_and_writes_nothing_of_the_plan(
+    api: TelegramApi, bot: RunningBot
+) -> None:
+    execution = bot.zuno.execution()
+    plan = (await execution.close("1", "sim")).plan_id
+    await (await execution.offer_approval(plan, "test")).sign()
+
+    async def newest() -> Entry:
+        return (await bot.zuno.journal().latest(1, request_id=plan))[0]
+
+    before = await newest()
+    with wallet_lock(Path(bot.zuno.config().home), f"sim-{WALLET}"):
+        api.say(ALICE, f"/apply {plan}")
+        card = await api.next()
+        assert card.labels == ["Apply", "Cancel"]
+        api.tap(ALICE, card, "Apply")
+        assert "is being used" in (await api.next()).text
+    assert await newest() == before

@@ -126,12 +126,14 @@ async def test_what_lowers_risk_reaches_the_exchange_though_nothing_can_be_writt
 
         zuno = Application(settings)
         try:
-            answer = await zuno.orders().reconcile(LIVE_ACCOUNT)
+            gate = await zuno._open_gate(LIVE_ACCOUNT, unix_millis)
+            await gate.reconcile()
+            book, locks = gate.book, await gate.locks()
         finally:
             await zuno.close()
-        assert (answer.book.positions, answer.book.open_orders) == ({}, {})
+        assert (book.positions, book.open_orders) == ({}, {})
         killed = way == "kill"
         reason = ExitReason.KILL_SWITCH if killed else ExitReason.OWNER
-        assert [summary.reason for summary in answer.book.closed] == [reason]
-        assert (Protection.KILL_SWITCH in {lock.protection for lock in answer.locks}) is killed
-        assert answer.book.venue_balance(Exchange.BINANCE) == fake.engine.cash
+        assert [summary.reason for summary in book.closed] == [reason]
+        assert (Protection.KILL_SWITCH in {lock.protection for lock in locks}) is killed
+        assert book.venue_balance(Exchange.BINANCE) == fake.engine.cash

@@ -53,7 +53,7 @@ def test_a_debate_is_followed_and_its_plan_is_applied_by_one_of_two_tabs(
     expect(page).to_have_url(re.compile(r"#/plans/plan_[0-9a-f]{12}$"), timeout=SLOWLY)
     wait_until_drawn(page)
     plan_id = page.url.rpartition("/")[2]
-    plan = page.request.get(f"{server.url}api/v1/lp/plans/{plan_id}").json()
+    plan = page.request.get(f"{server.url}api/v1/lp/plans/{plan_id}", headers=server.bearer).json()
     expect(page.locator(".because")).to_have_text(plan["because"])
     assert page.locator(".thought").count() == len(plan["transcript"])
     page.get_by_role("button", name="Simulate").click()
@@ -70,7 +70,7 @@ def test_a_debate_is_followed_and_its_plan_is_applied_by_one_of_two_tabs(
     type_word(stale, "approve")
     expect(stale.locator("#carry-out .notice.bad")).to_contain_text("expired", timeout=SLOWLY)
     status = f"{server.url}api/v1/lp/plans/{plan_id}/status"
-    assert page.request.get(status).json()["state"] != "approved"
+    assert page.request.get(status, headers=server.bearer).json()["state"] != "approved"
 
     page.get_by_role("button", name="Approve").click()
     type_word(page, "approve")
@@ -85,7 +85,7 @@ def test_a_debate_is_followed_and_its_plan_is_applied_by_one_of_two_tabs(
         expect(tab.locator("#carry-out .badge").first).to_have_text("confirmed", timeout=SLOWLY)
     told = [tab.locator("#carry-out .notice.bad").count() for tab in tabs]
     assert sorted(told) == [0, 1], "one applies it, the other says so"
-    done = page.request.get(status).json()
+    done = page.request.get(status, headers=server.bearer).json()
     expect(page.get_by_role("link", name=f"new position {done['newPositionId']}")).to_be_visible()
     with sqlite3.connect(server.home / "journal.db") as journal:
         asked = "SELECT COUNT(*) FROM entries WHERE kind = 'plan_applying' AND request_id = ?"

@@ -15,22 +15,25 @@ from subprocess import PIPE
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.wire.commands import shell
+from tests.wire.commands import run_zuno, shell
 from tests.wire.forked import ZunoProcess
+from zuno.wiring.web import OLD_TOKEN_FILE, build_logins
 
 SECONDS = 200
+OLD = "cd" * 32
 Event = tuple[str | None, str, Any]
 
 
 class Server:
     """A served home, asked as a script and as a browser asks it."""
 
-    def __init__(self, process: ZunoProcess, link: str) -> None:
+    def __init__(self, process: ZunoProcess, link: str, token: str) -> None:
         parts = urlsplit(link)
         assert parts.hostname is not None
         self.process = process
         self._at = (parts.hostname, parts.port)
-        self.token = parts.query.removeprefix("token=")
+        self.code = parts.fragment.removeprefix("login=")
+        self.token = token
         self.streams: list[HTTPConnection] = []
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Message]:
@@ -76,18 +79,33 @@ def read_events(answer: HTTPResponse) -> Iterator[Event]:
 
 
 @contextmanager
-def serve(home: Path) -> Iterator[Server]:
-    with ZunoProcess(["web", "--port", "0"], env=shell(home, {}), stdout=PIPE, stderr=PIPE, text=True) as process:
+def serve(home: Path, **environment: str) -> Iterator[Server]:
+    logins = build_logins(home)
+    if logins.list("token").logins:
+        logins.list("token", "story")
+    token = logins.create_token("story", "act").token or ""
+    with ZunoProcess(
+        ["web", "--port", "0"], env=shell(home, environment), stdout=PIPE, stderr=PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             lines = iter(process.stdout.readline, "")
-            server = Server(process, next(word for line in lines for word in line.split() if "/login?token=" in word))
+            link = next(word for line in lines for word in line.split() if "#login=" in word)
+            server = Server(process, link, token)
             yield server
             for connection in server.streams:
                 connection.close()
         finally:
             process.kill()
             process.communicate(timeout=60)
+
+
+def log_in(server: Server, code: str) -> tuple[int, dict[str, str]]:
+    """The headers of a browser that opened a link."""
+    status, given, headers = server.ask("POST", "/login", {"code": code}, Host="127.0.0.1")
+    if status != 200:
+        return status, {}
+    return status, {"Cookie": headers["set-cookie"].partition(";")[0], "X-Zuno-Session": given["secret"]}
 
 
 def read_until(events: Iterator[Event], kind: str) -> list[Event]:
@@ -105,7 +123,7 @@ def pick(events: list[Event], kind: str, name: str) -> list[Any]:
 
 def test_a_debate_is_watched_across_a_kill_and_its_plan_is_applied_once_from_two_tabs(home: Path) -> None:
     with serve(home) as server:
-        cookie = server.ask("GET", f"/login?token={server.token}", Host="127.0.0.1")[2]["set-cookie"].partition(";")[0]
+        _, login = log_in(server, server.code)
         stream = server.watch()
         status, job = server.post("/lp/recommend", {"position": "1"})
         assert status == 202
@@ -116,7 +134,7 @@ def test_a_debate_is_watched_across_a_kill_and_its_plan_is_applied_once_from_two
     last_id = begun[-1][0]
     (plan,) = pick(live, "debate", "planId")
     with serve(home) as server:
-        assert server.ask("GET", "/api/v1/session", Cookie=cookie)[0] == 200  # the login outlives the restart
+        assert server.ask("GET", "/api/v1/session", **login)[0] == 200  # the login outlives the restart
         resumed = server.watch(last_id)
         again = read_until(resumed, "debate")
         assert pick(again, "thought", "key") == pick(live, "thought", "key")
@@ -142,3 +160,52 @@ def test_a_debate_is_watched_across_a_kill_and_its_plan_is_applied_once_from_two
     with sqlite3.connect(home / "journal.db") as journal:
         (applied,) = journal.execute("SELECT COUNT(*) FROM entries WHERE kind = 'plan_applying'").fetchone()
     assert applied == 1
+
+
+def test_with_real_money_the_terminal_rules_a_page_that_runs_beside_it(home: Path) -> None:
+    """Links, sessions, tokens and the leave to act, told to a running service by commands; and its restart."""
+    home.mkdir(mode=0o700)
+    (home / OLD_TOKEN_FILE).write_text(OLD + "\n")
+    node = {"ZUNO_BASE_RPC_URL": "http://127.0.0.1:9"}
+
+    def run(*command: str) -> Any:
+        return run_zuno(home, "web", *command, "--json").document
+
+    def act(login: dict[str, str], path: str) -> tuple[int, str]:
+        status, told, _ = server.ask("POST", f"/api/v1/trading/{path}", {"account": "<"}, **login)
+        return status, told["detail"]
+
+    with serve(home, **node) as server:
+        assert not (home / OLD_TOKEN_FILE).exists()
+        assert server.ask("GET", "/api/v1/jobs", Authorization=f"Bearer {OLD}")[0] == 401
+        status, login = log_in(server, server.code)
+        assert (status, log_in(server, server.code)[0]) == (200, 401)
+        status, told = act(login, "unlock")
+        assert status == 403
+        assert "zuno web allow --for 30m" in told
+        assert [act(login, path)[0] for path in ("kill", "pause")] == [400, 400], "they get as far as the account"
+        assert run("allow", "--for", "30m")["until"] is not None
+        assert act(login, "unlock")[0] == 400
+        run("allow", "--end")
+        assert act(login, "unlock")[0] == 403
+        code = run("link", "--scope", "look")["url"].partition("#login=")[2]
+        _, looking = log_in(server, code)
+        assert [act(looking, path)[0] for path in ("kill", "unlock")] == [403, 403]
+        token = run("token", "create", "grafana", "--scope", "look")["token"]
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert server.ask("GET", "/api/v1/jobs", **bearer)[0] == 200
+        connection = HTTPConnection(*server._at, timeout=SECONDS)
+        server.streams.append(connection)
+        connection.request("GET", "/api/v1/events", headers=looking)
+        stream = connection.getresponse()
+        stream.readline()
+        (ended,) = (session["name"] for session in run("sessions")["logins"] if session["scope"] == "look")
+        assert len(run("sessions", "--end", ended)["logins"]) == 1
+        stream.read()  # to its end
+        assert server.ask("GET", "/api/v1/jobs", **looking)[0] == 401
+        run("token", "revoke", "grafana")
+        assert server.ask("GET", "/api/v1/jobs", **bearer)[0] == 401
+        assert server.ask("GET", "/api/v1/jobs", **login)[0] == 200
+    with serve(home, **node) as server:
+        assert server.ask("GET", "/api/v1/jobs", **login)[0] == 401, "a restart ends it"
+    assert run_zuno(home, "web", "link").code == 3

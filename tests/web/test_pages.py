@@ -32,18 +32,30 @@ WATCH_NODES = """() => {
 """Notes every state that a node of the graph was in."""
 WATCH_ENTRIES = """(() => {
     window.entries = [];
-    const Whole = window.EventSource;
-    window.EventSource = class extends Whole {
-        constructor(...given) {
-            super(...given);
-            this.addEventListener("entry", (event) => window.entries.push(event.lastEventId));
+    const whole = window.fetch;
+    const note = async (reader) => {
+        for (let text = ""; ;) {
+            const { done, value } = await reader.read();
+            if (done) return;
+            const events = (text + value).split("\\n\\n");
+            text = events.pop();
+            for (const event of events) {
+                if (/^event: entry$/m.test(event)) window.entries.push(/^id: (.*)$/m.exec(event)[1]);
+            }
         }
+    };
+    window.fetch = async (address, options) => {
+        const answer = await whole(address, options);
+        if (!String(address).endsWith("/events") || !answer.ok) return answer;
+        const [read, noted] = answer.body.tee();
+        note(noted.pipeThrough(new TextDecoderStream()).getReader()).catch(() => {});
+        return new Response(read, answer);
     };
 })()"""
 """Notes the id of every kept event that arrives, before the page's own scripts run."""
 UNSOURCED = """() => [...document.querySelectorAll("main .panel, main .figures-strip")]
     .filter((box) => /\\d/.test([...box.querySelectorAll("td, dd, svg text")].map((part) => part.textContent).join("")))
-    .filter((box) => !box.querySelector(".source a[href^='/api/v1/']"))
+    .filter((box) => !box.querySelector(".source a[href^='#/document/']"))
     .map((box) => box.querySelector("h2, dt")?.textContent ?? box.className)"""
 """Boxes with numbers that name no document as their source."""
 WIDE_TABLES = """() => [...document.querySelectorAll("main .table-wrap")]
@@ -119,7 +131,7 @@ def test_a_cycle_is_followed_to_its_ruling_acted_on_and_replayed(server: WebServ
     page.evaluate(WATCH_NODES)
     expect(page.get_by_role("heading", name="Ruling", exact=True).first).to_be_visible(timeout=SLOWLY)
     run_id = page.url.rpartition("/")[2]
-    document = page.request.get(f"{server.url}api/v1/trading/runs/{run_id}").json()["run"]
+    document = page.request.get(f"{server.url}api/v1/trading/runs/{run_id}", headers=server.bearer).json()["run"]
     verdicts = page.locator(".verdict").all_inner_texts()
     assert document["decision"]["decision"] in verdicts
     assert document["ruling"]["decision"] in verdicts
@@ -163,12 +175,14 @@ def test_the_page_is_operated_by_keyboard_alone(server: WebServer, open_page: Op
     wait_until_drawn(page)
     press_until(page, page.locator(".chart[tabindex]").first)
     page.keyboard.press("End")
-    history = page.request.get(f"{server.url}api/v1/lp/positions/2/history").json()
+    history = page.request.get(f"{server.url}api/v1/lp/positions/2/history", headers=server.bearer).json()
     expect(page.locator(".readout").first).to_contain_text(f"{float(history['prices'][-1]['price']):,.2f}")
     press_until(page, page.get_by_label("Change of the price in percent"))
     for _ in range(3):
         page.keyboard.press("ArrowLeft")
-    tried = page.request.get(f"{server.url}api/v1/lp/positions/2/whatif", params={"move": "-3%"}).json()
+    tried = page.request.get(
+        f"{server.url}api/v1/lp/positions/2/whatif", params={"move": "-3%"}, headers=server.bearer
+    ).json()
     expect(page.locator(".split")).to_contain_text(f"{float(tried['worth']):,.2f}", timeout=SLOWLY)
 
 
@@ -176,7 +190,7 @@ def test_the_kill_switch_asks_for_its_word_by_keyboard(server: WebServer, open_p
     page = open_page(server, "#/trading", quiet=False)  # the server asks for the word by a refusal
 
     def count_open() -> int:
-        return len(page.request.get(f"{server.url}api/v1/trading/positions").json()["positions"])
+        return len(page.request.get(f"{server.url}api/v1/trading/positions", headers=server.bearer).json()["positions"])
 
     wait_until_drawn(page)
     before = count_open()
@@ -283,7 +297,10 @@ def test_a_page_follows_its_server_into_another_mode_and_out_of_its_login(
     page.route("**/api/v1/trading/kill", ask_word)
     hide_page(page, hidden=True)
     expect(page.locator("#wire")).to_have_text("reconnecting")
-    with page.expect_request(re.compile(r"/events\?after=\d")), page.expect_request(re.compile("account=live")):
+    with (
+        page.expect_request(lambda asked: asked.url.endswith("/events") and "last-event-id" in asked.headers),
+        page.expect_request(re.compile("account=live")),
+    ):
         hide_page(page, hidden=False)
     wait_until_connected(page)
     expect(page.locator("#mode")).to_have_text("LIVE")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.wire.trading_account import write_story
+from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
@@ -46,5 +46,7 @@ async def write_account_home(folder: Path) -> None:
     await store.write(batches)
     await store.close()
     zuno = Application(Settings(home=folder))
-    await write_story(JournalTradeLog(zuno._open_journal), paper_account("recorded"), END)
+    log = JournalTradeLog(zuno._open_journal)
+    await write_story(log, paper_account("recorded"), END)
+    await AccountStory(log, paper_account("recorded", "second")).come_to(END)
     await zuno.close()

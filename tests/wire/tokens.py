@@ -9,8 +9,10 @@ OPCODES = {
     for code, word in (
         pair.split(":")
         for pair in (
-            "00:STOP 01:ADD 03:SUB 10:LT 14:EQ 15:ISZERO 16:AND 1c:SHR 20:SHA3 33:CALLER 35:CALLDATALOAD 39:CODECOPY "
-            "52:MSTORE 54:SLOAD 55:SSTORE 56:JUMP 57:JUMPI 80:DUP1 81:DUP2 82:DUP3 83:DUP4 90:SWAP1 f3:RETURN fd:REVERT"
+            "00:STOP 01:ADD 03:SUB 10:LT 14:EQ 15:ISZERO 16:AND 1c:SHR 20:SHA3 33:CALLER 35:CALLDATALOAD "
+            "36:CALLDATASIZE 37:CALLDATACOPY 39:CODECOPY "
+            "52:MSTORE 54:SLOAD 55:SSTORE 56:JUMP 57:JUMPI 5a:GAS 80:DUP1 81:DUP2 82:DUP3 83:DUP4 "
+            "85:DUP6 86:DUP7 90:SWAP1 f1:CALL f3:RETURN fd:REVERT"
         ).split()
     )
 }
@@ -67,3 +69,17 @@ TETHER_LIKE = assemble(
     """
 )
 """Returns nothing from transfers and approvals, and refuses to change one allowance into another."""
+
+BATCHING_WALLET = assemble(
+    """
+    0
+    next: DUP1 CALLDATASIZE EQ @done JUMPI
+        DUP1 52 ADD CALLDATALOAD DUP1 DUP3 84 ADD 0 CALLDATACOPY
+        0 0 DUP3 0 DUP6 20 ADD CALLDATALOAD DUP7 CALLDATALOAD 96 SHR GAS CALL
+        ISZERO @fail JUMPI ADD 84 ADD @next JUMP
+    done: STOP
+    fail: 0 0 REVERT
+    """
+)
+"""A wallet that is a contract, as a Safe is: runs calls packed as MultiSend packs them (target, value, length, data),
+all of them or none, for whoever asks."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.port import Attempt
+from zuno.trading.agents.case import build_case
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
 from zuno.trading.model.cycle import (
@@ -44,6 +45,7 @@ from zuno.trading.model.market import Level, Mode, Side, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, MissingInput, Outcome, with_hash
 from zuno.trading.run.record import summarise_run
 from zuno.trading.service.runs import RunLine, RunRecord
+from zuno.trading.service.runs_view import compute_run_view
 
 AS_OF = Millis(1_767_225_600_000)
 RUN = "run_00112233445566aa"
@@ -377,13 +379,15 @@ def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: A
         end=summarise_run(ended),
         origin=ended.origin,
     )
-    return RunRecord(line, ended, bundle(ended.origin), attempts(), picture)
+    view, _ = compute_run_view(ended, build_case(bundle(ended.origin)))
+    return RunRecord(line, ended, view, attempts(), picture)
 
 
 def unfinished() -> RunRecord:
-    line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, Millis(AS_OF + 3_600_000), "unfinished", None)
+    began = Millis(AS_OF + 3_600_000)
+    line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, began, "unfinished", None, bundle().origin)
     reached = (Node.COLLECT_DATA, Node.CONTEXT_GATHERING, Node.TRIAGE, Node.GENERATE_CHART, Node.META_AGENT)
-    return RunRecord(line, None, bundle(), attempts()[:1], None, reached)
+    return RunRecord(line, None, None, attempts()[:1], None, reached)
 
 
 FREE = frozenset(

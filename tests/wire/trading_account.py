@@ -21,6 +21,7 @@ from zuno.trading.model.orders import (
     opening_side,
 )
 from zuno.trading.model.trade_events import (
+    ClockSet,
     FillBooked,
     FundingBooked,
     IntentEnded,
@@ -108,6 +109,11 @@ class AccountStory:
         change = LiquidityStated(at=Millis(at), symbol=symbol, quantity=quantity)
         await self._writer.write([ManualChange(at=Millis(at), change=change)])
 
+    async def come_to(self, at: int) -> None:
+        """Recorded time, up to a moment at which nothing happened."""
+        await self._writer.refresh()
+        await self._writer.write([ClockSet(at=Millis(at), recorded=True)])
+
     # -- parts
 
     async def _fill(
@@ -190,3 +196,4 @@ async def write_story(log: TradeLog, account: str, end: int) -> None:
     await story.exit_trade(end - 7 * HOUR_MS, second, "stop")
     await story.open_trade(end - 3 * HOUR_MS, Symbol.BTCUSDT, Side.LONG, "0.02", "59500", "58900", "61500")
     await story.state_liquidity(end - 2 * HOUR_MS - MINUTE_MS, Symbol.ETHUSDT, 0.25)
+    await story.come_to(end)

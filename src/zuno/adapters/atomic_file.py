@@ -12,12 +12,22 @@ from uuid import uuid4
 from zuno.adapters.full_disk import detect_full_disk
 
 DRAFT_SUFFIX = ".partial"
+_users_umask: list[int] = []
 
 
-def replace_file(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """`durable`: the new file is on disk when this returns, so that a power cut does not take it back."""
+def keep_files_private() -> int:
+    """What this process makes from now on is its owner's alone from the first moment, whoever makes it: SQLite beside
+    its files, a library, a child. The umask that the user had set."""
+    if not _users_umask:
+        _users_umask.append(os.umask(0o077))
+    return _users_umask[0]
+
+
+def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """A file of its owner's alone. `durable`: the new one is on disk when this returns, so that a power cut does not
+    take it back."""
     with open_replacement(path, durable=durable) as draft:
-        _write(draft, content, mode)
+        _write(draft, content)
 
 
 def create_file(path: Path, content: bytes) -> bool:
@@ -25,7 +35,7 @@ def create_file(path: Path, content: bytes) -> bool:
     draft = _draft_of(path)
     try:
         with detect_full_disk(path):
-            _write(draft, content, 0o600)
+            _write(draft, content)
             flush_to_disk(draft)
             try:
                 os.link(draft, path)
@@ -69,7 +79,7 @@ def _draft_of(path: Path) -> Path:
     return path.with_name(f".{uuid4().hex[:12]}.{path.name}{DRAFT_SUFFIX}")
 
 
-def _write(draft: Path, content: bytes, mode: int) -> None:
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+def _write(draft: Path, content: bytes) -> None:
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)

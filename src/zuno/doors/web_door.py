@@ -21,7 +21,7 @@ class WebEventView(View):
     """`serving`, `warning`, …"""
     text: ForeignText
     url: str | None = None
-    """The login link. Whoever has it may do everything that its owner may."""
+    """The login link: for one login, within two minutes."""
 
 
 class WebEndView(View):

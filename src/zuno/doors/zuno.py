@@ -15,7 +15,9 @@ from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.reading.place import ShellStart
 from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
+from zuno.doors.web_logins import Logins
 from zuno.journal.audit import JournalAudit
+from zuno.journal.decision_view import JournalUpgradeView
 from zuno.kernel.view import ReplayView
 from zuno.lab.lp.service import LpLab
 from zuno.lab.service import StudyDesk
@@ -62,6 +64,10 @@ class Zuno(Protocol):
 
     def audit(self) -> JournalAudit:
         """The journal of this home."""
+        ...
+
+    async def upgrade_journal(self) -> JournalUpgradeView:
+        """Store the view of every finished run and plan that has none."""
         ...
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
@@ -212,6 +218,10 @@ class Zuno(Protocol):
 
     def web(self, host: str, port: int) -> WebDoor:
         """The page at an address of this machine. `Unavailable` without its libraries."""
+        ...
+
+    def web_logins(self) -> Logins:
+        """Who may ask the page."""
         ...
 
     def assistant(self) -> AssistantDoor:

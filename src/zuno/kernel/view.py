@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -38,6 +38,25 @@ def write_document(view: View) -> str:
     return view.model_dump_json(by_alias=True, ensure_ascii=True)
 
 
+class RecordedView(View):
+    """What is shown of a decision: the view that was stored when it was made, or one computed for this look."""
+
+    VERSION: ClassVar[int] = 1
+    """Of the fields as they are stored. Where they change it is raised, what reads the older ones is written, and a
+    fixture of the new one is added to `tests/golden/views`."""
+    hash: str
+    """Of what was decided."""
+    computed_by: str | None = None
+    """The version of Zuno that computed it for this look; null: it was stored."""
+    computed_why: ForeignText = ""
+    """Why the stored one is not shown."""
+
+    @property
+    def computed_notes(self) -> tuple[str, ...]:
+        """What a door says of a view that was computed for this look."""
+        return () if self.computed_by is None else (f"computed by Zuno {self.computed_by}: {self.computed_why}",)
+
+
 class VerdictView(View):
     """An answer that is yes or no: `ok` false is exit code 5, with the whole document still on stdout."""
 
@@ -65,3 +84,6 @@ class ReplayView(VerdictView):
     code_then: str
     code_now: str
     differences: tuple[ForeignText, ...]
+    view_differences: tuple[ForeignText, ...] = ()
+    """Where today's code shows something else than the stored view. That is a difference of code: what was decided may
+    still be identical, and `ok` does not hang on it."""

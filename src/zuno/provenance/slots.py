@@ -100,6 +100,16 @@ def cited_ids(texts: Iterable[str]) -> Iterator[str]:
     return (slot.id for text in texts for slot in find_slots(text)[0])
 
 
+def list_cited(texts: Iterable[str], facts: Mapping[str, Figure]) -> dict[str, dict[str, str]]:
+    """Each fact that a text cites, as it is kept beside the text: its exact value, its unit and what was printed."""
+    cited = ((id_, facts.get(id_)) for id_ in cited_ids(texts))
+    return {
+        id_: {"value": str(fact.value), "unit": fact.unit.value, "printed": fact.print()}
+        for id_, fact in cited
+        if fact is not None
+    }
+
+
 def sentence_around(text: str, at: int) -> tuple[int, int]:
     """Where the sentence that holds `at` begins and ends. A point within a slot ends nothing."""
     start, end = 0, len(text)

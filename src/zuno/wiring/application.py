@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from zuno.doors.reading.place import ShellStart
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
+    from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import AssistantDoor
+    from zuno.journal.decision_view import JournalUpgradeView
     from zuno.kernel.view import ReplayView
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
@@ -74,10 +76,14 @@ class Application(LpWiring, TradingWiring):
         return ShellStart(self._settings.home, chain, wallet)
 
     def write_file(self, path: Path, content: bytes) -> None:
-        from zuno.adapters.atomic_file import replace_file
+        from zuno.adapters.atomic_file import keep_files_private, replace_file
 
+        made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content, mode=0o666, durable=False)  # a page may be meant for a web server
+        replace_file(path, content, durable=False)
+        if not path.resolve().is_relative_to(self._settings.home.resolve()):  # a page may be meant for a web server
+            for place in (path, *made):
+                place.chmod((0o666 if place is path else 0o777) & ~keep_files_private())
 
     def interpreter(self) -> Interpreter:
         from zuno.doors.reading.model_help import ROLE, Interpreter
@@ -106,6 +112,13 @@ class Application(LpWiring, TradingWiring):
 
         return await build_chat_replay(self._read_journal, self._models).replay(request_id)
 
+    async def upgrade_journal(self) -> JournalUpgradeView:
+        from zuno.journal.decision_view import JournalUpgradeView
+
+        await self._open_journal()  # `Refused` where the home cannot be written
+        runs, plans = await self.cycles().store_missing_views(), await self.archive().store_missing_views()
+        return JournalUpgradeView(stored=runs.stored + plans.stored, not_stored=runs.not_stored + plans.not_stored)
+
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
         from zuno.wiring.models import missing_models
@@ -119,12 +132,15 @@ class Application(LpWiring, TradingWiring):
 
     def doctor(self) -> Doctor:
         from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.data.account_reader import AccountReader
         from zuno.trading.learn.memory_book import MemoryBook
-        from zuno.wiring.doctor import build_doctor, build_mandate_check, build_memory_check, build_push_check
+        from zuno.wiring import doctor
         from zuno.wiring.memory import memory_index
         from zuno.wiring.venues import build_venue_check
 
-        return build_doctor(
+        account, store = self._exchange_account(), self._recordings.selected_store
+        record = doctor.build_record_check(lambda: self.live_start().read_record(store().origin.label))
+        return doctor.build_doctor(
             self._settings,
             key=self._key(),
             journal=self._read_journal,
@@ -133,12 +149,14 @@ class Application(LpWiring, TradingWiring):
             chains=self._chains,
             now=unix_millis,
             more=[
-                build_memory_check(
+                doctor.build_memory_check(
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
-                build_push_check(self._settings, self._outbox, unix_millis),
-                build_venue_check(self._settings, unix_millis),
-                build_mandate_check(self._trade_log, unix_millis, self._exchange_account()),
+                doctor.build_push_check(self._settings, self._outbox, unix_millis),
+                build_venue_check(self._settings, unix_millis, lambda: AccountReader(self._trade_log()).read(account)),
+                doctor.build_kill_check(self.kill_lock),
+                doctor.build_mandate_check(self._trade_log, unix_millis, account),
+                *([] if self._settings.binance_demo else [record]),
             ],
         )
 
@@ -185,6 +203,11 @@ class Application(LpWiring, TradingWiring):
 
         self._chains.require_writable()
         return build_web(self._settings, self, host, port)
+
+    def web_logins(self) -> Logins:
+        from zuno.wiring.web import build_logins
+
+        return build_logins(self._settings.home)
 
     def assistant(self) -> AssistantDoor:
         from zuno.wiring.mcp import build_assistant

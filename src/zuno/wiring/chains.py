@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import Unavailable, UsageError
+from zuno.lp.model.history import read_no_plans
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
@@ -37,6 +38,8 @@ class Chains:
         self._settings = settings
         self._sealed = sealed
         self._own_wallet = own_wallet
+        self.read_plans = read_no_plans
+        """What the journal knows of a chain's positions."""
         self._sim: SimChain | None = None
         self._opened: dict[str, Chain] = {}
         self._left: list[Chain] = []
@@ -53,7 +56,7 @@ class Chains:
         from zuno.adapters.chain.sim.chain import SimChain
         from zuno.adapters.chain.sim.world_file import SimFile
 
-        return SimChain(SimFile(self._settings.home))
+        return SimChain(SimFile(self._settings.home), self.read_plans)
 
     @property
     def writable(self) -> bool:
@@ -168,7 +171,7 @@ class Chains:
         from zuno.adapters.chain.rpc.transport import RpcPolicy
 
         policy = RpcPolicy(timeout=self._settings.rpc_timeout_seconds)
-        return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy)
+        return RpcChain(info, urls, self._settings.home / "chains" / info.name, wallet, policy, self.read_plans)
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
         """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""

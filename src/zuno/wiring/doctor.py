@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
     from zuno.doors.agents import AgentsView
     from zuno.journal.port import Journal
+    from zuno.kernel.accounts import KillLock
     from zuno.kernel.notify import Outbox
     from zuno.settings import Settings
     from zuno.trading.learn.memory_book import MemoryBook
     from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.service.data import DataStatusView
+    from zuno.trading.service.live_start import RecordGate
     from zuno.wiring.chains import Chains
 
 LITTLE_ROOM: Final = 1_000_000_000
@@ -98,18 +100,24 @@ def build_doctor(
     )
 
 
+def build_kill_check(lock: KillLock) -> Check:
+    """Whether an account is killed; nothing is said where none is."""
+
+    async def look() -> list[CheckView]:
+        why = lock.why_locked()
+        advice = "no entry of it and no LP plan begins; `zuno trade unlock --account NAME` lifts it"
+        return [] if why is None else [_line("kill", "warn", why, advice)]
+
+    return Check("kill", look)
+
+
 def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], account: str) -> Check:
     """Whether the owner lets the desk trade at an exchange."""
 
     async def look() -> list[CheckView]:
-        from zuno.trading.model.trade_events import MandateGranted, MandateRevoked
+        from zuno.trading.data.account_reader import AccountReader
 
-        found: MandateGranted | None = None
-        for event in await log().events(account):
-            if isinstance(event, MandateGranted):
-                found = event
-            elif isinstance(event, MandateRevoked) and found is not None and event.hash == found.hash:
-                found = None
+        found = (await AccountReader(log()).read(account)).mandate
         advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
         if found is None:
             return [_line("mandate", "off", "none: the desk trades on paper", advice)]
@@ -119,6 +127,17 @@ def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], 
         return [_line("mandate", "ok", f"{found.hash[:16]}… until {until}")]
 
     return Check("mandate", look, "`zuno trade mandate show` says more", needed_live=True)
+
+
+def build_record_check(read: Callable[[], Awaitable[RecordGate]]) -> Check:
+    """Whether enough trades were closed in real time for live to go by."""
+
+    async def look() -> list[CheckView]:
+        record = await read()
+        advice = "" if record.open else "until then `zuno trade start --live` trades on paper"
+        return [_line("record", "ok" if record.open else "off", f"closed trades in real time: {record}", advice)]
+
+    return Check("record", look, needed_live=True)
 
 
 def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], MemoryBook]) -> Check:

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zuno.kernel.errors import ZunoError
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.mesh import Meshes, tell
@@ -13,6 +14,7 @@ from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
+    from zuno.adapters.keys.passphrases import Ask, Passphrase
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
     from zuno.lp.model.chains import ChainInfo
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
+    from zuno.lp.model.history import JournaledPlans
     from zuno.lp.ports.chain import Chain
     from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
     from zuno.lp.service.execution import Execution
@@ -47,6 +50,7 @@ class LpWiring(SharedWiring):
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         super().__init__(settings, sealed)
         self._own_samples: SqliteSamples | None = None
+        self._chains.read_plans = self._read_plans
         self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
@@ -96,6 +100,14 @@ class LpWiring(SharedWiring):
 
         return Archive(self._read_journal, self._open_replay, code_version, self._meshes.journals)
 
+    async def _read_plans(self, chain: str) -> JournaledPlans:
+        from zuno.lp.model.history import JournaledPlans
+
+        try:
+            return await self.archive().journaled_plans(chain)
+        except ZunoError as error:
+            return JournaledPlans(note=f"the journal was not read: {str(error).rstrip('.')}")
+
     def alerts(self) -> AlertDesk:
         from zuno.lp.service.arguments import position_id
         from zuno.wiring.watching import build_alert_desk
@@ -136,8 +148,12 @@ class LpWiring(SharedWiring):
 
         return WalletService(self._signers.folder(), self._signers.own_wallet)
 
-    def unlock_wallet(self) -> str | None:
-        return self._signers.unlock()
+    def unlock_wallet(self, ask: Ask | None = None) -> str | None:
+        return self._signers.unlock(ask)
+
+    @property
+    def typed_passphrase(self) -> Passphrase | None:
+        return self._signers.typed
 
     def wallet(self, chain: str | None) -> WalletOnChain:
         from zuno.lp.service.wallets import WalletOnChain
@@ -303,6 +319,7 @@ class LpWiring(SharedWiring):
             now=unix_millis,
             limits=self._limits(),
             timeouts=self._timeouts(opened.info),
+            killed=self.kill_lock.why_locked,
         )
 
     def _limits(self) -> SpendingLimits:

@@ -34,7 +34,12 @@ def read_fees(settings: Settings) -> Fees:
 
 
 def build_paper_gate(
-    settings: Settings, store: SeriesStore, log: TradeLog, account: str, now: Callable[[], Millis]
+    settings: Settings,
+    store: SeriesStore,
+    log: TradeLog,
+    account: str,
+    now: Callable[[], Millis],
+    killed: Callable[[], str | None] = lambda: None,
 ) -> OrderGate:
     """The gate of a paper account. It reaches paper venues of its own and nothing else."""
     from zuno.trading.execute.gate_state import GateContext
@@ -48,6 +53,7 @@ def build_paper_gate(
             account=account,
             venues=build_paper_venues(store, log, account, now, fees, live=live),
             now=now,
+            killed=killed,
             manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in _exchanges()},
         )
     )
@@ -58,6 +64,7 @@ def build_exchange_gate(
     account: str,
     venues: Mapping[Exchange, OrderVenue],
     now: Callable[[], Millis],
+    killed: Callable[[], str | None] = lambda: None,
     *,
     entries: bool,
     watch_only: str | None = None,
@@ -72,6 +79,7 @@ def build_exchange_gate(
         venues=venues,
         now=now,
         live=True,
+        killed=killed,
         entries=entries and watch_only is None,
         compare_every=COMPARE_EVERY_MS,
     )

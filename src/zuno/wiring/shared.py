@@ -6,6 +6,8 @@ import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from zuno.adapters.atomic_file import keep_files_private
+from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.lease import Fences
 from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
@@ -31,6 +33,7 @@ class SharedWiring(ABC):
 
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         """`sealed`: why nothing can be written in the home, if so."""
+        keep_files_private()
         self._settings = settings
         self._signers = Signers(settings)
         self._chains = Chains(settings, sealed, self._signers.own_wallet)
@@ -38,6 +41,8 @@ class SharedWiring(ABC):
         self._journal: ChainedJournal | None = None
         self._started = False
         self._fences = Fences()
+        url = settings.database_url
+        self.kill_lock = KillLockFile(settings.home, None if url is None else url.get_secret_value())
         self._own_outbox: SqliteOutbox | None = None
 
     @abstractmethod

@@ -11,7 +11,7 @@ from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS
 
 if TYPE_CHECKING:
-    from zuno.adapters.keys.passphrases import Passphrases
+    from zuno.adapters.keys.passphrases import Ask, Passphrase, Passphrases
     from zuno.adapters.keys.wallets import WalletFolder
     from zuno.lp.ports.spending import Signer
 
@@ -23,8 +23,10 @@ class Signers:
         self._settings = settings
         self._own_signer: Signer | None = None
         self._may_ask = True
+        self.typed: Passphrase | None = None
+        """The passphrase that was typed, for a process that acts in this one's stead."""
 
-    def unlock(self) -> Address | None:
+    def unlock(self, ask: Ask | None = None) -> Address | None:
         """Unlock the owner's wallet now, for as long as this process lives; afterwards nobody is asked. By the
         passphrase file, or at the terminal, where an empty line or the end of the input leaves it locked, as does a
         process in the background. None: it stays locked, or there is none to unlock. `Refused` for a wrong one."""
@@ -34,13 +36,13 @@ class Signers:
         if address is not None and not self.folder().signer(address).watch_only:
             if self._settings.passphrase_file is None:
                 with suppress(InputEnded):
-                    typed = ask_hidden(f"Passphrase of {address} (empty: stay locked): ")
+                    typed = (ask or ask_hidden)(f"Passphrase of {address} (empty: stay locked): ")
             if self._settings.passphrase_file is not None or (typed is not None and typed.get_secret_value()):
                 signer = self._open_folder(Passphrases(self._settings.passphrase_file, lambda prompt: typed)).signer(
                     address
                 )
                 signer.ready()
-                self._own_signer = signer
+                self._own_signer, self.typed = signer, typed
         self._may_ask = False
         return None if self._own_signer is None else address
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
+from zuno.kernel.accounts import short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
@@ -16,8 +19,6 @@ from zuno.wiring.recordings import Recordings
 from zuno.wiring.shared import SharedWiring
 
 if TYPE_CHECKING:
-    import asyncio
-
     from zuno.adapters.account.closed_trades import LoggedTradeRecord
     from zuno.adapters.account.trade_log import JournalTradeLog
     from zuno.doors.doctor import Doctor
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
+    from zuno.trading.model.exchange_answer import ExchangeAnswer
     from zuno.trading.model.market import Symbol
     from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.ports.venue import OrderVenue
+    from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.data import DataDesk
@@ -139,12 +142,17 @@ class TradingWiring(SharedWiring):
 
         async def open_gate(account: str, as_of: Millis) -> OrderGate:
             from zuno.adapters.clock.system import unix_millis
+            from zuno.trading.service.trade_desk import check_real_time
 
             if gate is not None:
                 return gate
             if account_mode(account) != "paper":
                 raise Refused(f"A run of the account {account} goes on with `zuno trade start`, which asks first.")
-            return await self._open_gate(account, unix_millis if self._settings.market == "live" else lambda: as_of)
+            live = self._settings.market == "live"
+            opened = await self._open_gate(account, unix_millis if live else lambda: as_of)
+            if live:
+                check_real_time(await opened.refresh(), account)
+            return opened
 
         async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present, account)
@@ -178,7 +186,7 @@ class TradingWiring(SharedWiring):
 
         async def find_failures() -> list[str]:
             view = await self.doctor().examine(live=True)
-            unset = {"mandate"} if exchanges_with_keys(self._settings) else {"mandate", "venue"}
+            unset = {"mandate", "record"} | (set() if exchanges_with_keys(self._settings) else {"venue"})
             return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
 
         return LiveStart(
@@ -209,40 +217,43 @@ class TradingWiring(SharedWiring):
 
     def orders(self) -> TradingOrders:
         from zuno.adapters.clock.system import unix_millis
+        from zuno.trading.model.market import Symbol
         from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
+        from zuno.trading.service.account_page import require_account
         from zuno.trading.service.orders import OpenedAccount, TradingOrders
 
         live = self._settings.market == "live"
         store = self._recordings.selected_store()
         desk = self._desk(self._markets.refresh_marks(store) if live else None)
 
-        async def open_account(name: str | None, as_of: str | None) -> OpenedAccount:
+        async def open_account(name: str | None) -> OpenedAccount:
             if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
                 # An exchange says its prices itself: what is held there can be closed whatever market is read here.
-                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis(), name)
-            if live and as_of is None:
-                notes = await self._refresh_notes(desk)
-                gate = await self._open_gate(paper_account(desk.origin, name or ""), unix_millis)
-                return OpenedAccount(gate, unix_millis(), desk.origin, notes)
-            moment = await desk.latest_moment(as_of)
-            now = unix_millis if live else lambda: moment.as_of
-            gate = await self._open_gate(paper_account(moment.origin, name or ""), now)
-            return OpenedAccount(gate, now(), moment.origin, moment.notes)
+                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis())
+            moment = None if live else await desk.newest_moment(None)
+            if moment is None:
+                with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
+                    await desk.moment(Symbol.BTCUSDT, None)
+
+            def now() -> Millis:
+                """An account in recorded time is acted on at its own last moment, as it is shown."""
+                own = gate.book.recorded_moment(live=live)
+                return own if own is not None else unix_millis() if moment is None else moment.as_of
+
+            gate = await self._open_gate(paper_account(desk.origin, name or ""), now)
+            with suppress(Unavailable):  # what cannot be read now can be closed all the same
+                if not (await gate.refresh()).count:
+                    await require_account(self._trade_log(), desk.origin, name)
+            return OpenedAccount(gate, now())
 
         return TradingOrders(open_account)
-
-    async def _refresh_notes(self, desk: TradingDesk) -> tuple[str, ...]:
-        """Ask for fresh prices. To pause, to lock and to look must be possible while no venue answers."""
-        from zuno.trading.model.market import Symbol
-
-        try:
-            return (await desk.moment(Symbol.BTCUSDT, None)).notes
-        except Unavailable as error:
-            return (f"prices are as they were stored last: {error}",)
 
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
+        from zuno.trading.execute.ask_exchange import ask_exchange
+        from zuno.trading.model.cycle import Exchange
+        from zuno.trading.model.exchange_answer import ExchangeAnswer
         from zuno.trading.rules.protections import ProtectionLimits
         from zuno.trading.service.account import AccountDesk
         from zuno.trading.service.account_page import AccountBackends
@@ -259,6 +270,18 @@ class TradingWiring(SharedWiring):
         async def read_marks(account: str) -> Mapping[tuple[Exchange, Symbol], Decimal]:
             return await (await self._open_gate(account, unix_millis)).marks()
 
+        async def ask(account: str, book: TradingBook) -> tuple[ExchangeAnswer, ...]:
+            venues = await self._open_exchanges(account, named=False)
+            expected = await self._find_named_exchanges(account) or (Exchange.BINANCE,)
+            return (
+                *await asyncio.gather(*(ask_exchange(venue, book, unix_millis) for venue in venues.values())),
+                *(
+                    ExchangeAnswer(exchange=exchange, unknown=f"there are no keys of the {account} account")
+                    for exchange in expected
+                    if exchange not in venues
+                ),
+            )
+
         return AccountDesk(
             AccountBackends(
                 desk=desk,
@@ -270,7 +293,9 @@ class TradingWiring(SharedWiring):
                 running=find_process,
                 now=unix_millis,
                 marks=read_marks,
+                ask=ask,
                 learn=self._learn_from_close,
+                kill_lock=self.kill_lock,
             ),
             name,
         )
@@ -312,6 +337,7 @@ class TradingWiring(SharedWiring):
         return TradeDesk(
             DeskBackends(
                 journal=self._open_journal,
+                log=self._trade_log(),
                 desk=self.trading(),
                 live=live,
                 open_gate=open_gate,
@@ -388,16 +414,21 @@ class TradingWiring(SharedWiring):
 
         return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
 
-    async def _open_exchanges(self, account: str) -> Mapping[Exchange, OrderVenue]:
-        """Those with keys of this account that a mandate of it named. Upbit has no demo trading."""
+    async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
+        from zuno.trading.service.live_start import find_traded_exchanges
+
+        return find_traded_exchanges(await self._trade_log().events(account))
+
+    async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Exchange, OrderVenue]:
+        """Those with keys of this account that a mandate of it named, or all, which is for a look alone. Upbit has no
+        demo trading."""
         from zuno.trading.model.cycle import Exchange
         from zuno.trading.model.trade_events import LIVE_ACCOUNT
-        from zuno.trading.service.live_start import find_traded_exchanges
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
-        named = find_traded_exchanges(await self._trade_log().events(account))
+        known = await self._find_named_exchanges(account) if named else tuple(Exchange)
         own = {Exchange.BINANCE: account == self._exchange_account(), Exchange.UPBIT: account == LIVE_ACCOUNT}
-        usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in named]
+        usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in known]
         for exchange in usable:
             if exchange not in self._venues:
                 self._venues[exchange] = build_venue(self._settings, exchange)
@@ -418,9 +449,10 @@ class TradingWiring(SharedWiring):
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
+        killed = partial(self.kill_lock.why_locked, short_name(account))
         if account_mode(account) != "paper":
             venues = await self._open_exchanges(account)
             log = self._trade_log()
-            return build_exchange_gate(log, account, venues, now, entries=entries, watch_only=watch_only)
+            return build_exchange_gate(log, account, venues, now, killed, entries=entries, watch_only=watch_only)
         paper_log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now)
+        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now, killed)

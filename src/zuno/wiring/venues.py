@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from zuno.doors.doctor import Check, CheckView, State
@@ -15,8 +14,10 @@ from zuno.trading.model.market import Symbol
 if TYPE_CHECKING:
     from zuno.adapters.venues.exchange import ApiKeys
     from zuno.settings import Settings
-    from zuno.trading.model.orders import AccountRights, Balance, Filters
+    from zuno.trading.model.exchange_answer import ExchangeAnswer
+    from zuno.trading.model.orders import AccountRights, Filters
     from zuno.trading.ports.venue import OrderVenue
+    from zuno.trading.rules.trading_book import TradingBook
 
 R = TypeVar("R")
 
@@ -26,6 +27,8 @@ KEY_VARIABLES: Final = {
 }
 MOST_SKEW_MS: Final = 2_000
 """Some venues say the time in whole seconds."""
+WRONG_CLOCK_MS: Final = 60_000
+"""Beyond which nothing here is dated right: mandates, daily losses, holds."""
 
 
 def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
@@ -52,8 +55,11 @@ def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:
     return tuple(exchange for exchange in Exchange if _read_keys(settings, exchange) is not None)
 
 
-def build_venue_check(settings: Settings, now: Callable[[], Millis]) -> Check:
-    """Every exchange that has keys: permissions, settings of the account, clock, filters, balance."""
+def build_venue_check(
+    settings: Settings, now: Callable[[], Millis], read_book: Callable[[], Awaitable[TradingBook]]
+) -> Check:
+    """Every exchange that has keys: permissions, settings of the account, clock, filters, balance, and what it holds
+    beside the account's log."""
 
     async def look() -> Sequence[CheckView]:
         keyed = exchanges_with_keys(settings)
@@ -64,7 +70,7 @@ def build_venue_check(settings: Settings, now: Callable[[], Millis]) -> Check:
         for exchange in keyed:
             venue = build_venue(settings, exchange)
             try:
-                lines += await examine_venue(venue, now)
+                lines += await examine_venue(venue, now, await read_book())
             finally:
                 await venue.close()
         return lines
@@ -72,13 +78,15 @@ def build_venue_check(settings: Settings, now: Callable[[], Millis]) -> Check:
     return Check("venue", look, "`docs/runbook.md` says how keys are made", needed_live=True)
 
 
-async def examine_venue(venue: OrderVenue, now: Callable[[], Millis]) -> list[CheckView]:
+async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: TradingBook) -> list[CheckView]:
     """Reads, and changes nothing. What cannot be read is a line of its own."""
+    from zuno.trading.execute.ask_exchange import ask_exchange
+
     lines = await _look(venue, venue.rights, _describe_rights)
     lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])
     for symbol in Symbol:
         lines += await _look(venue, lambda symbol=symbol: venue.filters(symbol), _describe_filters)  # type: ignore[misc]
-    lines += await _look(venue, venue.balance, _describe_balance)
+    lines += _describe_answer(await ask_exchange(venue, book, now))
     name = f"{venue.exchange} (demo)" if venue.paper else venue.exchange.value
     return [line.model_copy(update={"text": f"{name}: {line.text}"}) for line in lines]
 
@@ -112,7 +120,8 @@ def _describe_rights(rights: AccountRights) -> list[CheckView]:
 def _describe_clock(skew: int) -> CheckView:
     text = f"clock {skew / 1_000:+.1f} s from this machine's"
     if abs(skew) > MOST_SKEW_MS:
-        return _line("warn", text, "set this machine's clock (NTP); requests are dated by the exchange's")
+        state: State = "fail" if abs(skew) > WRONG_CLOCK_MS else "warn"
+        return _line(state, text, "set this machine's clock (NTP); requests are dated by the exchange's")
     return _line("ok", text)
 
 
@@ -126,16 +135,17 @@ def _describe_filters(filters: Filters) -> list[CheckView]:
     return [_line("ok", text if filters.holds_stops else f"{text}; no stop orders: the desk watches them")]
 
 
-def _describe_balance(balance: Balance) -> list[CheckView]:
-    currency = balance.exchange.currency
-    text = f"{_amount(balance.total)} {currency}, {_amount(balance.available)} free"
-    if balance.total < 0:
-        return [_line("fail", text, "the account owes money; pay it in")]
-    return [_line("warn", text, "pay money in") if balance.available <= 0 else _line("ok", text)]
-
-
-def _amount(number: Decimal) -> str:
-    return f"{number:,.2f}"
+def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
+    if answer.total is None or answer.free is None:
+        return [_line("fail", answer.unknown or "", f"check the keys, the network and {answer.exchange}'s status")]
+    advice = "the desk trades no such symbol until that is settled at the exchange"
+    unbooked = [_line("warn", text.removeprefix(f"{answer.exchange} "), advice) for text in answer.describe()]
+    text = f"{answer.total:,.2f} {answer.exchange.currency}, {answer.free:,.2f} free"
+    if answer.total < 0:
+        balance = _line("fail", text, "the account owes money; pay it in")
+    else:
+        balance = _line("warn", text, "pay money in") if answer.free <= 0 else _line("ok", text)
+    return [balance, *(unbooked or [_line("ok", "positions and open orders as in the log")])]
 
 
 def _read_keys(settings: Settings, exchange: Exchange) -> ApiKeys | None:

@@ -1,47 +1,57 @@
-"""Wire the page: its token, its lock, its clocks."""
+"""Wire the page: its logins, its lock, its clocks."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-import stat
+from contextlib import suppress
+from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.doors.web_door import LOOPBACK
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
+    from zuno.adapters.helper_process import Handle
+    from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.web_door import WebDoor
-    from zuno.doors.zuno import Zuno
+    from zuno.doors.web_logins import Logins
+    from zuno.wiring.application import Application
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
-TOKEN_FILE: Final = "web.token"
-_TOKEN_BYTES: Final = 32
+LOGINS_FILE: Final = "web-logins.json"
+OLD_TOKEN_FILE: Final = "web.token"
+"""Of versions whose link was one token for everything."""
+_WATCHING: Final[list[asyncio.Task[None]]] = []
+"""Held, or a task that nobody waits for could be collected."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
-def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
+def build_web(settings: Settings, zuno: Application, host: str, port: int) -> WebDoor:
     """`Unavailable` without the libraries; it says how to install them."""
     from time import monotonic
 
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.file_lock import web_lock
+    from zuno.adapters.helper_process import HelperProcess
 
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
     from zuno.doors.web.access import LOOPBACK_NAMES, Access
     from zuno.doors.web.app import WebBackends
     from zuno.doors.web.metrics import Metrics
+    from zuno.doors.web.routes.system import has_real_money
     from zuno.doors.web.server import WebServer
 
-    token = read_token(settings.home)
+    logins = build_logins(settings.home)
     own = LOOPBACK_NAMES if host == LOOPBACK else LOOPBACK_NAMES | {f"[{host}]" if ":" in host else host.lower()}
     notes = () if host == LOOPBACK else (f"{host} is open to other machines, without encryption: {_ADVICE}",)
-    access = Access(token, unix_millis, monotonic, os.urandom, own)
+    access = Access(logins, name_cookie(settings.home), monotonic, own, real_money=has_real_money(zuno.config()))
     return WebServer(
         zuno,
         WebBackends(
@@ -50,14 +60,31 @@ def build_web(settings: Settings, zuno: Zuno, host: str, port: int) -> WebDoor:
             chance=os.urandom,
             metrics=Metrics(monotonic),
             version=version("zuno"),
+            kill_lock=zuno.kill_lock,
+            helper=HelperProcess(open_stops, lambda: (settings, zuno.typed_passphrase)),
             docs=find_docs(),
         ),
-        token,
+        logins,
         host,
         port,
         web_lock(settings.home),
-        notes,
+        notes + remove_old_token(settings.home),
     )
+
+
+async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
+    """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
+    everything loaded and open."""
+    from zuno.doors.web.stops import StopDesk
+    from zuno.wiring.application import Application
+
+    zuno = Application(settings)
+    desk = StopDesk(zuno)
+    with suppress(ZunoError):
+        await zuno.account().open_risk()
+        zuno.unlock_wallet(lambda prompt: passphrase)
+    _WATCHING.append(asyncio.create_task(desk.finish_kills(zuno.kill_lock.list_kills)))
+    return desk.handle
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."
@@ -69,16 +96,24 @@ def find_docs() -> Path | None:
     return next((place for place in places if (place / "commands.md").is_file()), None)
 
 
-def read_token(home: Path) -> str:
-    """The token of this home, made at the first start. One that others could read is replaced: it may be known."""
-    from zuno.adapters.atomic_file import create_file, replace_file
+def build_logins(home: Path) -> Logins:
+    from zuno.adapters.clock.system import unix_millis
+    from zuno.adapters.file_lock import web_lock
+    from zuno.adapters.locked_file import LockedFile
+    from zuno.doors.web_logins import Logins
 
-    path, fresh = home / TOKEN_FILE, os.urandom(_TOKEN_BYTES).hex()
-    if create_file(path, f"{fresh}\n".encode()):
-        return fresh
-    token = path.read_text(encoding="ascii", errors="replace").strip()
-    private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-    if private and len(token) == 2 * _TOKEN_BYTES and set(token) <= set("0123456789abcdef"):
-        return token
-    replace_file(path, f"{fresh}\n".encode())
-    return fresh
+    return Logins(LockedFile(home / LOGINS_FILE), unix_millis, os.urandom, web_lock(home).is_held)
+
+
+def name_cookie(home: Path) -> str:
+    """Cookies know no ports: two homes on one machine have two names."""
+    return f"zuno_{sha256(os.fsencode(home.resolve())).hexdigest()[:8]}"
+
+
+def remove_old_token(home: Path) -> tuple[str, ...]:
+    """What is to be said of it."""
+    try:
+        (home / OLD_TOKEN_FILE).unlink()
+    except FileNotFoundError:
+        return ()
+    return (f"{OLD_TOKEN_FILE} is void and was removed; scripts need a token of `zuno web token create`.",)

@@ -13,8 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.atomic_file import create_file, open_replacement, replace_file
+from zuno.adapters import atomic_file
+from zuno.adapters.atomic_file import (
+    create_file,
+    keep_files_private,
+    open_replacement,
+    replace_file,
+)
 from zuno.kernel.errors import DiskFull
+from zuno.settings import Settings
+from zuno.wiring import Application
 
 OLD, NEW = b"old", b"new"
 WRITER = """
@@ -42,17 +50,26 @@ def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> Non
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_a_file_is_its_owners_alone_unless_another_mode_is_asked_for(tmp_path: Path) -> None:
-    private, shared = tmp_path / "private", tmp_path / "shared"
+def test_a_file_is_its_owners_alone_unless_the_user_asked_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private, shared = tmp_path / "private", tmp_path / "new" / "shared"
+    zuno = Application(Settings(home=tmp_path / "home"), sealed="not written to")
     private.write_bytes(OLD)
     private.chmod(0o644)
-    mask = os.umask(0o022)
+    monkeypatch.setattr(atomic_file, "_users_umask", [])
+    mask = os.umask(0o027)
     try:
         replace_file(private, NEW)
-        replace_file(shared, NEW, mode=0o666)
+        assert keep_files_private() == 0o027
+        (tmp_path / "made").touch()
+        zuno.write_file(shared, NEW)
+        zuno.write_file(tmp_path / "home" / "report", NEW)
+        assert keep_files_private() == 0o027
     finally:
         os.umask(mask)
-    assert (mode_of(private), mode_of(shared)) == (0o600, 0o644)
+    assert (mode_of(private), mode_of(tmp_path / "made"), mode_of(tmp_path / "home" / "report")) == (0o600,) * 3
+    assert (mode_of(shared), mode_of(shared.parent)) == (0o640, 0o750)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

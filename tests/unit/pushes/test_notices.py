@@ -185,6 +185,25 @@ async def test_recorded_time_is_pushed_by_nobody(desk: Desk) -> None:
     assert await desk.notices() == []
 
 
+async def test_the_last_minutes_of_recorded_time_are_pushed_by_nobody(desk: Desk) -> None:
+    """Of a run through recorded time that ends now: its last trade and its last day are of this very minute."""
+    story = AccountStory(desk.log, PAPER)
+    await story.come_to(NOW - HOUR_MS)
+    intent = await story.open_trade(NOW - 2 * MINUTE_MS, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    await story.exit_trade(NOW - MINUTE_MS, intent, "stop")
+    await desk.write(PAPER, lock(until=NOW + MINUTE_MS))
+    await story.come_to(NOW)
+    day = DaySummary.model_validate(
+        dict.fromkeys(DaySummary.model_fields, 0) | {"account": PAPER, "day": NOW // DAY_MS * DAY_MS - DAY_MS}
+    )
+    await desk.put(DAY_SUMMARY, "job_day", day)
+    feed = desk.feed()
+    await feed.step()
+    desk.now = Millis(NOW + 2 * MINUTE_MS)
+    await feed.step()
+    assert await desk.notices() == []
+
+
 async def test_what_was_missed_for_too_long_is_told_no_more(desk: Desk) -> None:
     await desk.write("live", lock())
     desk.now = Millis(NOW + OLDEST_MS + 1)

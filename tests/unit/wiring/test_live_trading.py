@@ -19,10 +19,11 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
+from zuno.trading.execute import ask_exchange
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
-from zuno.trading.model.trade_events import Protection
+from zuno.trading.model.trade_events import LockSet, Protection
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.trade_desk import TradeDesk
@@ -111,6 +112,13 @@ def opening(quantity: float = 0.01, style: Style = Style.MOMENTUM_SNIPER) -> Rul
     )
 
 
+async def reconcile(zuno: Application) -> tuple[LockSet, ...]:
+    """What keeps new risk back once the account was held against its exchange."""
+    gate = await zuno._open_gate("live", unix_millis)
+    await gate.reconcile()
+    return await gate.locks()
+
+
 async def trade_once(zuno: Application, settings: Settings) -> str:
     """As a process of the desk does: reconcile, execute, and the same decision once more."""
     venue = build_venue(settings, Exchange.BINANCE)
@@ -147,11 +155,10 @@ async def test_the_account_begins_with_the_exchanges_balance_and_never_with_pape
     before = await zuno.account("live").balance()
     assert (before.mode, [purse.cash for purse in before.purses]) == ("live", [0.0, 0.0])
     await grant(zuno)
-    await zuno.orders().reconcile("live")
+    await reconcile(zuno)
     after = await zuno.account("live").balance()
     assert {purse.currency: purse.cash for purse in after.purses} == {"USD": 10_000.0, "KRW": 0.0}
-    again = await zuno.orders().reconcile("live")
-    assert again.locks == ()
+    assert await reconcile(zuno) == ()
 
 
 async def test_an_order_is_placed_once_protected_booked_and_closed(
@@ -181,8 +188,7 @@ async def test_an_order_is_placed_once_protected_booked_and_closed(
     assert not [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
     purse = next(purse for purse in (await zuno.account("live").balance()).purses if purse.currency == "USD")
     assert D(str(purse.cash)) == fake.engine.cash, "the ledger equals the venue"
-    again = await zuno.orders().reconcile("live")
-    assert [lock.protection for lock in again.locks] == [Protection.COOLDOWN]
+    assert [lock.protection for lock in await reconcile(zuno)] == [Protection.COOLDOWN]
     assert await zuno._trade_log().accounts() == ("live",), "paper is another account"
 
 
@@ -294,7 +300,7 @@ async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: App
     gate = await zuno._open_gate("live", unix_millis, entries=True)
     await gate.reconcile()
     await gate.execute(opening(style=Style.PASSIVE_MAKER))
-    command = (await zuno.orders()._open("live", None)).gate
+    command = (await zuno.orders()._open("live")).gate
     refused = await command.execute(replace(opening(), run_id="run_2"))
     assert refused.state == "refused", refused
     await zuno.account("live").revoke_mandate()
@@ -335,10 +341,9 @@ async def test_a_kill_acts_before_it_reads_what_may_be_slow(zuno: Application, f
 
 async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Application, fake: FakeBinance) -> None:
     await grant(zuno)
-    await zuno.orders().reconcile("live")
+    await reconcile(zuno)
     fake.engine.cash += 500
-    locked = await zuno.orders().reconcile("live")
-    assert [lock.protection for lock in locked.locks] == [Protection.RECONCILIATION]
+    assert [lock.protection for lock in await reconcile(zuno)] == [Protection.RECONCILIATION]
     asked: list[str] = []
 
     def hear(word: str, what: str) -> bool:
@@ -351,7 +356,7 @@ async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Applic
     done = await zuno.account("live").adopt(yes)
     assert done.protections == ()
     assert next(p.cash for p in (await zuno.account("live").balance()).purses if p.currency == "USD") == 10_500.0
-    assert (await zuno.orders().reconcile("live")).locks == ()
+    assert await reconcile(zuno) == ()
     with pytest.raises(Refused):
         await zuno.account(None).adopt(yes)
 
@@ -391,15 +396,110 @@ async def test_a_run_acts_in_a_live_account_only_with_a_permit_of_this_process(z
         await acting("live", unix_millis())
 
 
-async def test_a_position_at_an_exchange_without_keys_is_said(
-    zuno: Application, fake: FakeBinance, tmp_path: Path
+async def test_what_the_exchange_holds_beside_the_log_is_asked_for_and_said(
+    zuno: Application, fake: FakeBinance
 ) -> None:
+    """Before any mandate, too: a look opens nothing."""
+    fake.engine.take("BTCUSDT", D("0.5"), D(60_000))
+    fake.engine.place("stranger", "BTCUSDT", "SELL", "LIMIT", D("0.2"), D(70_000))
+    desk = zuno.account("live")
+    for view in (await desk.status(), await desk.positions(), await desk.orders(), await desk.balance()):
+        assert view.exchanges is not None
+        (answer,) = view.exchanges
+        assert (answer.exchange, answer.unknown, answer.total) == ("BINANCE", None, float(fake.engine.cash))
+        assert answer.asked_at is not None
+        assert [(found.order, found.quantity, found.booked) for found in answer.unbooked] == [
+            (None, D("0.5"), 0),
+            ("stranger", D("-0.2"), 0),
+        ]
+        assert not view.complete
+        assert "0.5" in " ".join(view.notes)
+    for quiet in (await desk.trades(), await desk.profit(), await desk.locks()):
+        assert quiet.exchanges is None
+        assert not quiet.complete
+        assert [note for note in quiet.notes if "not asked" in note]
+    risk = await desk.open_risk()
+    assert risk.exchanges is not None
+    assert (risk.trades, len(risk.exchanges[0].unbooked)) == (0, 2)
+    asked: list[str] = []
+
+    def hear(word: str, what: str) -> bool:
+        asked.append(what)
+        return False
+
+    with pytest.raises(Refused):
+        await desk.kill(hear)
+    assert "0.5" in asked[0]
+    posted = [name for name in fake.server.asked if not name.startswith("GET")]
+    assert posted == []
+
+
+async def test_what_the_log_has_is_not_said_twice(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    await gate.reconcile()
+    await gate.execute(opening())
+    view = await zuno.account("live").positions()
+    assert view.exchanges is not None
+    assert (len(view.positions), view.exchanges[0].unbooked, view.complete) == (1, (), True)
+    killed = await zuno.account("live").kill(None)
+    assert (killed.positions, killed.complete) == ((), True)
+
+
+@pytest.mark.parametrize("silent", ["refuses", "hangs"])
+async def test_an_exchange_that_does_not_answer_is_said_and_waited_for_seconds_at_most(
+    tmp_path: Path, fake: FakeBinance, monkeypatch: pytest.MonkeyPatch, silent: str
+) -> None:
+    monkeypatch.setattr(ask_exchange, "ANSWER_SECONDS", 0.3)
+    held: list[asyncio.StreamWriter] = []
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+        await reader.read()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    if silent == "refuses":
+        server.close()
+        await server.wait_closed()
+    settings = with_keys(tmp_path, fake).model_copy(update={"binance_order_url": f"http://127.0.0.1:{port}"})
+    zuno = Application(settings)
+    try:
+        async with asyncio.timeout(60):
+            risk = await zuno.account("live").open_risk()
+            status = await zuno.account("live").status()
+        for answers in (risk.exchanges, status.exchanges):
+            assert answers is not None
+            assert answers[0].asked_at is not None
+            assert answers[0].unknown
+        assert not status.complete
+        assert risk.notes
+    finally:
+        await zuno.close()
+        for writer in held:
+            writer.close()
+        server.close()
+
+
+async def test_an_exchange_without_keys_was_not_asked(zuno: Application, fake: FakeBinance, tmp_path: Path) -> None:
     await grant(zuno)
     await trade_once(zuno, with_keys(tmp_path, fake))
-    assert not [note for note in (await zuno.account("live").status()).notes if "BINANCE" in note]
+    assert (await zuno.account("live").status()).complete
     keyless = with_keys(tmp_path, fake).model_copy(update={"binance_api_key": None, "binance_api_secret": None})
     other = Application(keyless)
     try:
-        assert [note for note in (await other.account("live").status()).notes if note.startswith("BINANCE: ")]
+        view = await other.account("live").status()
+        assert view.exchanges is not None
+        assert [(answer.exchange, answer.asked_at) for answer in view.exchanges] == [("BINANCE", None)]
+        assert (view.exchanges[0].unknown is None, view.complete) == (False, False)
+        assert (await other.account("demo").status()).exchanges is not None
     finally:
         await other.close()
+
+
+async def test_the_doctor_shows_the_record_that_live_waits_for(zuno: Application) -> None:
+    for live, state in ((False, "off"), (True, "fail")):
+        view = await zuno.doctor().examine(live=live)
+        (line,) = [line for line in view.checks if line.topic == "record"]
+        assert (line.state, "0 of 40" in line.text) == (state, True)
+    assert not view.ok

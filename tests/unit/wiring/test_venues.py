@@ -19,6 +19,7 @@ from zuno.doors.doctor import Doctor, DoctorView
 from zuno.kernel.errors import Refused, UsageError
 from zuno.settings import Settings
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys
 
 
@@ -38,8 +39,12 @@ async def both(tmp_path: Path) -> AsyncIterator[tuple[FakeBinance, FakeUpbit, Se
         yield (*fakes, settings)
 
 
+async def read_book() -> TradingBook:
+    return TradingBook()
+
+
 async def examine(settings: Settings, *, live: bool = True) -> DoctorView:
-    return await Doctor([build_venue_check(settings, unix_millis)]).examine(live=live)
+    return await Doctor([build_venue_check(settings, unix_millis, read_book)]).examine(live=live)
 
 
 def failures(view: DoctorView) -> list[str]:
@@ -95,6 +100,30 @@ async def test_the_doctor_says_what_is_wrong(both: tuple[FakeBinance, FakeUpbit,
     assert len(failures(view)) == 5
     assert any("+60" in line.text for line in view.checks if line.state == "warn")
     assert all(line.advice for line in view.checks if line.state in ("fail", "warn"))
+
+
+@pytest.mark.parametrize("ahead", [3_600_000, -3_600_000])
+async def test_a_clock_an_hour_off_is_a_failure_that_says_by_how_much(
+    both: tuple[FakeBinance, FakeUpbit, Settings], ahead: int
+) -> None:
+    futures, _, settings = both
+    futures.clock.ahead = ahead
+    (failed,) = failures(await examine(settings))
+    skew = float(failed.split("clock ")[1].split()[0])
+    assert skew == pytest.approx(ahead / 1_000, abs=60)
+
+
+async def test_the_doctor_asks_for_positions_and_open_orders(both: tuple[FakeBinance, FakeUpbit, Settings]) -> None:
+    futures, spot, settings = both
+    futures.engine.take("BTCUSDT", Decimal("-0.5"), Decimal(60_000))
+    futures.engine.place("stranger", "ETHUSDT", "BUY", "LIMIT", Decimal("0.1"), Decimal(1_000))
+    spot.engine.take("KRW-ETH", Decimal(2), Decimal(4_000_000))
+    warned = [line.text for line in (await examine(settings)).checks if line.state == "warn"]
+    assert [line for line in warned if line.startswith("BINANCE") and "-0.5" in line]
+    assert [line for line in warned if line.startswith("BINANCE") and "stranger" in line]
+    assert [line for line in warned if line.startswith("UPBIT") and "2 ETH" in line]
+    futures.server.fail("GET /fapi/v3/positionRisk", HTML, times=9)
+    assert len(failures(await examine(settings))) == 1
 
 
 async def test_an_exchange_that_cannot_be_read_is_a_failure_of_its_own(

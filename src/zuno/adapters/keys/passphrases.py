@@ -20,7 +20,8 @@ FEWEST = 8
 _MOST_BYTES = 4_096
 _TERMINAL = "/dev/tty"
 
-Ask = Callable[[str], "SecretStr | None"]
+Passphrase = SecretStr
+Ask = Callable[[str], "Passphrase | None"]
 """Puts a question to the person and hides the answer; None where nobody can be asked."""
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from errno import ELOOP
 from pathlib import Path
 from typing import NoReturn
 
@@ -77,7 +78,7 @@ class KeystoreSigner:
         raise TypeError("a signer is neither copied nor kept")
 
     def _unlock(self) -> SecretBytes:
-        body, others_read = _read_file(self._path, self._missing)
+        body, others_read = _read_file(self._path, self._missing, os.O_NOFOLLOW)
         if others_read:
             raise Refused(f"Others may read the wallet {self._path}; run `chmod 600` on it.")
         try:
@@ -108,7 +109,7 @@ class WalletFolder:
 
     def all(self) -> tuple[StoredWallet, ...]:
         try:
-            names = sorted(entry.name for entry in self._folder.iterdir())
+            names = sorted(entry.name for entry in os.scandir(self._folder) if entry.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -121,9 +122,10 @@ class WalletFolder:
         return tuple(kept.values())
 
     def signer(self, address: Address) -> Signer:
-        """Whoever signs for an address: its keystore where there is one, else nobody."""
+        """Whoever signs for an address: its keystore where there is one, else nobody. A symlink is none: where it leads
+        is not what was put here."""
         path = self._path(address)
-        if not path.exists():
+        if path.is_symlink() or not path.exists():
             return WatchOnly(address)
         return KeystoreSigner(path, lambda: self._passphrases.of(address))
 
@@ -189,13 +191,15 @@ class WalletFolder:
         return self._folder / f"{address}.json"
 
 
-def _read_file(path: Path, missing: Callable[[], Exception]) -> tuple[bytes, bool]:
+def _read_file(path: Path, missing: Callable[[], Exception], flags: int = 0) -> tuple[bytes, bool]:
     """The file, and whether others than its owner may read it too."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=lambda name, usual: os.open(name, usual | flags)) as file:
             mode, body = os.fstat(file.fileno()).st_mode, file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise missing() from None
     except OSError as error:
+        if error.errno == ELOOP:
+            raise Refused(f"{path} is a symlink, and that is not a wallet; put the file itself there.") from None
         raise Unavailable(f"{path} cannot be read ({error.strerror}).") from error
     return body, bool(stat.S_IMODE(mode) & 0o077)

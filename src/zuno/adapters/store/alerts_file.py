@@ -11,10 +11,9 @@ from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
-from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error
-from zuno.kernel.errors import Broken, Unavailable
+from zuno.adapters.file_lock import WAIT_SECONDS
+from zuno.adapters.locked_file import LockedFile
+from zuno.kernel.errors import Broken
 from zuno.lp.model.alerts import AlertBook
 
 T = TypeVar("T")
@@ -23,51 +22,35 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class AlertsFile:
-    """`alerts.json` in a home, with `alerts.lock` beside it. Reading needs no lock: the file is only ever replaced."""
+    """`alerts.json` in a home, with `alerts.lock` beside it."""
 
     def __init__(self, home: Path, patience: float = WAIT_SECONDS) -> None:
         self._path = home / "alerts.json"
-        self._lock = home / "alerts.lock"
-        self._patience = patience
+        self._file = LockedFile(self._path, patience)
 
     async def book(self) -> AlertBook:
-        return await asyncio.to_thread(self._load)
+        return self._parse(await asyncio.to_thread(self._file.read))
 
     async def change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
-        return await asyncio.to_thread(self._change, make)
-
-    def _change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
-        with self._lock_file():
-            before = self._load()
+        def rewrite(content: bytes | None) -> tuple[bytes | None, T]:
+            before = self._parse(content)
             after, answer = make(before)
-            if after != before:
-                self._write(after)
-            return answer
+            return content if after == before else _write(after), answer
 
-    def _load(self) -> AlertBook:
+        return await asyncio.to_thread(self._file.change, rewrite)
+
+    def _parse(self, content: bytes | None) -> AlertBook:
         try:
-            with open(self._path, "rb") as file:
-                data = file.read(_MOST_BYTES + 1)
-        except FileNotFoundError:
-            return AlertBook()
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
-        try:
-            return _book(data)
+            return AlertBook() if content is None else _book(content)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise Broken(
                 f"{self._path} is damaged; move it away to start with no alerts, or restore it from a copy."
             ) from error
 
-    def _write(self, book: AlertBook) -> None:
-        document = {"format": FORMAT, "book": _form().dump_python(book, mode="json")}
-        try:
-            replace_file(self._path, json.dumps(document, separators=(",", ":")).encode())
-        except OSError as error:
-            raise build_write_error(self._path, error) from error
 
-    def _lock_file(self) -> FileLock:
-        return FileLock(self._lock, timeout=self._patience)
+def _write(book: AlertBook) -> bytes:
+    document = {"format": FORMAT, "book": _form().dump_python(book, mode="json")}
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 @cache

@@ -11,6 +11,7 @@ from pathlib import Path
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.full_disk import build_write_error, detect_full_disk
+from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Unavailable
 
 _SECTOR = 512
@@ -20,7 +21,7 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 class HeadFile:
     """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write that is under way; a file
-    `NAME.broken` says what a check of the whole journal found."""
+    `NAME.broken` says what a check of the whole journal found, `NAME.DIGEST.broken` of one of several databases."""
 
     def __init__(self, home: Path, name: str, patience: float = WAIT_SECONDS) -> None:
         self._head = home / f"{name}.head"
@@ -61,21 +62,31 @@ class HeadFile:
         whole = len(sector) == _SECTOR and sector.endswith(b"\n")
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
 
-    def read_damage(self) -> str | None:
-        try:
-            return self._broken.read_text(encoding="utf-8", errors="replace").strip()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{self._broken} cannot be read ({error.strerror}).") from error
+    def read_damage(self, database: str) -> str | None:
+        """What was found wrong with this database; a mark that names another says nothing of it."""
+        for mark in self._marks(database):
+            try:
+                return mark.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise Unavailable(f"{mark} cannot be read ({error.strerror}).") from error
+        return None
 
-    def mark_broken(self, why: str | None) -> None:
+    def mark_broken(self, why: str | None, database: str) -> None:
         """Only while held."""
+        marks = self._marks(database)
         with self._writing():
             if why is None:
-                self._broken.unlink(missing_ok=True)
+                for mark in marks:
+                    mark.unlink(missing_ok=True)
             else:
-                replace_file(self._broken, f"{why}\n".encode())
+                replace_file(marks[0], f"{' '.join(why.split())}\n{database}\n".encode())
+
+    def _marks(self, database: str) -> list[Path]:
+        """This database's own, then the one that names none."""
+        own = self._broken.with_suffix(f".{digest(database.encode())[:16]}.broken")
+        return [own, self._broken] if database else [self._broken]
 
     def create(self, head: bytes) -> None:
         """The first head, there for good or not at all. Only while held."""

@@ -82,7 +82,7 @@ class PostgresLease:
         self._renewing: threading.Thread | None = None
 
     def take(self) -> None:
-        with self._connect() as connection:
+        with connect(self._url) as connection:
             with connection.transaction():
                 for statement in _SCHEMA:
                     connection.execute(statement)
@@ -106,7 +106,7 @@ class PostgresLease:
             raise Refused(f"The lease of {self._name} is not held.")
         own = Fences()
         own.add(self._name, self._token)
-        with self._connect() as connection:
+        with connect(self._url) as connection:
             own.check(connection)
 
     def leave(self) -> None:
@@ -115,7 +115,7 @@ class PostgresLease:
         self._ended.set()
         if self._renewing is not None:
             self._renewing.join()
-        with suppress(ZunoError), self._connect() as connection:  # else it ends by itself
+        with suppress(ZunoError), connect(self._url) as connection:  # else it ends by itself
             connection.execute(_LEAVE, self._values(token=self._token))
         self._fences.drop(self._name)
         self._token = None
@@ -123,7 +123,7 @@ class PostgresLease:
     def _renew_until(self, ended: threading.Event, token: int) -> None:
         """A database that does not answer is asked again; whether the lease outlived that, the next write finds out."""
         while not ended.wait(self._lasts / 3):
-            with suppress(ZunoError), self._connect() as connection:
+            with suppress(ZunoError), connect(self._url) as connection:
                 if not connection.execute(_RENEW, self._values(token=token)).rowcount:
                     return
 
@@ -132,19 +132,20 @@ class PostgresLease:
 
         return {"name": self._name, "lasts": timedelta(seconds=self._lasts), **more}
 
-    @contextmanager
-    def _connect(self) -> Iterator[psycopg.Connection]:
-        """A connection for one errand, and Postgres's errors in our words; the URL, which holds a password, is never in
-        them."""
-        try:
-            import psycopg
-        except ImportError as error:
-            raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
-        try:
-            with psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection:
-                connection.execute("SET statement_timeout = '10s'")
-                yield connection
-        except psycopg.OperationalError as error:
-            raise Unavailable(f"The Postgres of the leases did not answer ({type(error).__name__}).") from error
-        except psycopg.Error as error:
-            raise Broken(f"The Postgres of the leases cannot be used as one ({type(error).__name__}).") from error
+
+@contextmanager
+def connect(url: str) -> Iterator[psycopg.Connection]:
+    """A connection for one errand, and Postgres's errors in our words; the URL, which holds a password, is never in
+    them."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection:
+            connection.execute("SET statement_timeout = '10s'")
+            yield connection
+    except psycopg.OperationalError as error:
+        raise Unavailable(f"The Postgres of leases and kills did not answer ({type(error).__name__}).") from error
+    except psycopg.Error as error:
+        raise Broken(f"The Postgres of leases and kills cannot be used as one ({type(error).__name__}).") from error

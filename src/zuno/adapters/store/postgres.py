@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -11,7 +12,7 @@ from zuno.adapters.store.head_file import HeadFile
 from zuno.adapters.store.lease import Fences
 from zuno.adapters.store.table_store import TableStore
 from zuno.journal.port import DamagedRow, Row
-from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.signing import NodeKey
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ class PostgresTables:
         self._fences = fences
         self._connection: psycopg.Connection | None = None
         self._ready = False
+
+    @cached_property
+    def name(self) -> str:
+        """By the server's own word: one database may be reached by several URLs."""
+        with self._vendor() as connection:
+            row = connection.execute("SELECT current_database(), system_identifier FROM pg_control_system()").fetchone()
+            return " ".join(map(str, row or ()))
 
     def exists(self) -> bool:
         return self.last() is not None or bool(self.bundle_names(None, 1))
@@ -131,14 +139,29 @@ class PostgresTables:
             raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
         try:
             if self._connection is None or self._connection.closed:
+                _check_url(self._url)
                 self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
                 self._connection.execute("SET synchronous_commit = on")
                 self._connection.execute("SET statement_timeout = '30s'")
             yield self._connection
         except psycopg.errors.UniqueViolation as error:
             raise Broken("An entry of that number is in the journal already.") from error
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.errors.InsufficientPrivilege) as error:
             self.close()
             raise Unavailable(f"The journal's Postgres did not answer ({type(error).__name__}).") from error
         except psycopg.Error as error:
             raise Broken(f"The journal's Postgres cannot be used as one ({type(error).__name__})") from error
+
+
+def _check_url(url: str) -> None:
+    """`UsageError` for one that names no place, before anything of it is taken for a journal."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        ports = str(conninfo_to_dict(url).get("port", "")).split(",")
+        if all(not port or 0 < int(port) < 65_536 for port in ports):
+            return
+    except (ProgrammingError, ValueError):
+        pass
+    raise UsageError("ZUNO_DATABASE_URL cannot be read as a Postgres URL.")  # never echo it: it holds a password

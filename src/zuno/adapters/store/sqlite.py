@@ -36,6 +36,8 @@ def open_sqlite(home: Path) -> TableStore:
 class SqliteTables:
     """Opened when first needed; the file is created by the first write alone."""
 
+    name = ""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._reading: sqlite3.Connection | None = None

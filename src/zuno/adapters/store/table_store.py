@@ -22,6 +22,11 @@ R = TypeVar("R")
 class Tables(Protocol):
     """Plain calls on one connection, from one thread. Reading creates nothing; vendor errors are ours already."""
 
+    @property
+    def name(self) -> str:
+        """Which database it is that is read; empty where a home has but one."""
+        ...
+
     def exists(self) -> bool: ...
 
     def last(self) -> Row | DamagedRow | None: ...
@@ -147,10 +152,9 @@ class TableStore:
 
     def _look(self, held: HeldLock) -> Tail:
         head = self._head_file
-        return Tail(
-            self._tables.last(), head.head(), held.read_note(), self._tables.exists(), broken=head.read_damage()
-        )
+        last, broken = self._tables.last(), head.read_damage(self._tables.name)
+        return Tail(last, head.head(), held.read_note(), self._tables.exists(), broken=broken)
 
     def _mark_broken(self, why: str | None) -> None:
         with self._head_file.alone():
-            self._head_file.mark_broken(why)
+            self._head_file.mark_broken(why, self._tables.name)

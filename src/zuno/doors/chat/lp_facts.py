@@ -123,6 +123,8 @@ def write_plan(view: PlanView, facts: FactWriter) -> ToolFacts:
     facts.line(f"why: {facts.stranger(view.because)}", f"the critic: {facts.stranger(chosen.reason)}")
     for caution in view.cautions[:MAX_ROWS]:
         facts.line(f"caution: {facts.stranger(caution)}")
+    for computed in view.computed_notes:
+        facts.line(facts.words("shown", computed))
     return facts.build()
 
 

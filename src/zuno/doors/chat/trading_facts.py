@@ -5,6 +5,7 @@ from __future__ import annotations
 from zuno.doors.chat.facts import MAX_ROWS, FactWriter, ToolFacts
 from zuno.trading.service.account_view import (
     AccountView,
+    DrawdownView,
     LocksView,
     PerformanceView,
     ProfitRowView,
@@ -87,6 +88,7 @@ def write_trades(view: TradesView, facts: FactWriter) -> ToolFacts:
 
 def write_profit(view: ProfitView, facts: FactWriter) -> ToolFacts:
     _write_account(view, facts)
+    _write_drawdown(view, facts)
     _write_row(view.whole, "all", "all closed trades", facts)
     for number, row in enumerate(view.groups[:MAX_ROWS], 1):
         _write_row(row, f"g{number}", facts.name(row.name), facts)
@@ -99,11 +101,8 @@ def write_performance(view: PerformanceView, facts: FactWriter) -> ToolFacts:
         facts.usd("start", view.start_usd),
         facts.usd("equity", view.equity_usd),
         facts.percent("return", view.return_pct, signed=True),
-        facts.usd("max_drawdown", view.max_drawdown_usd),
-        facts.percent("max_drawdown_pct", view.max_drawdown_pct),
-        facts.words("peak_at", view.peak_at),
-        facts.words("trough_at", view.trough_at),
     )
+    _write_drawdown(view, facts)
     _write_row(view.whole, "all", "all closed trades", facts)
     return facts.build(view.as_of)
 
@@ -160,6 +159,8 @@ def write_cycle_why(view: CycleWhyView, facts: FactWriter) -> ToolFacts:
         facts.line(f"rule {rule.by} changed {rule.field}: {facts.stranger(rule.why)}")
     if view.run is not None:
         _write_run(view.run, facts)
+        for computed in view.run.computed_notes:
+            facts.line(facts.words("shown", computed))
     return facts.build(view.as_of)
 
 
@@ -192,13 +193,24 @@ def write_lessons(view: LessonsView, facts: FactWriter) -> ToolFacts:
 
 def _write_account(view: AccountView, facts: FactWriter) -> None:
     market = "a synthetic market" if view.synthetic else "a live market" if view.live else "a recorded market"
-    facts.line(f"{view.mode} account on {market}", facts.words("as_of", view.as_of))
+    place = "recorded time, at its own last moment" if view.recorded else market
+    facts.line(f"{view.mode} account on {place}", facts.words("as_of", view.as_of))
     for number, lock in enumerate(view.protections[:MAX_ROWS], 1):
         facts.line(
             f"locked by {lock.protection}" + (f" for {lock.symbol}" if lock.symbol else ""),
             facts.words(f"lock{number}_ends", lock.ends),
             facts.stranger(lock.reason),
         )
+
+
+def _write_drawdown(view: DrawdownView, facts: FactWriter) -> None:
+    facts.line(
+        "of the equity",
+        facts.usd("max_drawdown", view.max_drawdown_usd),
+        facts.percent("max_drawdown_pct", view.max_drawdown_pct),
+        facts.words("peak_at", view.peak_at),
+        facts.words("trough_at", view.trough_at),
+    )
 
 
 def _write_row(row: ProfitRowView, own: str, title: str, facts: FactWriter) -> None:
@@ -210,8 +222,8 @@ def _write_row(row: ProfitRowView, own: str, title: str, facts: FactWriter) -> N
         facts.share(f"{own}.win_rate", row.win_rate),
         facts.usd(f"{own}.net_pnl", row.net_pnl, signed=True),
         facts.number(f"{own}.profit_factor", row.profit_factor),
-        facts.number(f"{own}.expectancy", row.expectancy_r, signed=True) + " R",
-        facts.usd(f"{own}.max_drawdown", row.max_drawdown),
+        facts.usd(f"{own}.expectancy_usd", row.expectancy_usd, signed=True) + " a trade",
+        facts.number(f"{own}.expectancy", row.expectancy_r, signed=True) + " R a trade, each counted alike",
         facts.hours(f"{own}.mean_duration", row.mean_duration_hours),
         facts.usd(f"{own}.fees", row.fees),
         facts.usd(f"{own}.funding", row.funding, signed=True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +12,14 @@ import typer
 from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, group, whole_number
 from zuno.doors.cli.trade import put, show, trade
-from zuno.kernel.errors import UsageError
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.trading.service.account_view import MandateStateView, PerformanceView
     from zuno.trading.service.live_start import Confirm
 
-LIVE_ACCOUNT, DEMO_ACCOUNT = "live", "demo"
 mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
 trade.add_typer(mandate, name="mandate")
 
@@ -190,9 +192,20 @@ def trade_kill(
     ctx: typer.Context, yes: Yes = False, account: Account = None, home: Home = None, json: Json = False
 ) -> None:
     """Cancel all orders, close all positions, and lock until `zuno trade unlock`. Asks for confirmation."""
-    run_command.answer(
-        ctx.obj.at(home), json, lambda zuno: zuno.account(account).kill(_ask(account, json=json, yes=yes))
-    )
+    session: run_command.Session = ctx.obj.at(home)
+    what = "this cancels all orders, closes all positions at the market and locks the desk."
+
+    def lock_and_open(place: str | None) -> Zuno:
+        """The lock waits for nothing that has to be imported, read or answered first."""
+        name = PAPER_ACCOUNT if account is None else account
+        check_account_name(name)
+        if not _ask(account, json=json, yes=yes)("kill", f"{name.upper()} account: {what}"):
+            raise Refused("The word was not typed; nothing was changed.")
+        with suppress(Unavailable):  # a full disk keeps nobody from getting out; the desk tries again, and says so
+            session.lock_account(place, name)
+        return session.opener(place)
+
+    run_command.answer(replace(session, opener=lock_and_open), json, lambda zuno: zuno.account(account).kill(None))
 
 
 @trade.command("locks")

@@ -22,7 +22,6 @@ from zuno.trading.service.account_view import (
     PerformanceView,
     ProfitRowView,
     ProfitView,
-    RiskBookView,
     TradeBalanceView,
     TradeOrdersView,
     TradeOrderView,
@@ -30,6 +29,8 @@ from zuno.trading.service.account_view import (
     TradePositionView,
     TradeStatusView,
     TradesView,
+    describe_drawdown,
+    describe_expectancy,
 )
 from zuno.trading.service.trade_desk import ProtectionView
 
@@ -48,7 +49,7 @@ def show_status(view: TradeStatusView) -> RenderableType:
     facts.add_row("today", _gain(view.today_usd))
     facts.add_row("trades", f"{view.open_trades} open, {view.closed_trades} closed, {view.open_orders} orders open")
     facts.add_row("mandate", _mandate_line(view.mandate))
-    return _screen(view, "Trading status", facts, heading("Risk book"), *_risk(view.risk))
+    return _screen(view, "Trading status", facts, heading("Risk book"), *_risk(view))
 
 
 def show_positions(view: TradePositionsView) -> RenderableType:
@@ -175,9 +176,9 @@ def show_profit(view: ProfitView) -> RenderableType:
     parts: list[RenderableType] = []
     if view.groups:
         table = Rows(
-            *(view.by or "", "trades", "won", "net PnL", "profit factor", "expectancy", "drawdown", "held", "fees"),
+            *(view.by or "", "trades", "won", "net PnL", "profit factor", "expectancy", "in R", "held", "fees"),
             *("funding", "models"),
-            spare=("models", "funding", "fees", "held", "drawdown"),
+            spare=("models", "funding", "fees", "held"),
         )
         for row in (*view.groups, view.whole):
             table.add_row(
@@ -186,8 +187,8 @@ def show_profit(view: ProfitView) -> RenderableType:
                 percent_text(row.win_rate),
                 _gain(row.net_pnl),
                 ratio_text(row.profit_factor),
+                _gain(row.expectancy_usd),
                 multiple_text(row.expectancy_r),
-                currency_text(row.max_drawdown),
                 hours_text(row.mean_duration_hours),
                 currency_text(row.fees),
                 currency_text(row.funding),
@@ -197,6 +198,7 @@ def show_profit(view: ProfitView) -> RenderableType:
         parts.append(table)
     else:
         parts.append(_profit_facts(view.whole))
+    parts.append(Text.assemble(("max drawdown of the equity ", QUIET), describe_drawdown(view)))
     return _screen(view, title, *parts, *_note_unconverted(view.whole))
 
 
@@ -206,13 +208,7 @@ def show_performance(view: PerformanceView) -> RenderableType:
     facts = grid()
     change = "" if view.return_pct is None else f"  ({view.return_pct:+.2f} %)"
     facts.add_row("equity", f"{currency_text(view.start_usd)} → {currency_text(view.equity_usd)}{change}")
-    if view.max_drawdown_usd:
-        share = "" if view.max_drawdown_pct is None else f"  ({view.max_drawdown_pct:.2f} %)"
-        facts.add_row(
-            "max drawdown", f"{currency_text(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}"
-        )
-    else:
-        facts.add_row("max drawdown", "none")
+    facts.add_row("max drawdown", describe_drawdown(view))
     curve = Text(sparkline([point.equity_usd for point in view.points]))
     facts.add_row("curve", curve)
     if view.file is not None:
@@ -312,10 +308,11 @@ def _orders(orders: Sequence[TradeOrderView]) -> Rows:
     return table
 
 
-def _risk(risk: RiskBookView) -> list[RenderableType]:
+def _risk(view: TradeStatusView) -> list[RenderableType]:
     """Positions and liquidity in one table: signed for the delta, added up for what the guard allows."""
+    risk = view.risk
     if not risk.rows:
-        return [Text("nothing is at risk", style=QUIET)]
+        return [Text("nothing is at risk" if view.complete else "the log has nothing at risk", style=QUIET)]
     table = Rows("symbol", "positions", "orders", "in LP", "delta", "delta in USD", "gross in USD", spare=("orders",))
     for row in risk.rows:
         base = Symbol(row.symbol).base
@@ -339,8 +336,7 @@ def _profit_facts(row: ProfitRowView) -> RenderableType:
     facts.add_row("trades", f"{row.trades}: {row.wins} won, {row.losses} lost")
     facts.add_row("win rate", percent_text(row.win_rate))
     facts.add_row("profit factor", ratio_text(row.profit_factor))
-    facts.add_row("expectancy", multiple_text(row.expectancy_r))
-    facts.add_row("max drawdown", f"{currency_text(row.max_drawdown)} of the summed PnL")
+    facts.add_row("expectancy", describe_expectancy(row))
     facts.add_row("mean duration", hours_text(row.mean_duration_hours))
     facts.add_row("best, worst", f"{currency_text(row.best)}, {currency_text(row.worst)}")
     facts.add_row("gross PnL", currency_text(row.gross_pnl))

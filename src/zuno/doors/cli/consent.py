@@ -62,10 +62,11 @@ def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
 
         if word == "approve":
             render(view)
+        typed = "anyway" if view.exits and word == "approve" else word
         with _interruptible():
-            sys.stderr.write(f"{approval_text(view)}\nType {word} to {word} {view.plan_id}: ")
+            sys.stderr.write(f"{approval_text(view)}\nType {typed} to {word} {view.plan_id}: ")
             sys.stderr.flush()
-            return sys.stdin.readline().strip().lower() == word
+            return sys.stdin.readline().strip().lower() == typed
 
     return ask
 

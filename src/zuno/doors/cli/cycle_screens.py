@@ -47,6 +47,7 @@ _STANCE = {1: "blue", 0: QUIET, -1: "yellow"}
 def show_run(view: RunView) -> RenderableType:
     return Group(
         _title(view),
+        *notes_block(view.computed_notes),
         *_ruling(view),
         heading("Regime"),
         *_regime(view),
@@ -74,6 +75,7 @@ def show_why(view: CycleWhyView) -> RenderableType:
     title = heading(f"{view.run_id}: {view.symbol}, {view.mode}, as of {view.as_of} · {view.market}")
     parts: list[RenderableType] = [title, Text(f"started {view.started}, {view.state}", style=QUIET)]
     if (run := view.run) is not None:
+        parts += notes_block(run.computed_notes)
         parts += [heading("Regime"), *_regime(run), heading("Blackboard"), *_board(run)]
         parts += [*_conflicts(run.blackboard.synthesis), heading("The Judge"), *_judge(run), *_memory(run.memory)]
         parts += [heading("What it is worth"), _worth(run), heading("Rules that fired"), _changes(view.rules)]
@@ -105,7 +107,7 @@ def show_runs(view: RunsView) -> RenderableType:
             run.regime or "–",
             run.started,
         )
-    return table
+    return Group(table, Text("older runs are left out", style=QUIET)) if view.more else table
 
 
 def _call_briefly(call: str | None) -> Text:

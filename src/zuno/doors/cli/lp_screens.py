@@ -149,7 +149,7 @@ def show_pnl(view: PnlView) -> RenderableType:
     proof = (
         Text("The terms add up to the result: exact to the last wei.", style=GOOD)
         if view.exact
-        else Text("The terms add up, but not everything in them was measured.", style=QUIET)
+        else Text("The terms add up, but not everything in them was measured or is on record.", style=QUIET)
     )
     unproved = notes_block([f"computed: {figure}" for figure in view.computed])
     return Group(heading(title), table, proof, *unproved, *notes_block(view.notes), *_strangers(view.pool))
@@ -330,6 +330,7 @@ def show_plan(view: PlanView) -> RenderableType:
     unit = units.pop() if len(units) == 1 else "the second token of its pool"
     return Group(
         head,
+        *notes_block(view.computed_notes),
         facts,
         Text(f"per 24 h, cost once, worth over 14 days after cost, in {unit}:", style=QUIET),
         table,

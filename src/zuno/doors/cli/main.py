@@ -68,7 +68,7 @@ trade.add_typer(book, name="book")
 app.add_typer(memory, name="memory")
 app.add_typer(lab, name="lab")
 app.add_typer(telegram, name="telegram")
-app.command("web")(web)
+app.add_typer(web, name="web")
 app.command("mcp")(mcp)
 app.add_typer(mesh, name="mesh")
 app.command("peer")(peer)
@@ -417,6 +417,12 @@ def journal_verify(ctx: typer.Context, home: Home = None, json: Json = False) ->
     run_command.verdict(ctx.obj.at(home), json, lambda zuno: zuno.audit().verify())
 
 
+@journal.command("upgrade")
+def journal_upgrade(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+    """Store the view of every finished run and plan that has none."""
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.upgrade_journal())
+
+
 @journal.command("tail")
 def journal_tail(
     ctx: typer.Context,
@@ -436,13 +442,14 @@ def run(
     *,
     shown: Callable[[View], None] | None = None,
     shell: Callable[[str | None], int] | None = None,
+    lock_account: Callable[[str | None, str], None] = lambda home, account: None,
 ) -> int:
     """Run one command and return its exit code; what went wrong is one sentence, never a traceback.
 
-    `shown` is told what was printed; `shell` is opened where no command is given.
+    `shown` is told what was printed; `shell` is opened where no command is given; `lock_account`: of the session.
     """
     try:
-        code = _run(arguments, run_command.Session(opener, shown=shown, shell=shell))
+        code = _run(arguments, run_command.Session(opener, shown=shown, shell=shell, lock_account=lock_account))
         sys.stdout.flush()
         return code
     except BrokenPipeError:

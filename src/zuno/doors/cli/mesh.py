@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,6 @@ from zuno.doors.cli import run_command
 from zuno.doors.cli.options import Home, Json, group, whole_number
 
 if TYPE_CHECKING:
-    import asyncio
-
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.lp.service.mesh import MeshView
@@ -100,17 +99,20 @@ def peer(
     """Run one agent in this process until Ctrl-C or SIGTERM."""
 
     async def run_peer(zuno: Zuno) -> View:
+        from zuno.doors.cli.service import stop_on_signals
+
         life = await zuno.peer(role, transport, parent=parent)
-        return await life.run(_stop_by_signal())
+        return await life.run(stop_on_signals((signal.SIGINT,)))
 
     run_command.answer(ctx.obj.at(home), json, run_peer)
 
 
 async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
     from zuno.doors.cli.mesh_screens import Board
+    from zuno.doors.cli.service import stop_on_signals
     from zuno.kernel.view import write_document
 
-    stop = _stop_by_signal()
+    stop = stop_on_signals((signal.SIGINT,))
     with Board(live=not json) as board:
 
         def hear(event: MeshEventView) -> None:
@@ -128,22 +130,3 @@ async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
             board.show(view)
 
         return await zuno.mesh_host().up(transport, hear, show, stop)
-
-
-def _stop_by_signal() -> asyncio.Event:
-    import asyncio
-    import signal
-    from contextlib import suppress
-
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def end() -> None:
-        """The first Ctrl-C stops gracefully, a second one at once."""
-        stop.set()
-        loop.remove_signal_handler(signal.SIGINT)
-
-    for number in signals:
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
-            loop.add_signal_handler(number, end)
-    return stop

@@ -112,4 +112,4 @@ async def _run_monitor(zuno: Zuno, json: bool) -> View:
     from zuno.doors.cli.alert_screens import tick_line
     from zuno.doors.cli.service import serve
 
-    return await serve(zuno.monitor(announce=True).run, tick_line, json=json)
+    return await serve(zuno.monitor(announce=True).run, tick_line, json=json, beside=zuno.upgrade_journal)

@@ -19,6 +19,11 @@ PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex di
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 SomePositionId = Annotated[str | None, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 All = Annotated[bool, typer.Option("--all", help="Every position of the wallet, in one plan.")]
+Anyway = Annotated[bool, typer.Option("--anyway", help="Even at a price far off the reference.")]
+Tx = Annotated[
+    str | None,
+    typer.Option("--tx", metavar="HASH", help="Transaction that did the step handed out, if not found by itself."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
 
 
@@ -48,12 +53,15 @@ def approve(ctx: typer.Context, plan_id: PlanId, yes: Yes = False, home: Home = 
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().approve(plan_id, asked))
 
 
-def apply(ctx: typer.Context, plan_id: PlanId, yes: Yes = False, home: Home = None, json: Json = False) -> None:
-    """Execute an approved plan exactly once; resumes after an interruption."""
+def apply(
+    ctx: typer.Context, plan_id: PlanId, tx: Tx = None, yes: Yes = False, home: Home = None, json: Json = False
+) -> None:
+    """Execute an approved plan exactly once; resumes after an interruption. Of a watch-only wallet or a Safe: hand out
+    what is to be signed elsewhere, once, and go on when it is on the chain."""
     asked, told = consent.of(json=json, yes=yes), consent.progress(json)
 
     def question(zuno: Zuno) -> Awaitable[View]:
-        return zuno.execution().apply(plan_id, asked, told)
+        return zuno.execution().apply(plan_id, asked, told, tx)
 
     run_command.answer(ctx.obj.at(home), json, question)
 
@@ -85,12 +93,15 @@ def close(
     ctx: typer.Context,
     position: SomePositionId = None,
     every: All = False,
+    anyway: Anyway = False,
     chain: ChainName = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Plan to close a position, or every position."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain, every=every))
+    run_command.answer(
+        ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain, every=every, anyway=anyway)
+    )
 
 
 def compound(
@@ -129,9 +140,10 @@ def remove(
     ctx: typer.Context,
     position: PositionId,
     percent: Annotated[str, typer.Option("--percent", metavar="P", help="Share of the liquidity in %, e.g. 50.")],
+    anyway: Anyway = False,
     chain: ChainName = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Plan to remove part of the liquidity and collect all fees."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().remove(position, percent, chain))
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().remove(position, percent, chain, anyway))

@@ -149,7 +149,9 @@ def copyable_lines(view: UnsignedView) -> Iterator[tuple[str, str]]:
     """What is copied from the screen, under its heading: a line break inside would spoil it."""
     for index, transaction in enumerate(view.transactions):
         yield f"Transaction {index + 1} with its data, for another signer", transaction.model_dump_json(by_alias=True)
-    yield "For a Safe: save as a file and load it in the Transaction Builder", view.safe.model_dump_json(by_alias=True)
+    if view.safe is not None:
+        document = view.safe.model_dump_json(by_alias=True)
+        yield "For a Safe: save as a file and load it in the Transaction Builder", document
 
 
 def _call(call: CallView) -> RenderableType:

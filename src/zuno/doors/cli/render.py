@@ -15,6 +15,7 @@ from zuno.kernel.numbers_text import time_text
 if TYPE_CHECKING:
     from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
     from zuno.journal.audit import JournalTailView, JournalVerdictView
+    from zuno.journal.decision_view import JournalUpgradeView
     from zuno.kernel.view import ReplayView, View
     from zuno.lp.service.mesh_peer import PeerEndView
 
@@ -84,6 +85,11 @@ def _show_journal_tail(view: JournalTailView) -> RenderableType:
     return table
 
 
+def _show_journal_upgrade(view: JournalUpgradeView) -> RenderableType:
+    views = f"{view.stored:,} {'view' if view.stored == 1 else 'views'}"
+    return Group(Text(f"{views} of finished runs and plans stored."), *notes_block(view.not_stored))
+
+
 def _show_replay(view: ReplayView) -> RenderableType:
     by = f"decided by {view.code_then}, replayed by {view.code_now}"
     match view.identical, view.ok:
@@ -96,7 +102,8 @@ def _show_replay(view: ReplayView) -> RenderableType:
             told = Text(
                 f"The record {'holds' if holds else 'does NOT hold'}: {view.hash}", style=GOOD if holds else BAD
             )
-    return Group(told, Text(by, style=QUIET), *notes_block(view.differences))
+    shown = [f"shown differently by today's code: {difference}" for difference in view.view_differences]
+    return Group(told, Text(by, style=QUIET), *notes_block((*view.differences, *shown)))
 
 
 def _show_carried_out(view: CarriedOut) -> RenderableType:
@@ -127,6 +134,7 @@ def _show_peer_end(view: PeerEndView) -> RenderableType:
 _SCREENS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "JournalVerdictView": _show_journal_verdict,
     "JournalTailView": _show_journal_tail,
+    "JournalUpgradeView": _show_journal_upgrade,
     "ReplayView": _show_replay,
     "CarriedOut": _show_carried_out,
     "DemoOpening": _show_demo_opening,
@@ -164,6 +172,10 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "TelegramEndView": ("telegram_screens", "show_end"),
     "TelegramSetupView": ("telegram_screens", "show_setup"),
     "WebEndView": ("web_screens", "show_web_end"),
+    "WebLinkView": ("web_screens", "show_link"),
+    "WebLoginView": ("web_screens", "show_token"),
+    "WebLoginsView": ("web_screens", "show_logins"),
+    "WebAllowanceView": ("web_screens", "show_allowance"),
     "TickView": ("alert_screens", "show_tick"),
     "DataStatusView": ("data_screens", "show_data"),
     "FeaturesView": ("trade_screens", "show_features"),

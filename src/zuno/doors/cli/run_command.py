@@ -23,7 +23,7 @@ Partial = TypeVar("Partial", bound="PartialView")
 Opener = Callable[["str | None"], "Zuno"]
 """Opens Zuno at a home (None: where the environment says)."""
 
-USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG, STOPPED, CLOSED_PIPE = 2, 3, 4, 5, 70, 130, 141
+USAGE, REFUSED, UNAVAILABLE, BROKEN, BUG, STOPPED, CLOSED_PIPE, TERMINATED = 2, 3, 4, 5, 70, 130, 141, 143
 _KINDS: tuple[tuple[type[ZunoError], str, int], ...] = (
     (UsageError, "usage", USAGE),
     (Refused, "refused", REFUSED),
@@ -31,6 +31,9 @@ _KINDS: tuple[tuple[type[ZunoError], str, int], ...] = (
     (Malformed, "unavailable", UNAVAILABLE),
     (Broken, "broken", BROKEN),
 )
+
+
+_sigterm: list[bool] = []
 
 
 class Failed(Exception):
@@ -49,6 +52,8 @@ class Session:
     home: str | None = None
     shown: Callable[[View], None] | None = None
     """Told what stood on the screen, as long as it is this home's."""
+    lock_account: Callable[[str | None, str], None] = lambda home, account: None
+    """Locks an account of a home before anything is opened there: the first step of a kill."""
     shell: Callable[[str | None], int] | None = None
     """What `zuno` alone opens, where there is somebody to talk to."""
 
@@ -83,8 +88,7 @@ def partial_verdict(
     view = _run_question(session, json, question)
     _print(session, view, json)
     if view.stopped:
-        complain("zuno: Stopped.")
-        raise Failed(STOPPED)
+        raise build_stopped()
     if view.ok is False:
         raise Failed(no)
 
@@ -160,14 +164,30 @@ def converse(session: Session, shell: Callable[[str | None], int]) -> int:
         return _report_error(error, json=False)
 
 
+def note_sigterm() -> None:
+    """What is stopped from now on is stopped by SIGTERM: signals are the process's, and so is this."""
+    _sigterm.append(True)
+
+
+def find_exit_code(code: int) -> int:
+    """The process's, of a command's: what SIGTERM stopped says so."""
+    return TERMINATED if code == STOPPED and _sigterm else code
+
+
 def tell_mistake(message: str, *, json: bool) -> int:
     """A command line that cannot be read."""
     _tell("usage", message, json)
     return USAGE
 
 
+def build_stopped() -> Failed:
+    """Of a command that was cut short and whose document says how far it came."""
+    complain("zuno: Stopped.")
+    return Failed(STOPPED)
+
+
 def tell_stopped(*, json: bool) -> int:
-    """Ctrl-C: said once, and a script still gets its one document."""
+    """Ctrl-C or SIGTERM: said once, and a script still gets its one document."""
     with suppress(OSError):
         _tell("stopped", "Stopped.", json)
         sys.stdout.flush()

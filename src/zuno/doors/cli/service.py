@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,10 +19,15 @@ Told = TypeVar("Told", bound="View")
 
 
 async def serve(
-    run: Callable[[Callable[[Told], None], asyncio.Event], Awaitable[View]], line: Callable[[Told], str], *, json: bool
+    run: Callable[[Callable[[Told], None], asyncio.Event], Awaitable[View]],
+    line: Callable[[Told], str],
+    *,
+    json: bool,
+    beside: Callable[[], Coroutine[None, None, object]] | None = None,
 ) -> View:
     """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
-    lines could not be written: nobody had asked it to."""
+    lines could not be written: nobody had asked it to. `beside`: begun with it and cancelled with its end, whatever
+    comes of it."""
     from zuno.kernel.view import write_document
 
     stop = stop_on_signals()
@@ -38,23 +43,30 @@ async def serve(
             unread.append(error)
             stop.set()
 
-    view = await run(hear, stop)
+    begun = [] if beside is None else [asyncio.create_task(beside())]
+    try:
+        view = await run(hear, stop)
+    finally:
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
     if unread:
         raise Unavailable(f"It ended, because nobody takes the lines it writes ({unread[0].strerror}).")
     return view
 
 
-def stop_on_signals() -> asyncio.Event:
-    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one ends the process as it always does."""
+def stop_on_signals(ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM)) -> asyncio.Event:
+    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one of `ending` ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
 
-    def end() -> None:
+    def end(number: signal.Signals) -> None:
+        if number is signal.SIGTERM:
+            run_command.note_sigterm()
         stop.set()
-        for number in signals:
-            loop.remove_signal_handler(number)
+        for each in ending:
+            loop.remove_signal_handler(each)
 
-    for number in signals:
+    for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
-            loop.add_signal_handler(number, end)
+            loop.add_signal_handler(number, end, number)
     return stop

@@ -22,7 +22,7 @@ def show_doctor(view: DoctorView) -> RenderableType:
         if check.advice:
             text.append(f"\n→ {check.advice}", style=QUIET)
         table.add_row(check.topic, Text(check.state, style=_STATES[check.state]), text)
-    failed = [check.topic for check in view.checks if check.state == "fail"]
+    failed = [check.text if check.topic == "record" else check.topic for check in view.checks if check.state == "fail"]
     warned = [check.topic for check in view.checks if check.state == "warn"]
     if failed:
         end = Text(f"not ready: {', '.join(dict.fromkeys(failed))}", style=BAD)

@@ -209,7 +209,7 @@ def trade_start(
         desk = zuno.trade_desk()
 
         async def start(hear: Callable[[DeskEvent], None], stop: asyncio.Event) -> View:
-            return await desk.start(
+            view = await desk.start(
                 (lambda event: None) if json else hear,
                 stop,
                 symbols=[part for part in symbols.split(",") if part.strip()],
@@ -221,10 +221,15 @@ def trade_start(
                 live=live,
                 confirm=consent.ask_to_type(json=json),
             )
+            cut_short.append(speed is not None and stop.is_set())
+            return view
 
-        return await serve(start, desk_event_line, json=json)
+        return await serve(start, desk_event_line, json=json, beside=zuno.upgrade_journal)
 
+    cut_short: list[bool] = []
     run_command.answer(ctx.obj.at(home), json, run)
+    if any(cut_short):
+        raise run_command.build_stopped()
 
 
 @trade.command("stop")

@@ -132,7 +132,7 @@ class AssistantTool:
 
 
 async def _list_runs(desk: Desk, asked: RunsArguments) -> RunsView:
-    return runs_view(await desk.services.cycles().runs(asked.limit, asked.before))
+    return runs_view(await desk.services.cycles().runs(asked.limit + 1, asked.before), asked.limit)
 
 
 async def get_run(desk: Desk, run_id: str) -> CycleWhyView:

@@ -7,7 +7,6 @@ from zuno.doors.telegram.reply import Button, Reply
 from zuno.kernel.numbers_text import (
     currency_text,
     hours_text,
-    multiple_text,
     percent_text,
     ratio_text,
     sparkline,
@@ -25,7 +24,6 @@ from zuno.trading.service.account_view import (
     PerformanceView,
     ProfitRowView,
     ProfitView,
-    RiskBookView,
     TradeBalanceView,
     TradeOrdersView,
     TradeOrderView,
@@ -33,6 +31,8 @@ from zuno.trading.service.account_view import (
     TradePositionView,
     TradeStatusView,
     TradesView,
+    describe_drawdown,
+    describe_expectancy,
 )
 
 _CURVE_WIDTH = 30
@@ -52,7 +52,7 @@ def show_status(view: TradeStatusView) -> Reply:
     word = account_word(view.account)
     named = (("Positions", "/status"), ("Profit", "/profit"), ("Balance", "/balance"))
     buttons = tuple(Button(label, f"{words} {word}".rstrip()) for label, words in named)
-    return _message(view, "Trading status", facts, join(bold("Risk book"), _risk(view.risk)), buttons=buttons)
+    return _message(view, "Trading status", facts, join(bold("Risk book"), _risk(view)), buttons=buttons)
 
 
 def show_positions(view: TradePositionsView) -> Reply:
@@ -133,33 +133,32 @@ def show_profit(view: ProfitView) -> Reply:
     title = "Profit of closed trades" + ("" if view.by is None else f" by {view.by}")
     if not view.whole.trades:
         return _message(view, title, "no trade was closed yet", _note_unconverted(view.whole))
+    drawdown = fact("max drawdown of the equity", describe_drawdown(view))
     if not view.groups:
-        return _message(view, title, _profit_facts(view.whole), _note_unconverted(view.whole))
+        return _message(view, title, _profit_facts(view.whole), drawdown, _note_unconverted(view.whole))
     rows = [
         (
             row.name,
             str(row.trades),
             percent_text(row.win_rate).replace(" ", ""),
             currency_text(row.net_pnl),
+            currency_text(row.expectancy_usd),
             ratio_text(row.expectancy_r),
         )
         for row in (*view.groups, view.whole)
     ]
-    grouped = table((view.by or "", "n", "won", "net PnL", "R"), rows, spare=("R", "won"))
-    return _message(view, title, grouped, _note_unconverted(view.whole))
+    columns = (view.by or "", "n", "won", "net PnL", "mean", "R")
+    grouped = table(columns, rows, spare=("R", "mean", "won"))
+    return _message(view, title, grouped, drawdown, _note_unconverted(view.whole))
 
 
 def show_performance(view: PerformanceView) -> Reply:
     if not view.points:
         return _message(view, "Performance", "nothing was traded yet: there is no curve")
     change = "" if view.return_pct is None else f" ({view.return_pct:+.2f} %)"
-    drawdown = "none"
-    if view.max_drawdown_usd:
-        share = "" if view.max_drawdown_pct is None else f" ({view.max_drawdown_pct:.2f} %)"
-        drawdown = f"{currency_text(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}"
     facts = join(
         fact("equity", f"{currency_text(view.start_usd)} → {currency_text(view.equity_usd)}{change}"),
-        fact("max drawdown", drawdown),
+        fact("max drawdown", describe_drawdown(view)),
         code(sparkline([point.equity_usd for point in view.points], _CURVE_WIDTH)),
     )
     whole = join(bold("Closed trades"), _profit_facts(view.whole)) if view.whole.trades else ""
@@ -251,9 +250,10 @@ def _show_exchange_balance(purse: ExchangeBalanceView) -> str:
     )
 
 
-def _risk(risk: RiskBookView) -> str:
+def _risk(view: TradeStatusView) -> str:
+    risk = view.risk
     if not risk.rows:
-        return "nothing is at risk"
+        return "nothing is at risk" if view.complete else "the log has nothing at risk"
     rows = [
         (Symbol(row.symbol).base, f"{row.delta:+.6g}", currency_text(row.delta_usd), currency_text(row.gross_usd))
         for row in risk.rows
@@ -276,8 +276,7 @@ def _profit_facts(row: ProfitRowView) -> str:
         fact("trades", f"{row.trades}: {row.wins} won, {row.losses} lost"),
         fact("win rate", percent_text(row.win_rate)),
         fact("profit factor", ratio_text(row.profit_factor)),
-        fact("expectancy", multiple_text(row.expectancy_r)),
-        fact("max drawdown", f"{currency_text(row.max_drawdown)} of the summed PnL"),
+        fact("expectancy", describe_expectancy(row)),
         fact("mean duration", hours_text(row.mean_duration_hours)),
         fact("best, worst", f"{currency_text(row.best)}, {currency_text(row.worst)}"),
         fact("gross PnL", currency_text(row.gross_pnl)),

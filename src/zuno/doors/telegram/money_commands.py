@@ -57,9 +57,9 @@ async def _approval_card(plan: str, asked: ChatRequest, zuno: Zuno) -> ActionCar
 async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     plan = _take_word(asked, "/apply PLAN")
     execution = zuno.execution()
-    shown = await execution.offer_apply(plan, _name(asked))
+    shown = await execution.offer_apply(plan)
     if isinstance(shown, UnsignedView):
-        return render(shown)  # to be signed elsewhere
+        return render(shown)  # it waits for its signer elsewhere
 
     async def apply(confirmed: ChatRequest) -> Reply:
         consent = Consent.bound_to(shown.approval_hash, _name(confirmed))
@@ -96,15 +96,11 @@ async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     exchange, a market or a chain that does not answer."""
     desk = _take_desk(asked, zuno, "/kill [live|demo]")
     risk = await desk.open_risk()
-    what = (
-        f"{risk.orders} orders are cancelled, {risk.trades} trades are closed at the market, "
-        "and the desk is locked until `/unlock`."
-    )
 
     async def kill(confirmed: ChatRequest) -> Reply:
-        return render(await desk.kill(_agree))
+        return render(await desk.kill(None, "telegram"))
 
-    shown = _describe(risk, "Kill", what)
+    shown = _describe(risk, "Kill", "\n".join((f"This {risk.ends} until `/unlock`.", *risk.notes)))
     return replace(_trading_card("/kill", asked, shown, risk, [], "Kill", kill), exact=True)
 
 

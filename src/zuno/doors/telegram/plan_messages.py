@@ -78,6 +78,7 @@ def show_plan(view: PlanView) -> Reply:
             f"{chain_label(view.chain)} · {_VERDICTS.get(view.verdict, '⚠')} {view.verdict.replace('_', ' ')}: {what}"
         ),
         italic(f"{view.kind} {view.position_id or ''} on {view.chain} at block {view.block}"),
+        *map(note, view.computed_notes),
     )
     facts = join(
         text(view.because),
@@ -127,6 +128,7 @@ def show_debate(view: WhyView) -> Reply:
     head = join(
         bold(f"{chain_label(plan.chain)} · Why {plan.verdict.replace('_', ' ')}: {plan.recommended.kind}"),
         italic(f"{view.request_id}, held by {view.code}"),
+        *map(note, plan.computed_notes),
     )
     return Reply(
         paragraphs(
@@ -206,7 +208,7 @@ def show_execution(view: ExecutionView) -> Reply:
 
 
 def show_unsigned(view: UnsignedView) -> Reply:
-    count = count_text(len(view.transactions), "transaction")
+    count = count_text(len(view.transactions), "transaction") if view.safe is None else "a Safe's batch"
     return Reply(
         paragraphs(
             bold(f"{chain_label(view.chain)} · {count} to sign elsewhere"),
@@ -239,7 +241,7 @@ def _plan_buttons(view: PlanView) -> tuple[Button, ...]:
 
 
 def _execution_buttons(view: ExecutionView) -> tuple[Button, ...]:
-    if view.state == "approved":
+    if view.state in {"approved", "handed_out"}:
         return (Button("Apply…", f"/apply {view.plan_id}"),)
     if view.state in {"drafted", "simulated"}:
         return (

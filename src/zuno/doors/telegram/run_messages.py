@@ -90,7 +90,8 @@ def show_runs(view: RunsView) -> Reply:
     if not view.runs:
         return Reply("No run is on record; /analyze BTC makes one.")
     lines = [_run_line(run) for run in view.runs[:MOST_RUNS]]
-    more = italic(f"{MOST_RUNS} of {len(view.runs)}") if len(view.runs) > MOST_RUNS else ""
+    whole = f"more than {len(view.runs)}" if view.more else len(view.runs)
+    more = italic(f"{len(lines)} of {whole}") if view.more or len(view.runs) > MOST_RUNS else ""
     return Reply(paragraphs(bold("Runs, newest first"), *lines, more))
 
 
@@ -110,6 +111,7 @@ def show_replay(view: ReplayView) -> Reply:
             join(bold(f"Replay of {view.request_id}"), f"{mark} {text(told)}"),
             join(*hashes, italic(by)),
             join(*map(note, view.differences)),
+            join(*(note(f"shown differently by today's code: {difference}") for difference in view.view_differences)),
         )
     )
 
@@ -131,7 +133,8 @@ def _head(view: RunView | CycleWhyView, title: str) -> str:
     run = view if isinstance(view, RunView) else view.run
     account = None if run is None or run.execution is None else run.execution.account
     label = "SYNTHETIC" if view.synthetic else "PAPER" if account is None else account_mode(account).upper()
-    return join(bold(f"{label} · {title}"), italic(f"as of {view.as_of} · {view.market}"))
+    computed = () if run is None else run.computed_notes
+    return join(bold(f"{label} · {title}"), italic(f"as of {view.as_of} · {view.market}"), *map(note, computed))
 
 
 def _call(call: str | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Final
 
+from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.account_messages import account_label, show_position_table
 from zuno.doors.telegram.commands import ChatRequest, Command, Level, take_account
 from zuno.doors.telegram.layout import block, bold, command, fact, join, paragraphs, text
@@ -21,6 +23,11 @@ TRADES: Final = 15
 LOG_LINES: Final = 20
 MOST_LINES: Final = 100
 _TABLE: Final = "table"
+_PRIVATE: Final = re.compile(
+    r"\w+://\S+|(?<!\w)[~.]{0,2}/[^\s'\",;:()]+|\b0x[0-9a-fA-F]{8,}\b"
+    r"|\b(?:user|chat) -?\d+|(?<![\w.,])-?\d{6,}(?![\w.,]*\d)"
+)
+"""URLs, paths, addresses, and ids of people and chats: what a viewer does not see of logs and settings."""
 
 
 async def greet(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -36,13 +43,17 @@ async def show_version(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 async def show_config(asked: ChatRequest, zuno: Zuno) -> Reply:
     view = zuno.config()
+    owner = asked.role is Role.OWNER
     facts = join(
-        fact("home", view.home),
+        fact("home", view.home) if owner else "",
         fact("default chain", view.chain),
         fact("market", view.market if view.market == "live" else f"{view.market} ({view.recording})"),
         fact("trading with money", "allowed" if view.live else "off"),
     )
-    lines = [f"{each.name.removeprefix('ZUNO_')}={each.value}" for each in view.settings]
+    lines = [
+        f"{each.name.removeprefix('ZUNO_')}={each.value if owner or not _PRIVATE.search(each.value) else 'set'}"
+        for each in view.settings
+    ]
     changed = block(lines) if lines else text("every setting has its default")
     return Reply(paragraphs(bold("Settings"), facts, changed, text("They are changed where zuno runs, not here.")))
 
@@ -98,7 +109,14 @@ async def show_locks(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 
 async def show_logs(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return render(await zuno.logs().show(_read_count(asked.words, "/logs [N]", LOG_LINES)))
+    """A viewer gets the first line of each entry: a traceback is of files."""
+    view = await zuno.logs().show(_read_count(asked.words, "/logs [N]", LOG_LINES))
+    if asked.role is not Role.OWNER:
+        home = zuno.config().home
+        shown = (_PRIVATE.sub("…", line.text.split("\n")[0].replace(home, "/home")) for line in view.lines)
+        lines = tuple(line.model_copy(update={"text": each}) for line, each in zip(view.lines, shown, strict=True))
+        view = view.model_copy(update={"file": "", "lines": lines})
+    return render(view)
 
 
 async def show_mode(asked: ChatRequest, zuno: Zuno) -> Reply:

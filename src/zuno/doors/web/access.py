@@ -1,14 +1,12 @@
-"""Who may ask: the owner's browser after its login, or a script with the token; on this machine's own name alone.
+"""Who may ask: the owner's browser after its login, or a script with a token; on this machine's own name alone.
 
-A session is the moment it was given and a signature by the token, so it outlives a restart and ends with the token.
-What changes state wants a second word that another site cannot read (CSRF). Every answer carries a strict policy for
-the page.
+A browser shows two secrets: a cookie, which every server on this machine receives, and a header that only a page of
+this very origin can send. Neither is given out for the other. Every answer carries a strict policy for the page.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,19 +17,17 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zuno.doors.web.metrics import Metrics
-from zuno.doors.web.problems import Problem, answer_problem
-from zuno.kernel.units import Millis
+from zuno.doors.web.problems import Problem, answer_problem, describe_error
+from zuno.doors.web_logins import SESSION_MS, LoginKind, Logins, LoginScope, hash_secret, hash_session
+from zuno.kernel.errors import ZunoError
 
-DAY_MS: Final = 86_400_000
-SESSION_MS: Final = 30 * DAY_MS
-CLOCK_TOLERANCE_MS: Final = DAY_MS
-"""By which the clock may have been set back since the login."""
 MOST_BODY_BYTES: Final = 64 * 1024
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-CSRF_HEADER: Final = "x-csrf-token"
+SESSION_HEADER: Final = "x-zuno-session"
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "font-src 'self'; manifest-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
 )
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
@@ -45,8 +41,9 @@ HEADERS: Final = {
 _RAW_HEADERS: Final = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _GUARDED: Final = ("/api/", "/metrics")
 _SAFE: Final = frozenset({"GET", "HEAD"})
-_SESSION: Final = re.compile(r"([0-9]{1,16})\.([0-9a-f]{32})\.([0-9a-f]{64})")
 _LOWERS_RISK: Final = re.compile(r"/api/v1/(trading/(kill|pause)|lp/plans/[^/]+/cancel)")
+_OWN_END: Final = "/api/v1/session"
+"""What changes nothing but the session of whoever asks."""
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
 
 
@@ -74,64 +71,82 @@ class Turns:
 class Caller:
     """Who asks, once that is known."""
 
-    session: str | None
-    """None: a script with the token."""
+    key: str
+    """The hash that this home knows it by."""
+    kind: LoginKind
+    name: str
+    """Of its token; of a session its id."""
+    scope: LoginScope
 
 
 class Access:
-    """What is checked of a request, and the two secrets that follow from the token."""
+    """What is checked of a request. Nothing here needs a database."""
 
     def __init__(
         self,
-        token: str,
-        now: Callable[[], Millis],
+        logins: Logins,
+        cookie: str,
         stopwatch: Callable[[], float],
-        chance: Callable[[int], bytes],
         names: frozenset[str] = LOOPBACK_NAMES,
+        *,
+        real_money: bool = False,
     ) -> None:
-        """`names`: how this machine may be called. `stopwatch`: seconds that no clock change touches."""
-        self._token = token
-        self._now = now
-        self._chance = chance
+        """`cookie`: its name, of this home alone, for cookies know no ports. `names`: how this machine may be called.
+        `stopwatch`: seconds that no clock change touches. `real_money`: acting needs the leave of `zuno web allow`."""
+        self._logins = logins
+        self.cookie = cookie
         self._names = names
-        self._key = hashlib.sha256(b"zuno web session\n" + token.encode()).digest()
-        self.cookie = f"zuno_{hashlib.sha256(b'zuno web cookie' + self._key).hexdigest()[:8]}"
-        """Cookies know no ports: two homes on one machine have two names."""
+        self._real_money = real_money
         self._guesses = Turns(10, 1 / 6, stopwatch)
         self._looks = Turns(400, 100.0, stopwatch)
         self._acts = Turns(30, 2.0, stopwatch)
         self._stops = Turns(30, 2.0, stopwatch)
         """For what lowers risk: nothing else that is asked stands in its way."""
 
-    # -- logging in
+    # -- logging in and out
 
-    def login(self, token: str) -> str:
-        """A session for whoever has the token. `Problem` for a wrong one, or after too many."""
-        self._check_token(token)
-        body = f"{self._now()}.{self._chance(16).hex()}"
-        return f"{body}.{self._sign('session', body)}"
+    async def log_in(self, code: str) -> tuple[str, str, LoginScope]:
+        """Cookie, header and scope of a new session, for a code that was not used. `Problem` for a wrong one."""
+        known = self._logins.find(hash_secret(code), "code")  # a wrong one costs neither a thread nor a write
+        given = None if known is None else await asyncio.to_thread(self._logins.log_in, code)
+        if given is None:
+            raise self._count_guess("This link was used, or is older than two minutes; `zuno web link` prints another.")
+        return given
 
-    def csrf_token(self, session: str) -> str:
-        return self._sign("csrf", session)
+    async def log_out(self, caller: Caller) -> None:
+        if caller.kind == "session":
+            await asyncio.to_thread(self._logins.list, "session", caller.name)
 
     # -- checking
 
     def check(self, method: str, path: str, headers: Mapping[str, str], cookies: str) -> Caller | None:
         """Who asks; None for what is open to everybody on this machine. `Problem` says what is missing."""
         self._check_host(headers.get("host", ""))
-        if not path.startswith(_GUARDED):
-            return None
-        self._check_origin(headers)
-        caller = self._identify(headers.get("authorization"), cookies)
         changes = method not in _SAFE
-        if changes and caller.session is not None:
-            sent = headers.get(CSRF_HEADER, "")
-            if not hmac.compare_digest(sent.encode(), self.csrf_token(caller.session).encode()):
-                raise Problem(403, f"The header {CSRF_HEADER} is missing or wrong; GET /api/v1/session gives it.")
-        turns = self._looks if not changes else self._stops if _LOWERS_RISK.fullmatch(path) else self._acts
+        guarded = path.startswith(_GUARDED)
+        if guarded or changes:
+            self._check_origin(headers)
+        if not guarded:
+            return None
+        caller = self._identify(headers.get("authorization"), headers.get(SESSION_HEADER), cookies)
+        lowers_risk = _LOWERS_RISK.fullmatch(path) is not None
+        if changes and path != _OWN_END:
+            if caller.scope != "act":
+                raise Problem(403, "This login may look and not act; `zuno web link` prints one that may.")
+            if not lowers_risk and not self.may_act(caller):
+                raise Problem(403, "Here is real money: type `zuno web allow --for 30m` at a terminal, then try again.")
+        turns = self._looks if not changes else self._stops if lowers_risk else self._acts
         if not turns.take():
             raise Problem(429, "Too many requests; wait a moment.")
         return caller
+
+    def may_act(self, caller: Caller) -> bool:
+        """Beyond what lowers risk."""
+        return caller.scope == "act" and (not self._real_money or self._logins.allowed_until() is not None)
+
+    def lasts(self, caller: Caller) -> bool:
+        """Whether nobody has ended it meanwhile, nor has time."""
+        return self._logins.find(caller.key, caller.kind) is not None
 
     def _check_host(self, host: str) -> None:
         """A name of ours: a foreign name that points here is DNS rebinding."""
@@ -146,47 +161,37 @@ class Access:
         if site not in ("same-origin", "none"):
             raise Problem(403, "Another site asked for this.")
 
-    def _identify(self, authorization: str | None, cookies: str) -> Caller:
+    def _identify(self, authorization: str | None, secret: str | None, cookies: str) -> Caller:
         if authorization is not None:
-            scheme, _, token = authorization.partition(" ")
+            scheme, _, given = authorization.partition(" ")
             if scheme.lower() != "bearer":
-                raise Problem(401, "Authorization is `Bearer TOKEN`.")
-            self._check_token(token.strip())
-            return Caller(None)
-        session = _read_cookie(cookies, self.cookie)
-        if session is None:
-            raise Problem(401, "Log in first: open the link that `zuno web` printed.")
-        self._check_session(session)
-        return Caller(session)
+                raise Problem(401, "Authorization is `Bearer TOKEN`; `zuno web token create` makes one.")
+            if (caller := self._find(hash_secret(given.strip()), "token")) is None:
+                raise self._count_guess("This is no token of this home; `zuno web token create` makes one.")
+            return caller
+        for cookie in _read_cookies(cookies, self.cookie) if secret is not None else ():
+            if (caller := self._find(hash_session(cookie, secret or ""), "session")) is not None:
+                return caller
+        raise Problem(
+            401,
+            "Log in first, by the link that `zuno web link` prints. A script sends `Authorization: Bearer TOKEN`, "
+            "made by `zuno web token create`.",
+        )
 
-    def _check_token(self, token: str) -> None:
-        if hmac.compare_digest(token.encode(), self._token.encode()):
-            return
+    def _find(self, key: str, kind: LoginKind) -> Caller | None:
+        login = self._logins.find(key, kind)
+        return None if login is None else Caller(key, kind, login.name, login.scope)
+
+    def _count_guess(self, detail: str) -> Problem:
         if not self._guesses.take():
-            raise Problem(429, "Too many wrong tokens; wait a minute.")
-        raise Problem(401, "This is not the token of this home; `zuno web` prints the link that has it.")
-
-    def _check_session(self, session: str) -> None:
-        found = _SESSION.fullmatch(session)
-        if found is None or not hmac.compare_digest(
-            found[3].encode(), self._sign("session", f"{found[1]}.{found[2]}").encode()
-        ):
-            raise Problem(401, "This login is over: the token was changed. Open the link of `zuno web` again.")
-        age = self._now() - int(found[1])
-        if not -CLOCK_TOLERANCE_MS <= age < SESSION_MS:
-            raise Problem(401, "This login has expired, or the clock was changed. Open the link of `zuno web` again.")
-
-    def _sign(self, purpose: str, text: str) -> str:
-        return hmac.new(self._key, f"{purpose}\n{text}".encode(), "sha256").hexdigest()
+            return Problem(429, "Too many wrong tokens and codes; wait a minute.")
+        return Problem(401, detail)
 
 
-def _read_cookie(header: str, name: str) -> str | None:
-    """Cookies know no ports: whatever another server on this machine has set comes along, well formed or not."""
-    for part in header.split(";"):
-        key, _, value = part.partition("=")
-        if key.strip() == name:
-            return value.strip()
-    return None
+def _read_cookies(header: str, name: str) -> list[str]:
+    """Cookies know no ports: whatever another server on this machine has set comes along, by the same name too."""
+    pairs = (part.partition("=") for part in header.split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
 class Guard:
@@ -221,9 +226,12 @@ class Guard:
             scope.setdefault("state", {})["caller"] = self._access.check(
                 scope["method"], scope["path"], headers, cookies
             )
+            if scope["state"]["caller"] is not None and (connection := scope["state"].get("connection")) is not None:
+                connection.recognise()
             body = await _read_body(headers, receive) if scope["method"] not in _SAFE else None
-        except Problem as problem:
-            await answer_problem(problem.view, _retry(problem))(scope, receive, send_guarded)
+        except (Problem, ZunoError) as error:
+            view = describe_error(error)
+            await answer_problem(view, _RETRY.get(view.status))(scope, receive, send_guarded)
             return
         await self._app(scope, receive if body is None else _replay(body, receive), send_guarded)
 
@@ -233,14 +241,7 @@ def _name_route(scope: Scope) -> str:
     return str(getattr(scope.get("route"), "path", "other"))
 
 
-def _retry(problem: Problem) -> dict[str, str]:
-    match problem.view.status:
-        case 429:
-            return {"Retry-After": "10"}
-        case 401:
-            return {"WWW-Authenticate": "Bearer"}
-        case _:
-            return {}
+_RETRY: Final = {429: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}
 
 
 async def _read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
@@ -273,5 +274,5 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def set_session(response: Response, access: Access, session: str) -> None:
-    response.set_cookie(access.cookie, session, max_age=SESSION_MS // 1000, httponly=True, samesite="strict", path="/")
+def set_session(response: Response, access: Access, cookie: str) -> None:
+    response.set_cookie(access.cookie, cookie, max_age=SESSION_MS // 1000, httponly=True, samesite="strict", path="/")

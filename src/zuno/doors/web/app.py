@@ -7,22 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
+from pydantic import Field
 
 from zuno.doors.web.access import Access, Guard, set_session
+from zuno.doors.web.confirm import Body
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
-from zuno.doors.web.routes.lab import build_lab_routes
+from zuno.doors.web.routes.lab import FRAME_HEADERS, build_lab_routes
 from zuno.doors.web.routes.lp import build_lp_routes
 from zuno.doors.web.routes.plans import build_plan_routes
 from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import build_trust_routes
 from zuno.doors.web.services import Services
+from zuno.doors.web.stops import Helper
+from zuno.kernel.accounts import KillLock
 from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -31,6 +35,10 @@ SUMMARY: Final = (
     "A desk of arguing agents for Uniswap v4 liquidity and BTC/ETH trading: a model reasons, code owns every number. "
     "Paper by default, not advice."
 )
+
+
+class LoginBody(Body):
+    code: Annotated[str, Field(max_length=200)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,9 @@ class WebBackends:
     """Unguessable bytes, for ids."""
     metrics: Metrics
     version: str
+    kill_lock: KillLock
+    helper: Helper
+    """Carries out what lowers risk."""
     docs: Path | None = None
     """The folder of this project's pages, where they are installed."""
 
@@ -62,8 +73,8 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     for router in (
         build_lp_routes(services, feed, jobs),  # tried in this order: the one that is asked most comes first
         build_system_routes(services, on.access, on.version, feed, jobs),
-        build_plan_routes(services, feed, jobs),
-        build_trading_routes(services, feed, jobs),
+        build_plan_routes(services, feed, jobs, on.helper),
+        build_trading_routes(services, feed, jobs, on.helper, on.kill_lock),
         build_trust_routes(services),
         build_lab_routes(services),
     ):
@@ -87,11 +98,17 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
     async def tell_health() -> Response:
         return PlainTextResponse("ok\n")
 
-    @app.get("/login", include_in_schema=False)
-    async def log_in(token: Annotated[str, Query(max_length=200)] = "") -> Response:
-        response = RedirectResponse("/", 303)
-        set_session(response, access, access.login(token))
+    @app.post("/login", include_in_schema=False)
+    async def log_in(body: LoginBody) -> Response:
+        """For a code of `zuno web link`: a cookie, and the secret of the header that goes with it."""
+        cookie, secret, scope = await access.log_in(body.code)
+        response = JSONResponse({"secret": secret, "scope": scope})
+        set_session(response, access, cookie)
         return response
+
+    @app.get("/report.html", include_in_schema=False)
+    async def frame_report() -> Response:
+        return FileResponse(STATIC / "report.html", headers=FRAME_HEADERS)
 
     if docs is None:
         return

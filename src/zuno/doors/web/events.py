@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -48,6 +48,8 @@ class Frame:
 @dataclass(eq=False, slots=True)
 class _Viewer:
     loop: asyncio.AbstractEventLoop
+    lasts: Callable[[], bool]
+    """Whether whoever watches may still."""
     waiting: asyncio.Queue[Frame | None] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
     """None: the stream ends."""
 
@@ -76,6 +78,7 @@ class EventFeed:
         self._services = services
         self._viewers: set[_Viewer] = set()
         self._reader: asyncio.Task[None] | None = None
+        self._guard: asyncio.Task[None] | None = None
         self._own: set[str] = set()
         """Debates of this server, whose thoughts are told as they are had."""
 
@@ -96,11 +99,12 @@ class EventFeed:
         for viewer in tuple(self._viewers):
             viewer.loop.call_soon_threadsafe(viewer.put, None)
 
-    async def open(self, last_id: str | None) -> AsyncIterator[bytes]:
-        """The stream after an event, or from now on. `Problem` for an id that is not of this home's journal."""
+    async def open(self, last_id: str | None, lasts: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
+        """The stream after an event, or from now on, for as long as `lasts`. `Problem` for an id that is not of this
+        home's journal."""
         if len(self._viewers) >= MOST_VIEWERS:
             raise Problem(503, f"{MOST_VIEWERS} streams are open; close a tab.")
-        viewer = _Viewer(asyncio.get_running_loop())
+        viewer = _Viewer(asyncio.get_running_loop(), lasts)
         self._viewers.add(viewer)
         with ExitStack() as unless_opened:
             unless_opened.callback(self._viewers.discard, viewer)
@@ -108,6 +112,8 @@ class EventFeed:
             if self._reader is None or self._reader.done():
                 newest = await self._find_newest()
                 self._reader = asyncio.create_task(self._read(0 if newest is None else newest.seq))
+            if self._guard is None or self._guard.done():
+                self._guard = asyncio.create_task(self._end_logins())
             unless_opened.pop_all()
         return self._stream(viewer, after)
 
@@ -122,7 +128,7 @@ class EventFeed:
                 for entry in entries:
                     yield (await self._describe(entry, known=False)).text
                     sent = entry.seq
-                if len(entries) < _PAGE:
+                if len(entries) < _PAGE or not viewer.lasts():
                     break
             while True:
                 try:
@@ -146,6 +152,14 @@ class EventFeed:
                 for entry in await self._since(seq):
                     self._send(await self._describe(entry, known=entry.request_id in self._own))
                     seq = entry.seq
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _end_logins(self) -> None:
+        """Close the streams of logins that are over; by itself, for the journal may keep its reader waiting."""
+        while self._viewers:
+            for viewer in tuple(self._viewers):
+                if not viewer.lasts():
+                    viewer.put(None)
             await asyncio.sleep(POLL_SECONDS)
 
     def _send(self, frame: Frame) -> None:

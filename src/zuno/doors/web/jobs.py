@@ -82,17 +82,20 @@ class Jobs:
         """Begin a debate or a cycle, and answer at once. `Problem` where too many of them run."""
         if len(self._arguing) >= MOST_RUNNING:
             raise Problem(429, f"{len(self._arguing)} debates and cycles run already; wait for one to end.")
-        task = self._begin(id_, what, about, work)
+        task = self._begin(id_, what, about, self._services.ask(work))
         self._arguing.add(task)
         task.add_done_callback(self._arguing.discard)
         return self._jobs[id_]
 
     async def finish(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> T:
-        """Begin and wait; it goes on where whoever waits goes away. Never refused for what else runs: the kill switch
-        comes this way."""
+        """Begin and wait; it goes on where whoever waits goes away. Never refused for what else runs."""
+        return await self.follow(id_, what, about, self._services.ask(work))
+
+    async def follow(self, id_: str, what: str, about: str, work: Awaitable[T]) -> T:
+        """The same for what the services do not do: the kill switch comes this way."""
         return await asyncio.shield(self._begin(id_, what, about, work))
 
-    def _begin(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> asyncio.Task[T]:
+    def _begin(self, id_: str, what: str, about: str, work: Awaitable[T]) -> asyncio.Task[T]:
         self._put(JobView(id=id_, what=what, about=about, state="running", started=self._now()))
         task = asyncio.create_task(self._run(id_, work))
         self._running.add(task)
@@ -105,10 +108,10 @@ class Jobs:
         task.add_done_callback(forget)
         return task
 
-    async def _run(self, id_: str, work: Callable[[Zuno], Awaitable[T]]) -> T:
+    async def _run(self, id_: str, work: Awaitable[T]) -> T:
         job = self._jobs[id_]
         try:
-            result = await self._services.ask(work)
+            result = await work
         except Exception as error:  # whatever it was, the job says so; it is raised again for whoever waits
             self._put(job.model_copy(update={"state": "failed", "error": describe_error(error).detail}))
             raise

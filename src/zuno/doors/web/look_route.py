@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+CLIENT_GONE: Final = 499
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -34,7 +36,18 @@ class LookRoute(APIRoute):
                     elif field.field_info.is_required():
                         return await usual(request)
                     # else: the function's own default
-            answer = await look(**named)
+            connection = request.scope.get("state", {}).get("connection")
+            if connection is not None:
+                connection.looking = asyncio.current_task()
+            try:
+                answer = await look(**named)
+            except asyncio.CancelledError:
+                if connection is None or not connection.gone:
+                    raise
+                return Response(status_code=CLIENT_GONE)  # which nobody reads; what it computed is cancelled
+            finally:
+                if connection is not None:
+                    connection.looking = None
             assert isinstance(answer, Response)
             return answer
 

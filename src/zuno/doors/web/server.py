@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
+from functools import partial
 from ipaddress import ip_address
 from threading import Thread
 from typing import Final
@@ -13,9 +14,12 @@ from typing import Final
 import uvicorn
 
 from zuno.doors.web.app import WebBackends, create_app
+from zuno.doors.web.connections import ACCEPTED_AT_ONCE, IDLE_SECONDS, Connection, Connections, count_places
 from zuno.doors.web.events import EventFeed
+from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
 from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
+from zuno.doors.web_logins import Logins
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.lock import ProcessLock
@@ -32,7 +36,7 @@ class WebServer:
         self,
         zuno: Zuno,
         on: WebBackends,
-        token: str,
+        logins: Logins,
         host: str,
         port: int,
         lock: ProcessLock,
@@ -41,7 +45,7 @@ class WebServer:
         """`notes`: what is to be said at the start."""
         self._zuno = zuno
         self._on = on
-        self._token = token
+        self._logins = logins
         self._host = host
         self._port = port
         self._lock = lock
@@ -61,11 +65,15 @@ class WebServer:
     ) -> WebEndView:
         loop = asyncio.get_running_loop()
         services = Services(self._zuno, loop)
+        self._on.helper.start()
         feed = EventFeed(services)
         app = create_app(services, self._on, feed)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http=partial(Connection, Connections(count_places())),  # type: ignore[arg-type]
+                backlog=ACCEPTED_AT_ONCE,
+                timeout_keep_alive=IDLE_SECONDS,
                 log_level="warning",
                 log_config=None,
                 access_log=False,
@@ -77,6 +85,7 @@ class WebServer:
             )
         )
         url = f"http://{_format_host(self._host)}:{listening.getsockname()[1]}/"
+        self._logins.start(url, end_sessions=has_real_money(self._zuno.config()))
         ended = asyncio.Event()
 
         def serve() -> None:
@@ -90,7 +99,7 @@ class WebServer:
         thread.start()
         for note in self._notes:
             self._tell(hear, "warning", note)
-        link = f"{url}login?token={self._token}"
+        link = self._logins.link("act").url
         self._tell(hear, "serving", f"{url} is served; log in by {link}", link)
         waiting = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(ended.wait())]
         try:
@@ -102,6 +111,7 @@ class WebServer:
             feed.close()
             server.should_exit = True
             await ended.wait()  # what is asked meanwhile is still answered by this loop
+            await asyncio.to_thread(self._on.helper.stop)
         if failed:
             raise Unavailable("The page's server ended by itself; `zuno logs` says more.")
         return WebEndView(url=url, requests=self._on.metrics.requests, refused=self._on.metrics.refused)
@@ -121,7 +131,7 @@ def open_port(host: str, port: int) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
-        opened.listen(128)
+        opened.listen(ACCEPTED_AT_ONCE)
     except OSError as error:
         opened.close()
         raise _unusable_port(host, port, error) from error

@@ -62,11 +62,11 @@ def share_answers(seat: type[Cycle], answers: SharedAnswers) -> type[Cycle]:
     class WithSharedAnswers(seat):  # type: ignore[valid-type, misc]
         async def _ask_agent(self, agent: Agent) -> Any:
             return await answers.hear(
-                await self._case(), agent, lambda: super(WithSharedAnswers, self)._ask_agent(agent)
+                await self.load_case(), agent, lambda: super(WithSharedAnswers, self)._ask_agent(agent)
             )
 
         async def _ask_geometry(self) -> Part:
-            return await answers.hear(await self._case(), "geometry", super()._ask_geometry)
+            return await answers.hear(await self.load_case(), "geometry", super()._ask_geometry)
 
     return WithSharedAnswers
 

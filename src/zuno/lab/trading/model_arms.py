@@ -38,13 +38,13 @@ class JudgeAlone(Cycle):
         return replace(self._model_context, registry=NoModels())
 
     async def _ask_agent(self, agent: Any) -> Any:
-        return await agent(await self._case(), self._rules)
+        return await agent(await self.load_case(), self._rules)
 
     async def _ask_geometry(self) -> Part:
-        return await geometry.ask_expert(await self._case(), None, self._rules)
+        return await geometry.ask_expert(await self.load_case(), None, self._rules)
 
     async def _ask_synthesis(self) -> Part:
-        return await synthesis.ask_synthesis(await self._case(), self._meta, self._board, self._rules)
+        return await synthesis.ask_synthesis(await self.load_case(), self._meta, self._board, self._rules)
 
     async def _ask_judge(self) -> JudgeRecord:
         heard = await self._decide()
@@ -53,10 +53,10 @@ class JudgeAlone(Cycle):
     async def _decide(self, number: int = 0) -> AgentAnswer[Decision]:
         """`number`: of several fresh answers to the same question."""
         model_context = draw_again(self._model_context, number)
-        return await judge.ask_judge(await self._case(), self._meta, self._board, model_context)
+        return await judge.ask_judge(await self.load_case(), self._meta, self._board, model_context)
 
     async def _ask_risk_manager(self) -> Part:
-        case = await self._case()
+        case = await self.load_case()
         left = self._review_risk(self._draft(case), case.inputs, None)
         return await risk_manager.ask_risk_manager(case, left, self._rules)
 
@@ -93,6 +93,6 @@ class PlaceboOfficer(Cycle):
     """The whole desk, but its risk officer's model reads nothing of the case."""
 
     async def _ask_risk_manager(self) -> Part:
-        case = await self._case()
+        case = await self.load_case()
         left: RulingDraft = self._review_risk(self._draft(case), case.inputs, None)
         return await risk_manager.ask_risk_manager(case, left, self._model_context, shown=(UNSHOWN,))

@@ -11,14 +11,23 @@ from zuno.amm.model import LpPosition, PoolState
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.signing import NodeKey
-from zuno.kernel.text import NATIVE, base_and_quote, format_units, is_stable, market_name
+from zuno.kernel.text import NATIVE, format_units, is_stable, market_name
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import GAS_MARGIN, OnChainState, all_steps, data_fee, find_position_of_step
+from zuno.lp.execute.draft import (
+    LIMIT_MARGIN,
+    OnChainState,
+    SimulatedDraft,
+    all_steps,
+    data_fee,
+    find_position_of_step,
+    read_reference,
+    suggest_fees,
+)
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
-from zuno.lp.model.market import GasQuote, Pair
-from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, Step, StepKind, TickWithin
-from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved
+from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, PlanState, Step, StepKind, TickWithin
+from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved, PlanOver
 from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.policy import build_policy, verify_step
 from zuno.lp.rules.limits import REFERENCE_LIMIT, reference_gap
@@ -94,10 +103,11 @@ async def check_chain(context: ExecutionContext, draft: Draft) -> None:
 
 async def check_market(context: ExecutionContext, instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
     """Tick drift since the decision and the reference price; fees may be collected, and allowances revoked, at any
-    price."""
+    price, and a position left where the owner says so."""
     if instruction.action not in (Action.COLLECT, Action.REVOKE):
         check_drift(instruction, pool, bounds)
-        await check_reference(context, pool)
+        if not instruction.leaves_anyway:
+            await check_reference(context, pool)
 
 
 def check_drift(instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
@@ -112,15 +122,13 @@ def check_drift(instruction: Instruction, pool: PoolState, bounds: Bounds) -> No
 
 async def check_reference(context: ExecutionContext, pool: PoolState) -> str:
     """The pool's price against the reference price; returns the source of the reference."""
-    base, quote = base_and_quote(pool.token0, pool.token1)
-    spot = await context.feeds_of(pool.id).prices.spot(
-        Pair(market_name(base), market_name(quote)), pool.block.timestamp
-    )
+    spot = await read_reference(context, pool)
     gap = reference_gap(pool, spot.value)
     if gap > REFERENCE_LIMIT:
         raise Refused(
             f"The pool's price is {_percent(gap)} off the reference ({spot.source}); the bound is "
-            f"{_percent(REFERENCE_LIMIT)}. Wait until the two agree."
+            f"{_percent(REFERENCE_LIMIT)}. Wait until the two agree; a position can be left at any price with "
+            f"`zuno lp close ID --anyway`, or a part of it with `zuno lp remove ID --percent P --anyway`."
         )
     return spot.source
 
@@ -211,29 +219,40 @@ def check_gas(
         raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
     if max_fee > bound_fee:
         raise Refused(f"A unit of gas costs up to {max_fee} wei; the bound is {bound_fee} wei.")
-    need, have = units * max_fee + data_fee + step.value, onchain.wallet_state.holdings.get(NATIVE, 0)
-    if have < need:
-        raise Refused(
-            f"The wallet holds {format_units(have, 18)} ETH; gas and value may take {format_units(need, 18)} ETH."
-        )
+    _check_ether(onchain, units * max_fee + data_fee + step.value)
 
 
-def check_whole_gas(onchain: OnChainState, draft: Draft, gas: GasQuote) -> None:
-    """Ether for all of the plan at today's price of gas, before its first step: stopping half-way costs gas, too."""
-    units = sum(draft.gas.units) // GAS_MARGIN
-    value = sum(record.value for record in draft.steps)
-    posting = data_fee(all_steps(draft), gas)
+def check_whole_gas(onchain: OnChainState, simulated: SimulatedDraft, gas: GasQuote, first_limit: int) -> None:
+    """Ether for every step, before the first: stopping half-way leaves a wallet out of the market.
+
+    A node demands a step's whole gas limit at the most it may cost, beside what the steps before it have cost by then.
+    `first_limit`: of the first step as it would be sent now; the others are estimated when their turn comes, from what
+    they used when they were simulated.
+    """
+    draft = simulated.draft
+    steps, max_fee = all_steps(draft), suggest_fees(gas).max_fee
+    spent, most = 0, 0
+    for index, (step, used) in enumerate(zip(steps, simulated.gas_used, strict=True)):
+        limit = first_limit if index == 0 else int(used * LIMIT_MARGIN)
+        value = step.value if index < len(draft.steps) else 0  # a second half spends what the first brought
+        posting = data_fee([step], gas)
+        most = max(most, spent + limit * max_fee + posting + value)
+        spent += used * gas.price + posting + value
+    posting = data_fee(steps, gas)
     if posting > draft.gas.data_fee:
         raise Refused(
             f"Posting the plan's data costs {format_units(posting, 18)} ETH; "
             f"the bound is {format_units(draft.gas.data_fee, 18)} ETH."
         )
-    need, have = units * gas.price + posting + value, onchain.wallet_state.holdings.get(NATIVE, 0)
+    _check_ether(onchain, most)
+
+
+def _check_ether(onchain: OnChainState, need: int) -> None:
+    have = onchain.wallet_state.holdings.get(NATIVE, 0)
     if have < need:
         raise Refused(
-            f"The wallet holds {format_units(have, 18)} ETH; "
-            f"gas and value of the whole plan take about {format_units(need, 18)} ETH. "
-            f"Send some ether to {onchain.wallet} first."
+            f"The wallet holds {format_units(have, 18)} ETH; gas and value may take {format_units(need, 18)} ETH: "
+            f"send {format_units(need - have, 18)} ETH to {onchain.wallet}."
         )
 
 
@@ -277,8 +296,11 @@ async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None
 
 
 async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
-    """Every plan that began in the last 24 hours counts in full, however it ended; play money is counted apart."""
-    total, seen = Decimal(0), {plan_id}
+    """Every plan that began in the last 24 hours counts in full, however it ended, but for those of which nothing was
+    seen by their deadline; play money is counted apart."""
+    entries = await context.journal.latest(_MOST_A_DAY, kind=PlanOver.kind)
+    ended = [PlanOver.model_validate(dict(entry.payload)) for entry in entries]
+    total, seen = Decimal(0), {plan_id, *(over.plan_id for over in ended if over.state is PlanState.EXPIRED)}
     for entry in await context.journal.latest(_MOST_A_DAY, kind=PlanApplying.kind):
         applying = PlanApplying.model_validate(dict(entry.payload))
         if entry.at < context.now() - DAY_MILLIS or applying.plan_id in seen or applying.play_money != context.local:

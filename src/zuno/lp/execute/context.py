@@ -60,6 +60,8 @@ class ExecutionContext:
     sleep: Sleep
     stopwatch: Callable[[], float]
     now: Callable[[], Millis]
+    killed: Callable[[], str | None] = lambda: None
+    """Why no plan may begin, by the kill lock of the home; asked before the first signature of every plan."""
     limits: SpendingLimits = field(default_factory=SpendingLimits)
     timeouts: Timeouts = field(default_factory=Timeouts)
 

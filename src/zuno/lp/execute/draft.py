@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
-from zuno.amm.model import LpPosition, PoolKey, PoolState
-from zuno.kernel.errors import NotFound, PoolRefusal, Refused, Unavailable
-from zuno.kernel.text import NATIVE, format_units
+from zuno.amm.model import LpPosition, PoolKey, PoolState, sqrt_price_for, whole_price
+from zuno.kernel.errors import Malformed, NotFound, PoolRefusal, Refused, Unavailable
+from zuno.kernel.numbers_text import decimal_text
+from zuno.kernel.text import NATIVE, base_and_quote, format_units, market_name
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import SwapStruct
-from zuno.lp.model.market import GasQuote
+from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.model.plan import Bounds, Flow, Leftover, Owns, Step, StepKind, StepPlan, WalletState
-from zuno.lp.model.plan_events import Action, Draft, GasBound, Instruction
+from zuno.lp.model.plan_events import Action, Draft, ExitWorth, GasBound, Instruction
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calls import DecodedCall, IncreaseFromDeltas, MintFromDeltas
@@ -24,7 +26,7 @@ from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import sum_effects
 from zuno.lp.plan.inventory import QuoteSwap
 from zuno.lp.plan.policy import Policy, build_policy, max_outflow, verify_step
-from zuno.lp.plan.sizing import check_tokens_used, most_proceeds
+from zuno.lp.plan.sizing import check_tokens_used, most_proceeds, weigh_exit
 from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
 from zuno.lp.rules.carry import MEASURED_GAS
 from zuno.lp.rules.depth import quotes
@@ -32,6 +34,9 @@ from zuno.lp.rules.depth import quotes
 _MAX_READS: Final = 4
 GAS_MARGIN: Final = 2
 """What a step may use at most, over what it used when it was tried: the pool may have moved a few ticks by then."""
+LIMIT_MARGIN: Final = Fraction(7, 4)
+"""A step's gas limit when it is sent, over what it used when it was simulated. Refunds hide a fifth of the gas at most,
+a node rounds its estimate up, and a quarter is added to that: on the contracts 1.26 to 1.61."""
 ENVELOPE_BYTES: Final = 130
 """Of a signed transaction, beside its calldata."""
 FEE_MARGIN: Final = 2
@@ -74,6 +79,13 @@ class SimulatedDraft:
         left0, left1 = left_in_wallet(self.draft, self.changes)
         price = self.simulation.sqrt_price_after_x96 or planned.sqrt_price_x96
         return replace(planned, amount0=left0, amount1=left1, sqrt_price_x96=price)
+
+    @property
+    def gas_used(self) -> tuple[int, ...]:
+        """By each step: as it was simulated, else as such steps were measured."""
+        tried = self.simulation.calls if self.simulation.how is SimulationMethod.SIMULATED else ()
+        steps = all_steps(self.draft)
+        return (*(call.gas_used for call in tried), *(measured_gas(step.kind) for step in steps[len(tried) :]))
 
     @property
     def sqrt_price_after_x96(self) -> int | None:
@@ -177,6 +189,37 @@ async def read_onchain_state(
     raise Unavailable("The chain moved on each time it was read; try again.")
 
 
+async def read_reference(context: ExecutionContext, pool: PoolState) -> Fact[Fraction]:
+    """The pair's price elsewhere, as people quote it."""
+    base, quote = base_and_quote(pool.token0, pool.token1)
+    prices = context.feeds_of(pool.id).prices
+    return await prices.spot(Pair(market_name(base), market_name(quote)), pool.block.timestamp)
+
+
+async def _weigh_exit(context: ExecutionContext, instruction: Instruction, position: LpPosition) -> ExitWorth:
+    pool, liquidity = position.pool, int(position.liquidity * (instruction.share or 1))
+    price = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    try:
+        spot = await read_reference(context, pool)
+        reference, source = spot.value, spot.source
+    except (Unavailable, Malformed) as error:
+        reference, source = price, f"the pool itself, for there is no reference: {error}"
+    at_reference = sqrt_price_for(reference, pool.token0, pool.token1)
+    worth, worst = weigh_exit(position, liquidity, context.limits.bounds.slippage_bps, at_reference)
+    texts = [format_units(amount, pool.token1.decimals) for amount in (worth, worst, worth - worst)]
+    return ExitWorth(
+        position_id=str(position.id),
+        reference_price=decimal_text(reference, 10),
+        source=source,
+        gap_percent=decimal_text(100 * (price / reference - 1), 4),
+        unit=pool.token1.display_name,
+        worth=texts[0],
+        worst=texts[1],
+        sandwich_cost=texts[2],
+        sandwich_percent=decimal_text(Fraction(100 * (worth - worst), max(1, worth)), 4),
+    )
+
+
 def wrapped_native(context: ExecutionContext) -> Address | None:
     """The token that wraps the chain's own currency."""
     return next((token.address for token in context.info.tokens if token.symbol == "WETH"), None)
@@ -223,6 +266,15 @@ async def build_draft(
     check_capital_limits(instruction, onchain.pool, terms.wrapper, plan.steps)
     steps = (*plan.steps, *(plan.later.preview if plan.later else ()))
     pools = (onchain.pool, *(position.pool for position in others))
+    left = [position for position in (onchain.position, *others) if position and instruction.leaves_anyway]
+    exits = tuple([await _weigh_exit(context, instruction, position) for position in left])
+    costs = (
+        f"position {found.position_id}: the pool's price is {found.gap_percent} % off the reference ({found.source}), "
+        f"where what it pays is worth {found.worth} {found.unit}; a sandwich could cost {found.sandwich_cost} "
+        f"{found.unit} of it, {found.sandwich_percent} %"
+        for found in exits
+    )
+    plan = replace(plan, notes=(*plan.notes, *costs))
     simulation = await context.writer.simulate(
         context.wallet,
         [step_call(step) for step in steps],
@@ -255,6 +307,7 @@ async def build_draft(
         notes=plan.notes,
         leftover=plan.leftover,
         others=tuple(others),
+        exits=exits,
     )
     tried = SimulatedDraft(draft, simulation, swaps)
     if tried.error is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import Final
 
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
-from zuno.kernel.text import NATIVE
+from zuno.kernel.numbers_text import time_text
 from zuno.kernel.units import Address, HexId, Seconds, Wei
 from zuno.lp.execute import checks
 from zuno.lp.execute.context import ExecutionContext
@@ -34,16 +35,18 @@ from zuno.lp.execute.draft import (
     suggest_fees,
     wrapped_native,
 )
+from zuno.lp.execute.handed_out import explain_mismatch, explain_waiting, find_step, number_step
 from zuno.lp.execute.plan_state import (
     PlanPart,
     PlanProgress,
     StepProgress,
     append_event,
+    catch_up,
     draft_digest,
     load_progress,
     unfinished_plans,
 )
-from zuno.lp.execute.send import Notify, SigningInputs, StepSender
+from zuno.lp.execute.send import Notify, SigningInputs, StepSender, check_not_killed
 from zuno.lp.execute.verify_outcome import measure_proceeds, position_actions, verify_outcome
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, Step, StepKind, StepState
 from zuno.lp.model.plan_events import (
@@ -58,9 +61,11 @@ from zuno.lp.model.plan_events import (
     PlanOver,
     PlanRevoking,
     PlanSimulated,
+    StepHandedOut,
 )
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calls import Approve, Execute, Mint, MintFromDeltas, Permit, RouterSwap, SwapIn
+from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.positions import finish_rebalance
 from zuno.lp.ports.spending import Fees, Simulation, SimulationMethod
 
@@ -68,12 +73,8 @@ AskOwner = Callable[[SimulatedDraft, Approval], bool]
 """Shows the owner the draft and its newest simulation; False means no."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignerHints:
-    """Nonce and fees for an external signer."""
-
-    nonce: int
-    fees: Fees
+_PREPARING: Final = frozenset({StepKind.WRAP, StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE})
+"""Steps after which the wallet still holds what it held, if wrapped."""
 
 
 class Gate:
@@ -89,7 +90,7 @@ class Gate:
         progress = await self._load_progress(plan_id)
         _check_not_ended(progress)
         drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
-        if not progress.signed_anything:
+        if not progress.begun:
             event = PlanSimulated(
                 plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
             )
@@ -100,7 +101,7 @@ class Gate:
         """What an approval would be about; `Refused` where it would be refused anyway."""
         progress = await self._load_progress(plan_id)
         _check_not_ended(progress)
-        if progress.signed_anything:
+        if progress.begun:
             raise Refused(f"{plan_id} is {progress.state} already; `zuno plan apply {plan_id}` goes on with it.")
         drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
         for single, (pool, _) in zip(instruction.each(), list_positions(drafted.draft), strict=True):
@@ -128,7 +129,7 @@ class Gate:
         with self._context.lock(self._lock_name):
             progress = await self._load_progress(draft.plan_id)
             _check_not_ended(progress)
-            if progress.signed_anything:
+            if progress.begun:
                 raise Refused(f"{draft.plan_id} is {progress.state} already.")
             checks.check_not_expired(draft, (await self._context.chain.head()).timestamp)
             signature = self._context.key.sign(checks.signing_bytes(approval)).hex()
@@ -139,37 +140,72 @@ class Gate:
     async def reject(self, plan_id: str, why: str) -> None:
         """The desk itself advised against it: nothing is ever signed for this plan."""
         progress = await self._load_progress(plan_id)
-        if progress.over is None and not progress.signed_anything:
+        if progress.over is None and not progress.begun:
             await self._append(progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why))
 
     # -- applying
 
-    async def load_approved(self, plan_id: str) -> tuple[PlanProgress, Draft]:
-        """The plan with its approval, checked; `Refused` where there is nothing to apply."""
-        progress = await self._load_progress(plan_id)
+    async def load_approved(self, plan_id: str, progress: PlanProgress | None = None) -> tuple[PlanProgress, Draft]:
+        """The plan with its approval, checked; `Refused` where there is nothing to apply. `progress`: loaded before."""
+        progress = PlanProgress(plan_id) if progress is None else progress
+        await catch_up(self._context.journal, progress)
         _check_not_ended(progress)
         draft = checks.check_approval(progress, self._context.key)
         await checks.check_chain(self._context, draft)
         return progress, draft
 
-    async def apply(self, plan_id: str, ask_owner: AskOwner, notify: Notify) -> PlanProgress:
-        """Apply an approved plan, or continue it; a plan that has ended is refused."""
+    async def offer(self, progress: PlanProgress) -> tuple[SimulatedDraft, Approval]:
+        """What `apply` asks the owner about, after the same checks. A look, as `status` is."""
+        await self.reconcile(_discard_message, but=progress.plan_id, looks=True)
+        _, draft = await self.load_approved(progress.plan_id, progress)
+        await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
+        return await self._simulate_again(progress, draft)
+
+    async def _simulate_again(self, progress: PlanProgress, draft: Draft) -> tuple[SimulatedDraft, Approval]:
+        if progress.approved is None:
+            raise Refused(f"{progress.plan_id} was not approved.")
+        simulated = await self._skip_simulation(draft) if progress.begun else await self._check_fresh(draft)
+        return simulated, progress.approved.approval
+
+    async def apply(
+        self,
+        plan_id: str,
+        ask_owner: AskOwner,
+        notify: Notify,
+        tx: HexId | None = None,
+        *,
+        progress: PlanProgress | None = None,
+    ) -> PlanProgress:
+        """Apply an approved plan, or continue it; a plan that has ended is refused. `progress`: loaded before.
+
+        Where the wallet is watched only, the next step is handed out, once; `tx`: the transaction that did the one
+        handed out before.
+        """
         with self._context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
-            progress, draft = await self.load_approved(plan_id)
-            simulated = (
-                await self._skip_simulation(draft) if progress.signed_anything else await self._check_fresh(draft)
-            )
-            if progress.approved is None or not ask_owner(simulated, progress.approved.approval):
-                raise Refused(f"{plan_id} was not applied: it was not confirmed.")
+            progress, draft = await self.load_approved(plan_id, progress)
+            check_not_killed(self._context, progress)
+            if progress.handed_out or (self._context.signer.watch_only and not progress.signed_anything):
+                await self._run_elsewhere(progress, draft, ask_owner, notify, tx)
+                return progress
+            if tx is not None:
+                raise Refused(f"Nothing of {plan_id} was handed out: there is no step that {tx} could be.")
+            await self._confirm(progress, draft, ask_owner)
             self._context.signer.ready()  # whatever takes a person's time comes before the last look at the chain
-            if progress.applying is None:
-                spend = await checks.check_spend(self._context, draft)
-                head = await self._context.chain.head()
-                intent = PlanApplying(plan_id=plan_id, block=head, spend_usd=spend, play_money=self._context.local)
-                await self._append(progress, intent)
+            await self._record_intent(progress, draft)
             await self._run_plan(progress, draft, notify)
             return progress
+
+    async def _confirm(self, progress: PlanProgress, draft: Draft, ask_owner: AskOwner) -> None:
+        if not ask_owner(*await self._simulate_again(progress, draft)):
+            raise Refused(f"{progress.plan_id} was not applied: it was not confirmed.")
+
+    async def _record_intent(self, progress: PlanProgress, draft: Draft) -> None:
+        if progress.applying is None:
+            spend = await checks.check_spend(self._context, draft)
+            head, local = await self._context.chain.head(), self._context.local
+            intent = PlanApplying(plan_id=progress.plan_id, block=head, spend_usd=spend, play_money=local)
+            await self._append(progress, intent)
 
     async def cancel(self, plan_id: str, notify: Notify) -> PlanProgress:
         """Cancel a plan: replace transactions in flight by empty ones of the same nonce, and revoke its allowances."""
@@ -177,6 +213,9 @@ class Gate:
             progress = await self._load_progress(plan_id)
             _check_not_ended(progress)
             draft = progress.draft
+            if draft is not None and progress.handed_out:
+                await self._call_off_handed_out(progress, draft, notify)
+                return progress
             if draft is None or not progress.signed_anything:
                 event = PlanOver(
                     plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"
@@ -190,7 +229,7 @@ class Gate:
             await self._cancel_in_flight(progress, draft, notify)
             return progress
 
-    async def reconcile(self, notify: Notify, *, but: str | None = None) -> None:
+    async def reconcile(self, notify: Notify, *, but: str | None = None, looks: bool = False) -> None:
         """Compare every unfinished step of this wallet with the chain, before anything else is done.
 
         `but`: the plan that is about to go on anyway. Others must have nothing in flight: their number would be ours.
@@ -202,12 +241,12 @@ class Gate:
             draft = progress.draft
             if draft is None or not await self._is_for_this_wallet(draft):
                 continue
-            await self._sync_with_chain(progress, self._step_sender(progress, draft, notify))
+            await self._sync_with_chain(progress, self._step_sender(progress, draft, notify, looks=looks))
+            if progress.handed_out and await self._end_handed_out(progress, draft, looks=looks):
+                continue
             for _, step in progress.in_flight:
-                raise Refused(
-                    f"{plan_id} still has a transaction on its way ({step.newest.hash}); "
-                    f"`zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first."
-                )
+                way = explain_waiting(progress, draft.wallet) or f"still has a transaction on its way ({step.tx})"
+                raise Refused(f"{plan_id} {way}; `zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first.")
 
     async def status(self, plan_id: str) -> tuple[PlanProgress, bool]:
         """The plan as the journal and the chain have it; and whether its approval has run out.
@@ -217,8 +256,10 @@ class Gate:
         newest = await self._newest_entry(plan_id)
         progress = await self._load_progress(plan_id)
         draft = progress.draft
-        if draft is not None and any(progress.in_flight) and await self._is_for_this_wallet(draft):
+        if draft is not None and self._list_awaited(progress) and await self._is_for_this_wallet(draft):
             await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
+            if progress.handed_out and (over := await self._find_expiry(progress, draft)) is not None:
+                progress.apply_event(over)
             if await self._newest_entry(plan_id) != newest:  # it is being applied: the journal knows more
                 progress = await self._load_progress(plan_id)
         late = False
@@ -228,9 +269,14 @@ class Gate:
 
     async def _sync_with_chain(self, progress: PlanProgress, sender: StepSender) -> None:
         """Update a plan's steps in flight from the chain."""
-        for index, step in list(progress.in_flight):
-            while step.in_flight and await sender.sync_step(index):
+        for index, step in self._list_awaited(progress):
+            while (step.in_flight or step.awaited) and await sender.sync_step(index):
                 pass
+
+    def _list_awaited(self, progress: PlanProgress) -> list[tuple[int, StepProgress]]:
+        """What may still be mined; one that a signer elsewhere saw revert can be sent again. Nothing after its end."""
+        steps = enumerate(progress.steps) if progress.over is None else ()
+        return [(index, step) for index, step in steps if step.in_flight or step.awaited]
 
     # -- the run itself
 
@@ -244,7 +290,7 @@ class Gate:
                 await self._build_second_half(progress, draft)
                 await self._run_part(progress, draft, PlanPart.LATER, notify)
         except checks.ApprovalExpired as late:
-            if not progress.signed_anything:
+            if not progress.begun:
                 raise
             ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED
             await self._end_plan(progress, draft, ending, "its approval ran out half-way", notify)
@@ -287,7 +333,8 @@ class Gate:
         amounts = {flow.currency: flow.amount for flow in paid}
         have = tuple(amounts.get(currency, 0) for currency in (half.key.currency0, half.key.currency1))
         try:
-            checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
+            if not progress.handed_out:  # one that a signer elsewhere sends gets a deadline of its own
+                checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
             quote = await load_swap_quotes(self._context, onchain.pool, None)
             steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
             for step in steps:
@@ -329,11 +376,11 @@ class Gate:
         about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
         more = (*plan_currencies(draft), *map(Address, draft.instruction.tokens))
         onchain = await read_onchain_state(self._context, HexId(find_position_of_step(draft, step)[0].id), about, more)
-        if at.part is not PlanPart.REVOKING:
+        if at.part is PlanPart.FIRST or (at.part is PlanPart.LATER and not progress.handed_out):
             checks.check_not_expired(draft, onchain.wallet_state.block.timestamp)
         checks.check_needs(step, onchain)
         checks.check_policy(self._context, step, onchain, draft, self._step_caps(progress, draft, at.part))
-        if step.needs and step.kind is not StepKind.COLLECT:
+        if step.needs and step.kind is not StepKind.COLLECT and not draft.instruction.leaves_anyway:
             await checks.check_reference(self._context, onchain.pool)
         gas = await self._context.writer.estimate(self._context.wallet, step_call(step))
         price = await self._context.chain.gas()
@@ -362,11 +409,149 @@ class Gate:
         ]  # fmt: skip
         return max(bounds, default=GAS_MARGIN * measured_gas(at.step.kind))
 
-    async def prepare_unsigned(self, draft: Draft) -> SignerHints:
-        """For a watch-only wallet: every check, no signature."""
-        await self._check_fresh(draft)
-        wallet_state = await self._context.writer.wallet_state(self._context.wallet, (NATIVE,), ())
-        return SignerHints(wallet_state.next_nonce, suggest_fees(await self._context.chain.gas()))
+    # -- signed elsewhere
+
+    async def _run_elsewhere(
+        self, progress: PlanProgress, draft: Draft, ask_owner: AskOwner, notify: Notify, tx: HexId | None
+    ) -> None:
+        """Recognise what was handed out, then hand out what comes next: one step to a plain wallet, all to a Safe."""
+        sender = self._step_sender(progress, draft, notify)
+        if tx is not None:
+            for index in await self._find_named(progress, draft, tx):
+                await sender.sync_handed_out(index, tx)
+        await self._follow(progress, sender)
+        if progress.handed_out and await self._end_handed_out(progress, draft):
+            if progress.over is not None and progress.over.state is not PlanState.CONFIRMED:
+                raise Refused(f"{progress.plan_id} ended as {progress.over.state}: {progress.over.why}.")
+            return
+        if any(progress.in_flight):
+            return  # the same bytes are shown again
+        await self._confirm(progress, draft, ask_owner)
+        await self._record_intent(progress, draft)
+        batch = await self._context.writer.is_contract(self._context.wallet)
+        if progress.halfway and progress.finishing is None:
+            await self._build_second_half(progress, draft)
+        try:
+            for index, step in enumerate(progress.steps):
+                if step.state is not StepState.FINAL:
+                    await self._hand_out(progress, draft, index, batch=batch)
+                    notify(f"{number_step(progress, index)} ({step_name(step.step)}): handed out")
+                    if not batch:
+                        break
+        except Refused as refusal:
+            raise self._explain_between_halves(progress, draft, refusal) if progress.halfway else refusal from refusal
+
+    async def _hand_out(self, progress: PlanProgress, draft: Draft, index: int, *, batch: bool) -> None:
+        step, head = progress.steps[index].step, await self._context.chain.head()
+        if batch:  # whoever runs a Safe's transaction chooses its number, gas and fees
+            wallet_state = await self._context.writer.wallet_state(self._context.wallet, plan_currencies(draft), ())
+            held = tuple(Flow(currency, amount) for currency, amount in wallet_state.holdings.items())
+            ready = SigningInputs(0, 0, Fees(Wei(0), Wei(0)), held)
+        else:
+            ready = await self._prepare_signing(progress, draft, index)
+        event = StepHandedOut(
+            plan_id=progress.plan_id,
+            step=index,
+            to=step.to,
+            value=step.value,
+            data=step.data,
+            deadline=_deadline(progress, draft) if step.deadline is None else step.deadline,
+            block=head,
+            nonce=ready.nonce,
+            gas=ready.gas,
+            max_fee=ready.fees.max_fee,
+            tip=ready.fees.tip,
+            batch=batch,
+            holdings=ready.holdings,
+        )
+        await self._append(progress, event)
+
+    async def _find_named(self, progress: PlanProgress, draft: Draft, tx: HexId) -> list[int]:
+        """The steps that a transaction is to have done; `Refused` with what speaks against it."""
+        steps = [(index, step) for index, step in self._list_awaited(progress) if step.state is not StepState.MINED]
+        awaited = [(index, step.handed_out) for index, step in steps if step.handed_out is not None]
+        if not awaited:
+            raise Refused(f"No step of {progress.plan_id} is handed out and not seen yet: {tx} can be none.")
+        seen = (await self._context.writer.find_transaction(self._context.wallet, tx)).transactions
+        if not seen:
+            raise Refused(f"{self._context.info.name} has no {tx} in a block: it is not known there, or waits still.")
+        why = explain_mismatch(self._context, draft, seen[0], awaited[0][1])
+        if why is None and not seen[0].mined.success:
+            why = f"it reverted in block {seen[0].mined.block.number}"
+        if why is not None:
+            raise Refused(f"{tx} is not {number_step(progress, awaited[0][0])} of {progress.plan_id}: {why}.")
+        return [index for index, _ in awaited]
+
+    async def _follow(self, progress: PlanProgress, sender: StepSender) -> None:
+        """Look for what was handed out, and wait for what is mined to be final."""
+        begun = self._context.stopwatch()
+        while True:
+            await self._sync_with_chain(progress, sender)
+            waits = any(step.state is StepState.MINED for step in progress.steps)
+            if not waits or self._context.stopwatch() - begun >= self._context.timeouts.patience:
+                return
+            await self._context.sleep(self._context.timeouts.poll_interval)
+
+    async def _end_handed_out(self, progress: PlanProgress, draft: Draft, *, looks: bool = False) -> bool:
+        """End a handed-out plan that is done, or that nobody can go on with; False where it goes on. `looks`: write
+        nothing down."""
+        if looks:
+            return self._is_complete(progress, draft) or await self._find_expiry(progress, draft) is not None
+        if self._is_complete(progress, draft):
+            await self._conclude(progress, draft)
+        elif (over := await self._find_expiry(progress, draft)) is not None:
+            await self._append(progress, over)
+        return progress.over is not None
+
+    async def _find_expiry(self, progress: PlanProgress, draft: Draft) -> PlanOver | None:
+        """How a handed-out plan ends whose deadline has passed, by a block that is final where a step may be mined."""
+        head = await self._context.chain.head()
+        if progress.over is not None or head.timestamp <= _deadline(progress, draft):
+            return None
+        seen = await self._context.writer.find_sent(self._context.wallet, head.number)
+        moment = seen.settled if any(progress.in_flight) else seen.head
+        if self._is_complete(progress, draft) or moment.timestamp <= _deadline(progress, draft):
+            return None
+        for _, step in self._list_awaited(progress):  # once more: that block is younger than the last look
+            _, mined = await find_step(self._context, progress, step)
+            if mined is not None and mined.success:
+                return None
+        moved = any(_is_final(step) and step.step.kind not in _PREPARING for step in progress.steps)
+        ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED if moved else PlanState.EXPIRED
+        done = sum(map(_is_final, progress.steps))
+        why = f"{done} of its {len(progress.steps)} steps were seen on the chain by its deadline"
+        standing = await self._name_standing(progress, draft)
+        return PlanOver(plan_id=progress.plan_id, state=ending, why=why + standing)
+
+    async def _call_off_handed_out(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
+        await checks.check_chain(self._context, draft)
+        why = "called off"
+        try:
+            await self._follow(progress, self._step_sender(progress, draft, notify))
+            if await self._end_handed_out(progress, draft):
+                return
+        except Unavailable as error:  # the owner's no stands, whatever a node can tell
+            why = f"called off; what was sent could not be looked for: {error}"
+        why += " after its first half, its tokens are in the wallet" if progress.halfway else ""
+        for index, step in self._list_awaited(progress):
+            until = "at any time" if step.step.deadline is None else f"until {time_text(step.step.deadline)}"
+            why += f"; whoever has {number_step(progress, index)} ({step_name(step.step)}) can still send it {until}"
+        why += await self._name_standing(progress, draft)
+        await self._append(progress, PlanOver(plan_id=progress.plan_id, state=PlanState.CANCELLED, why=why))
+
+    async def _name_standing(self, progress: PlanProgress, draft: Draft) -> str:
+        """The allowances that the plan granted and that stand."""
+        if not any(_granted_allowances(progress, self._context)):
+            return ""
+        onchain, ours = await self._standing_allowances(progress, draft)
+        names = [f"{amount_text(onchain.pool, token, amount)} to Permit2" for token, amount in ours.to_permit2.items()]
+        names += [
+            f"{amount_text(onchain.pool, token, grant.amount)} to {spender} through Permit2"
+            for (token, spender), grant in ours.grants.items()
+        ]
+        return f"; still allowed: {', '.join(names)} (`zuno lp revoke` takes it back)" if names else ""
+
+    # -- held against the world
 
     async def _simulate(self, draft: Draft, steps: Sequence[Step]) -> SimulatedDraft:
         calls, traded = [step_call(step) for step in steps], plan_currencies(draft)
@@ -406,8 +591,16 @@ class Gate:
             simulated = await self._simulate(draft, steps)
         if simulated.error is not None:
             raise Refused(_as_sentence(simulated.error))
-        checks.check_whole_gas(onchain, draft, await self._context.chain.gas())
+        await self._check_whole_gas(onchain, simulated)
         return simulated
+
+    async def _check_whole_gas(self, onchain: OnChainState, simulated: SimulatedDraft) -> None:
+        """Ether for every step as it will be demanded; who runs a Safe's transaction pays for its gas."""
+        if self._context.signer.watch_only and await self._context.writer.is_contract(self._context.wallet):
+            return
+        first = step_call(simulated.draft.steps[0])
+        limit = await self._context.writer.estimate(self._context.wallet, first)
+        checks.check_whole_gas(onchain, simulated, await self._context.chain.gas(), limit)
 
     # -- endings
 
@@ -494,17 +687,21 @@ class Gate:
 
     async def _revocation_steps(self, progress: PlanProgress, draft: Draft) -> tuple[Step, ...]:
         """Revokes only what this plan granted; earlier allowances stay."""
-        tokens, spenders = _granted_allowances(progress, self._context)
-        if not tokens and not spenders:
+        if not any(_granted_allowances(progress, self._context)):
             return ()
+        onchain, ours = await self._standing_allowances(progress, draft)
+        terms = replace(onchain.terms(self._context, draft.bounds), allowances=ours)
+        return build_revocations(terms, tuple(dict.fromkeys((*ours.to_permit2, *(token for token, _ in ours.grants)))))
+
+    async def _standing_allowances(self, progress: PlanProgress, draft: Draft) -> tuple[OnChainState, Allowances]:
+        """What this plan granted and nobody has used up."""
+        tokens, spenders = _granted_allowances(progress, self._context)
         onchain = await read_onchain_state(self._context, HexId(draft.pool.id), None)
         standing = onchain.wallet_state.allowances
-        ours = Allowances(
-            {token: amount for token, amount in standing.to_permit2.items() if token in tokens},
-            {pair: grant for pair, grant in standing.grants.items() if pair in spenders},
+        return onchain, Allowances(
+            {token: amount for token, amount in standing.to_permit2.items() if token in tokens and amount},
+            {pair: grant for pair, grant in standing.grants.items() if pair in spenders and grant.amount},
         )
-        terms = replace(onchain.terms(self._context, draft.bounds), allowances=ours)
-        return build_revocations(terms, tuple(dict.fromkeys((*tokens, *(token for token, _ in spenders)))))
 
     def _explain_between_halves(self, progress: PlanProgress, draft: Draft, refusal: Refused) -> Refused:
         """Refused between the halves: says where the tokens are and how to continue."""
@@ -513,7 +710,7 @@ class Gate:
 
     def _explain_partial_start(self, progress: PlanProgress, refusal: Refused) -> Refused:
         """Refused in the first half: finished steps and their allowances stay in place."""
-        if not progress.signed_anything:
+        if not progress.begun:
             return refusal
         return Refused(
             f"{refusal} {progress.plan_id} has begun: apply it again while its approval lasts, or "
@@ -575,6 +772,15 @@ def _discard_message(line: str) -> None:
 
 def _as_sentence(clause: str) -> str:
     return f"{clause[0].upper()}{clause[1:]}."
+
+
+def _deadline(progress: PlanProgress, draft: Draft) -> int:
+    """Of what a signer elsewhere may still send. A second half has one of its own, as far away as the approved bounds
+    have it, and has to be asked for as soon after the first."""
+    if progress.finishing is not None:
+        return progress.finishing.block.timestamp + draft.bounds.deadline_seconds
+    mined = [step.mined.block.timestamp for step in progress.steps if step.mined is not None]
+    return max(mined) + draft.bounds.deadline_seconds if progress.halfway else draft.expires
 
 
 def _is_final(step: StepProgress) -> bool:

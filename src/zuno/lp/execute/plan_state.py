@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound
-from zuno.lp.model.plan import PlanState, Step, StepState
+from zuno.lp.model.plan import Flow, PlanState, Step, StepState
 from zuno.lp.model.plan_events import (
     EVENTS,
     Draft,
@@ -25,6 +25,7 @@ from zuno.lp.model.plan_events import (
     PlanOver,
     PlanRevoking,
     PlanSimulated,
+    StepHandedOut,
     StepMined,
     StepOver,
     StepSent,
@@ -56,8 +57,23 @@ class StepProgress:
     state: StepState = StepState.PLANNED
     signed: list[StepSigned] = field(default_factory=list)
     """Every set of bytes that carries the step's present nonce: any one of them may be mined, and only one can."""
+    handed_out: StepHandedOut | None = None
     mined: StepMined | None = None
+    reverted_cost: int = 0
+    """Gas cost of earlier tries by a signer elsewhere."""
     why: str = ""
+
+    @property
+    def holdings(self) -> tuple[Flow, ...]:
+        """What the wallet held of the pair just before the step was signed or handed out."""
+        if self.signed:
+            return self.newest.holdings
+        return () if self.handed_out is None else self.handed_out.holdings
+
+    @property
+    def tx(self) -> str | None:
+        """The hash it was mined or last sent under."""
+        return self.mined.hash if self.mined else self.newest.hash if self.signed else None
 
     @property
     def nonce(self) -> int:
@@ -69,8 +85,13 @@ class StepProgress:
 
     @property
     def in_flight(self) -> bool:
-        """Signed, and not final yet."""
-        return self.state in (StepState.SIGNED, StepState.SENT, StepState.MINED)
+        """Signed or handed out, and not final yet."""
+        return self.state in (StepState.SIGNED, StepState.HANDED_OUT, StepState.SENT, StepState.MINED)
+
+    @property
+    def awaited(self) -> bool:
+        """A signer elsewhere may still send it: one that reverted can be sent again by whoever has its bytes."""
+        return self.handed_out is not None and (self.in_flight or self.state is StepState.REVERTED)
 
     @property
     def is_cancelled(self) -> bool:
@@ -88,9 +109,16 @@ class StepProgress:
         """One of its own transactions is in the chain."""
         return self.state is StepState.FINAL or self.has_failed
 
-    def accepts(self, event: StepSigned | StepSent | StepMined | StepUnmined | StepOver) -> bool:
+    def accepts(self, event: StepSigned | StepHandedOut | StepSent | StepMined | StepUnmined | StepOver) -> bool:
         """Whether this can be the next thing that happened to the step."""
         match event:
+            case StepHandedOut():
+                again = self.handed_out is not None and self.state is StepState.REVERTED
+                return not self.signed and (again or self.state is StepState.PLANNED)
+            case StepSigned() if self.handed_out is not None:
+                return False  # whoever it was handed to may have sent it
+            case StepMined() if self.handed_out is not None:
+                return self.in_flight or (self.state is StepState.REVERTED and event.success)
             case StepSigned() if self.in_flight:
                 # Two live numbers for one step would be two chances to do it.
                 return self.state is not StepState.MINED and event.nonce == self.nonce
@@ -104,7 +132,7 @@ class StepProgress:
             case StepUnmined():
                 return self.state is StepState.MINED
             case StepOver(state=StepState.SUPERSEDED):
-                return self.in_flight and (self.mined is None or self.is_cancelled)
+                return bool(self.signed) and self.in_flight and (self.mined is None or self.is_cancelled)
             case StepOver(state=state):
                 success = state is StepState.FINAL
                 return (
@@ -130,11 +158,15 @@ class PlanProgress:
     steps: list[StepProgress] = field(default_factory=list)
     over: PlanOver | None = None
     outcome: PlanOutcome | None = None
+    seq: int = field(default=0, compare=False)
+    """The number of the newest entry that is in it."""
 
     @property
     def state(self) -> PlanState:
         if self.over is not None:
             return self.over.state
+        if any(step.state is StepState.HANDED_OUT for step in self.steps):
+            return PlanState.HANDED_OUT
         if self.halfway:
             return PlanState.PARTIAL
         if self.applying is not None:
@@ -154,6 +186,16 @@ class PlanProgress:
     @property
     def signed_anything(self) -> bool:
         return any(step.signed for step in self.steps)
+
+    @property
+    def handed_out(self) -> bool:
+        """Some of it was given to a signer elsewhere."""
+        return any(step.handed_out for step in self.steps)
+
+    @property
+    def begun(self) -> bool:
+        """Something was signed or handed out: it may be on the chain."""
+        return self.signed_anything or self.handed_out
 
     @property
     def in_flight(self) -> Iterator[tuple[int, StepProgress]]:
@@ -183,14 +225,19 @@ class PlanProgress:
                 self.steps += [StepProgress(step, PlanPart.REVOKING) for step in event.steps]
             case StepSigned():
                 self._apply_signed(event)
+            case StepHandedOut():
+                self._apply_handed_out(event)
             case StepSent():
                 self.steps[event.step].state = StepState.SENT
             case StepMined():
                 step = self.steps[event.step]
-                step.state, step.mined = StepState.MINED, event
+                if step.state is StepState.REVERTED and step.mined is not None:
+                    step.reverted_cost += step.mined.cost
+                step.state, step.mined, step.why = StepState.MINED, event, ""
             case StepUnmined():
                 step = self.steps[event.step]
-                step.state, step.mined = StepState.SENT, None
+                step.state = StepState.SENT if step.handed_out is None else StepState.HANDED_OUT
+                step.mined = None
             case StepOver():
                 step = self.steps[event.step]
                 step.state, step.why = event.state, event.why
@@ -218,7 +265,7 @@ class PlanProgress:
             case PlanInstructed():
                 return self.instructed is None and self.approved is None
             case PlanApproved():
-                return not self.signed_anything
+                return not self.begun
             case PlanApplying():
                 return self.approved is not None and self.applying is None
             case PlanCalledOff():
@@ -229,7 +276,7 @@ class PlanProgress:
                 return self.signed_anything and not any(step.part is PlanPart.REVOKING for step in self.steps)
             case PlanOver():
                 return self._may_end(event.state)
-            case StepSigned() | StepSent() | StepMined() | StepUnmined() | StepOver():
+            case StepSigned() | StepHandedOut() | StepSent() | StepMined() | StepUnmined() | StepOver():
                 known = self.applying is not None and 0 <= event.step < len(self.steps)
                 return known and self.steps[event.step].accepts(event)
             case _:
@@ -237,7 +284,9 @@ class PlanProgress:
 
     def _may_end(self, state: PlanState) -> bool:
         match state:
-            case PlanState.REJECTED | PlanState.EXPIRED:
+            case PlanState.REJECTED:
+                return not self.begun
+            case PlanState.EXPIRED:
                 return not self.signed_anything
             case PlanState.CANCELLED:
                 return True
@@ -247,7 +296,15 @@ class PlanProgress:
                 first = [step for step in self.steps if step.part is PlanPart.FIRST]
                 return self.applying is not None and all(step.state is StepState.FINAL for step in first)
             case _:
-                return self.signed_anything
+                return self.begun
+
+    def _apply_handed_out(self, event: StepHandedOut) -> None:
+        step, later = self.steps[event.step], None if self.draft is None else self.draft.later
+        if step.mined is not None:
+            step.reverted_cost += step.mined.cost
+        step.state, step.handed_out, step.mined, step.why = StepState.HANDED_OUT, event, None, ""
+        if event.batch and later is not None and all(held.part is PlanPart.FIRST for held in self.steps):
+            self.steps += [StepProgress(held, PlanPart.LATER) for held in later.preview]  # all in one transaction
 
     def _apply_signed(self, event: StepSigned) -> None:
         step = self.steps[event.step]
@@ -260,23 +317,33 @@ class PlanProgress:
 
 async def load_progress(journal: Journal, plan_id: str) -> PlanProgress:
     """The plan as the journal has it. A row that was typed in, changed or taken out is `Broken`, not a fact."""
-    progress, first = PlanProgress(plan_id), None
-    async for entry in journal.entries(request_id=plan_id):
+    progress = PlanProgress(plan_id)
+    await catch_up(journal, progress)
+    return progress
+
+
+async def catch_up(journal: Journal, progress: PlanProgress) -> None:
+    """Take in what was journaled of the plan since it was loaded, by whichever process."""
+    first = None
+    async for entry in journal.entries(request_id=progress.plan_id, after=progress.seq):
         first = entry.seq if first is None else first
+        progress.seq = entry.seq
         event = _parse_event(entry)
         if event is not None:
             progress.apply_event(event, await _load_draft(journal, entry) if isinstance(event, PlanApproved) else None)
     if first is not None:
         await journal.verify_range(first, None)
-    return progress
 
 
 async def append_event(journal: Journal, progress: PlanProgress, event: PlanEvent, draft: Draft | None = None) -> None:
     """Check the event, journal it, then apply it: memory never runs ahead of the disk."""
     progress.check_event(event, draft)
     bundle: Digest | None = None if draft is None else await journal.put_bundle(canonical(draft))
-    await journal.append(kind=event.kind, author=AUTHOR, payload=event, request_id=progress.plan_id, bundle=bundle)
+    entry = await journal.append(
+        kind=event.kind, author=AUTHOR, payload=event, request_id=progress.plan_id, bundle=bundle
+    )
     progress.apply_event(event, draft)
+    progress.seq = entry.seq
 
 
 async def unfinished_plans(journal: Journal) -> tuple[str, ...]:

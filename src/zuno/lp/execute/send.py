@@ -10,7 +10,8 @@ from typing import Final
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import all_steps, step_call, step_name, suggest_fees
+from zuno.lp.execute.draft import step_call, step_name, suggest_fees
+from zuno.lp.execute.handed_out import find_step, number_step
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
 from zuno.lp.model.plan import Flow, StepState
 from zuno.lp.model.plan_events import PlanEvent, StepMined, StepOver, StepSent, StepSigned, StepUnmined
@@ -32,6 +33,12 @@ class SigningInputs:
 
 PrepareStep = Callable[[int], Awaitable[SigningInputs]]
 """Checks a step against the chain once more; `Refused` names what does not hold."""
+
+
+def check_not_killed(context: ExecutionContext, progress: PlanProgress) -> None:
+    """`Refused` while an account is killed. A plan that has begun goes on: half-way it would be worse."""
+    if not progress.begun and (why := context.killed()) is not None:
+        raise Refused(f"{why}: {progress.plan_id} is not begun. `zuno trade unlock` lifts it.")
 
 
 class StepSender:
@@ -71,7 +78,9 @@ class StepSender:
                 case StepState.PLANNED | StepState.SUPERSEDED:
                     if prepare is None:
                         return step
-                    await self._sign_step(index, await prepare(index))
+                    ready = await prepare(index)
+                    check_not_killed(self._context, self._progress)
+                    await self._sign_step(index, ready)
                     await self._broadcast(index)
                     bid = self._context.stopwatch()
                 case StepState.SIGNED | StepState.SENT | StepState.MINED:
@@ -91,6 +100,8 @@ class StepSender:
         `send=False` only looks: what a node forgot is not given to it again.
         """
         step = self._progress.steps[index]
+        if step.handed_out is not None:
+            return await self.sync_handed_out(index)
         trace = await self._context.writer.trace(
             self._context.wallet, step.nonce, [HexId(signed.hash) for signed in step.signed]
         )
@@ -112,6 +123,18 @@ class StepSender:
             await self._broadcast(index)  # never arrived, or evicted: the same bytes again
         elif step.state is StepState.SIGNED:
             await self._record_sent(index)  # whoever sent it did not live to say so
+        return False
+
+    async def sync_handed_out(self, index: int, tx: HexId | None = None) -> bool:
+        """Looks for a step that a signer elsewhere was to send; True if its progress changed."""
+        step = self._progress.steps[index]
+        seen, mined = await find_step(self._context, self._progress, step, tx)
+        if mined is not None and (mined.success or step.state is not StepState.REVERTED):
+            return await self._record_mined(index, NonceStatus(seen.head, mined, (), 0, 0), mined)
+        if mined is None and step.mined is not None and step.state is StepState.MINED:
+            await self._append_event(StepUnmined(plan_id=self._progress.plan_id, step=index, hash=step.mined.hash))
+            self._notify(f"{self._step_label(index)}: its block was reorganised away; it is awaited again")
+            return True
         return False
 
     async def cancel(self, index: int) -> None:
@@ -232,10 +255,7 @@ class StepSender:
         return step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline
 
     def _step_label(self, index: int) -> str:
-        draft = self._progress.draft
-        known = 0 if draft is None or self._progress.finishing is not None else len(all_steps(draft))
-        steps = self._progress.steps
-        return f"step {index + 1} of {max(known, len(steps))} ({step_name(steps[index].step)})"
+        return f"{number_step(self._progress, index)} ({step_name(self._progress.steps[index].step)})"
 
     def _timeout_message(self, index: int) -> str:
         newest = self._progress.steps[index].newest

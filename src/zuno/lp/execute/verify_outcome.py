@@ -121,11 +121,13 @@ def _check_balances(
     progress: PlanProgress, draft: Draft, done: list[StepProgress], wallet_state: WalletState
 ) -> list[str]:
     """The wallet's balance changes against the least the steps allow, gas apart."""
-    first = next((step for step in done if step.signed and step.newest.holdings), None)
+    first = next((step for step in done if step.holdings), None)
     if first is None:
         return []
     problems = []
-    for flow in first.newest.holdings:
+    for flow in first.holdings:
+        if flow.currency == NATIVE and first.handed_out is not None:
+            continue  # what else a signer elsewhere paid gas for is not ours to know
         spent = gas_spent(progress) if flow.currency == NATIVE else 0
         change = wallet_state.holdings.get(flow.currency, 0) - flow.amount + spent
         least = least_change([step.step for step in done], flow.currency)
@@ -150,10 +152,10 @@ def _measure_leftover(progress: PlanProgress, draft: Draft, wallet_state: Wallet
 
 def _measure_changes(progress: PlanProgress, wallet_state: WalletState) -> dict[Address, int] | None:
     """The wallet's balance changes since the plan's first signature, gas apart."""
-    first = next((step for step in progress.steps if step.signed and step.newest.holdings), None)
+    first = next((step for step in progress.steps if step.holdings), None)
     if first is None:
         return None
-    before = {flow.currency: flow.amount for flow in first.newest.holdings}
+    before = {flow.currency: flow.amount for flow in first.holdings}
     changes = {currency: wallet_state.holdings.get(currency, 0) - held for currency, held in before.items()}
     changes[NATIVE] = changes.get(NATIVE, 0) + gas_spent(progress)
     return changes
@@ -224,8 +226,8 @@ _LEAST_PUT_IN: Final = Fraction(9, 10)
 def measure_proceeds(progress: PlanProgress, draft: Draft, holdings: Mapping[Address, int]) -> tuple[Flow, ...]:
     """What the first half brought: the wallet's holdings now against before it, gas added back, and never more than the
     approval knew it could bring."""
-    first = next(step for step in progress.steps if step.part is PlanPart.FIRST and step.signed)
-    before = {flow.currency: flow.amount for flow in first.newest.holdings}
+    first = next(step for step in progress.steps if step.part is PlanPart.FIRST and (step.signed or step.handed_out))
+    before = {flow.currency: flow.amount for flow in first.holdings}
     paid = []
     for flow in draft.proceeds:
         now = holdings.get(flow.currency, 0) + (gas_spent(progress) if flow.currency == NATIVE else 0)
@@ -235,7 +237,7 @@ def measure_proceeds(progress: PlanProgress, draft: Draft, holdings: Mapping[Add
 
 def gas_spent(progress: PlanProgress) -> int:
     """Gas cost of all transactions of the plan, including cancelled and reverted ones."""
-    return sum(step.mined.cost for step in progress.steps if step.mined is not None)
+    return sum(step.reverted_cost + (step.mined.cost if step.mined else 0) for step in progress.steps)
 
 
 async def _read_position(context: ExecutionContext, token_id: int) -> LpPosition | None:

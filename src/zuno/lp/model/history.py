@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final, Literal
 
 from zuno.amm.model import Block, PoolKey, Range
 from zuno.kernel.text import Token
@@ -38,7 +40,8 @@ class PositionEvent:
 
 @dataclass(frozen=True, slots=True)
 class WalletSwap:
-    """A swap the wallet made for the position's sake (the prep swap of a rebalance or a create)."""
+    """A swap the wallet made for the position's sake (the prep swap of a rebalance or a create), or another transaction
+    its plan sent, which swapped nothing: an allowance or the end of one, a wrap, one that was cancelled or reverted."""
 
     block: Block
     tx: HexId
@@ -66,6 +69,40 @@ class ExternalFlow:
     sqrt_price_x96: SqrtPriceX96
     amount0: int
     amount1: int
+
+
+Lineage = Literal["journal", "chain guess"]
+"""Who says which positions a position was rebalanced from; for those of other homes it is guessed."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournaledPlans:
+    """What this home's plans did to positions of a chain, by transaction: ids are given again when a local world is
+    made anew."""
+
+    mints: Mapping[HexId, tuple[int, HexId] | None] = field(default_factory=dict)
+    """By the mint, the position it was rebalanced from and the transaction that closed that one; None: created."""
+    sent: Mapping[int, Mapping[HexId, Block]] = field(default_factory=dict)
+    """By position, every transaction of the plans about it and the block it was mined in."""
+    note: str = ""
+    """Why the journal could not be read, if so."""
+
+    def name_lineage(self, mints: Sequence[HexId | None]) -> Lineage | None:
+        """`mints`: of a position and of those before it, newest first, as far as they are in the window."""
+        if any(tx not in self.mints for tx in mints[:-1]):
+            return "chain guess"
+        return "journal" if mints[0] in self.mints else None
+
+
+ReadPlans = Callable[[str], Awaitable[JournaledPlans]]
+"""Of a chain, by its name."""
+
+
+async def read_no_plans(chain: str) -> JournaledPlans:
+    return NO_PLANS
+
+
+NO_PLANS: Final = JournaledPlans()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +153,8 @@ class PositionHistory:
     native_in_token1: Fraction | None = None
     """Base units of token1 for one wei where the pool cannot tell; None as well: gas is shown apart, in wei."""
     externals: tuple[ExternalFlow, ...] = ()
+    lineage: Lineage | None = None
+    """None: no other position is in it, and no plan of this home minted it."""
     computed: tuple[str, ...] = ()
     """What could not be measured and was computed by the formulas that explain it: a residual cannot show there."""
     notes: tuple[str, ...] = ()

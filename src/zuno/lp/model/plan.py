@@ -48,9 +48,12 @@ class StepKind(StrEnum):
 
 
 class StepState(StrEnum):
-    """How far a transaction has come. A reorganisation takes `mined` back to `sent`; nothing takes `final` back."""
+    """How far a transaction has come. A reorganisation takes `mined` back to `sent` or `handed_out`; nothing takes
+    `final` back."""
 
     PLANNED = "planned"
+    HANDED_OUT = "handed_out"
+    """Given to a signer elsewhere, and not seen on the chain yet."""
     SIGNED = "signed"
     SENT = "sent"
     MINED = "mined"
@@ -64,12 +67,15 @@ class StepState(StrEnum):
 
 
 class PlanState(StrEnum):
-    """How far a plan has come. `expired` and `rejected` are possible only before the first signature is stored."""
+    """How far a plan has come. `rejected` is possible only before anything is signed or handed out, `expired` only
+    where nothing was signed here."""
 
     DRAFTED = "drafted"
     SIMULATED = "simulated"
     APPROVED = "approved"
     APPLYING = "applying"
+    HANDED_OUT = "handed_out"
+    """A step is with a signer elsewhere: it waits for that signer to send it."""
     PARTIAL = "partial"
     """The first half is final and the second is not: the tokens rest in the wallet."""
     CONFIRMED = "confirmed"

@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from zuno.amm.model import Block, LpPosition, PoolState, Range
-from zuno.kernel.units import Wei
+from zuno.kernel.units import Address, Wei
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.plan import Bounds, Flow, Leftover, PlanState, SecondHalf, Step, StepState
+from zuno.lp.model.plan import Bounds, Flow, HexBytes, Leftover, PlanState, SecondHalf, Step, StepState
 
 HexText = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
 PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
@@ -72,6 +72,8 @@ class Instruction(Wire):
     """Further positions to which the same is done (collect, close)."""
     tokens: Annotated[tuple[str, ...], Field(exclude_if=lambda tokens: not tokens)] = ()
     """Those of which nobody may take anything any more (revoke)."""
+    anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
+    """The owner wants it at whatever price the pool has (remove, close)."""
 
     def each(self) -> tuple[Instruction, ...]:
         """The same for one position at a time."""
@@ -79,6 +81,11 @@ class Instruction(Wire):
             self.model_copy(update={"others": ()}),
             *(self.model_copy(update={**target.model_dump(by_alias=False), "others": ()}) for target in self.others),
         )
+
+    @property
+    def leaves_anyway(self) -> bool:
+        """It only brings liquidity home, and needs no reference price to bear out the pool's."""
+        return self.anyway and self.action in (Action.REMOVE, Action.CLOSE)
 
     @property
     def named_amounts(self) -> dict[int, int]:
@@ -99,6 +106,22 @@ class GasBound(Wire):
     """For each step the most it may use; later steps are those of the preview."""
     data_fee: Wei = Wei(0)
     """What a rollup may charge at most for posting all of it."""
+
+
+class ExitWorth(Wire):
+    """What leaving at whatever price the pool has brings home, in whole tokens of `unit` counted at the reference."""
+
+    position_id: str
+    reference_price: str
+    """As people quote the pair; the pool's own where there is no reference, and `source` says why."""
+    source: str
+    gap_percent: str
+    unit: str
+    worth: str
+    worst: str
+    """At the worst price that the calldata's minimums let through."""
+    sandwich_cost: str
+    sandwich_percent: str
 
 
 class Draft(Wire):
@@ -128,6 +151,8 @@ class Draft(Wire):
     """Absent where nothing is put to work, and in drafts from before it was recorded."""
     others: Annotated[tuple[LpPosition, ...], Field(exclude_if=lambda others: not others)] = ()
     """Further positions that its steps are about, each in its own pool."""
+    exits: Annotated[tuple[ExitWorth, ...], Field(exclude_if=lambda exits: not exits)] = ()
+    """For each position, where it is left at whatever price the pool has."""
 
 
 class Approval(Wire):
@@ -228,6 +253,29 @@ class StepSigned(PlanEvent):
     """What the wallet held of the pair just before."""
 
 
+class StepHandedOut(PlanEvent):
+    """A step given to a signer elsewhere, on disk before anybody was shown it. Target, value and calldata are what it
+    is recognised by; number and fees are advice, which the signer's own wallet may overrule."""
+
+    kind = "handed_out"
+    step: int
+    to: Address
+    value: int
+    data: HexBytes
+    deadline: int
+    """The step's own, else that of the part of the plan it belongs to."""
+    block: Block
+    """The head when it was handed out."""
+    nonce: int
+    gas: int
+    max_fee: Wei
+    tip: Wei
+    batch: bool = False
+    """One of the calls of a Safe's transaction, which runs all of them or none."""
+    holdings: tuple[Flow, ...] = ()
+    """What the wallet held of the pair just before."""
+
+
 class StepSent(PlanEvent):
     kind = "step_sent"
     step: int
@@ -246,7 +294,7 @@ class StepMined(PlanEvent):
 
 
 class StepUnmined(PlanEvent):
-    """A reorganisation took the block back: the same bytes are sent again."""
+    """A reorganisation took the block back: the same bytes are sent again, or awaited again."""
 
     kind = "step_unmined"
     step: int
@@ -309,6 +357,7 @@ EVENTS: tuple[type[PlanEvent], ...] = (
     PlanFinishing,
     PlanRevoking,
     StepSigned,
+    StepHandedOut,
     StepSent,
     StepMined,
     StepUnmined,

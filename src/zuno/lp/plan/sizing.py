@@ -12,7 +12,7 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import format_units
 from zuno.lp.model.ballot import Deposit
-from zuno.lp.plan.inventory import cap_liquidity, fit, price_bounds, range_edges
+from zuno.lp.plan.inventory import cap_liquidity, fit, price_bounds, range_edges, worth_token1
 
 # A burn rounds down and a mint rounds up: between two prices where the tokens suffice, up to two units may be missing.
 _ROUNDING: Final = 2
@@ -107,6 +107,19 @@ def least_principal(position: LpPosition, liquidity: int, slippage_bps: int) -> 
         amounts_for_liquidity(high, *band, liquidity, round_up=False)[0],
         amounts_for_liquidity(low, *band, liquidity, round_up=False)[1],
     )
+
+
+def weigh_exit(position: LpPosition, liquidity: int, slippage_bps: int, reference_x96: int) -> tuple[int, int]:
+    """What taking out this liquidity pays at the pool's price, and at the worst price that its minimums let through;
+    fees included, in token1 at the reference. Counted at a price, liquidity pays least where the pool is at it."""
+    now, fees = position.pool.sqrt_price_x96, (position.fees0, position.fees1)
+    low, high = price_bounds(now, slippage_bps)
+    worth, worst = (
+        int(worth_token1(paid[0] + fees[0], paid[1] + fees[1], reference_x96))
+        for price in (now, min(max(reference_x96, low), high))
+        for paid in [amounts_for_liquidity(price, *range_edges(position.range), liquidity, round_up=False)]
+    )
+    return worth, worst
 
 
 def most_proceeds(position: LpPosition, slippage_bps: int) -> tuple[int, int]:

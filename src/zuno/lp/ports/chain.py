@@ -159,7 +159,8 @@ class Chain(Protocol):
         ...
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        """What happened to a position from `since` (None: from its first mint) to now."""
+        """What happened to a position from `since` (None: from its first mint) to now, and to those it was rebalanced
+        from: as this home's journal has it, for positions of other homes as the chain suggests."""
         ...
 
     async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:

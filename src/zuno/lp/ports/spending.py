@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from zuno.amm.model import Block, Depth
+from zuno.amm.model import Block, Depth, Range
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import WalletState
@@ -148,6 +148,38 @@ class NonceStatus:
         return 0 if self.mined is None else self.head.number - self.mined.block.number + 1
 
 
+@dataclass(frozen=True, slots=True)
+class LiquidityTouch:
+    """What a transaction did to a position's liquidity."""
+
+    position_id: int
+    range: Range
+    change: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentTransaction:
+    """A mined transaction, whoever signed it."""
+
+    sender: Address
+    call: Call
+    mined: Mined
+    """Its cost is the sender's; the positions are those given to the wallet asked about."""
+    touches: tuple[LiquidityTouch, ...] = ()
+    """Empty where the sender is the wallet itself and is known by its calldata."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentTransactions:
+    """Mined transactions, seen at one head."""
+
+    head: Block
+    settled: Block
+    """The youngest block that counts as final."""
+    transactions: tuple[SentTransaction, ...]
+    """Oldest first."""
+
+
 class Writer(Protocol):
     """Promises, for every chain that can be written to:
 
@@ -190,4 +222,21 @@ class Writer(Protocol):
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         """Look for these transactions of the wallet, all of this number."""
+        ...
+
+    async def find_sent(self, wallet: Address, after: int) -> SentTransactions:
+        """What the wallet sent in the blocks after this number. `Unavailable` where the node does not keep the wallet's
+        counts that far back."""
+        ...
+
+    async def find_touching(self, wallet: Address, after: int, pool_id: HexId, band: Range) -> SentTransactions:
+        """What changed positions of this range of the pool in the blocks after this number, whoever sent it."""
+        ...
+
+    async def find_transaction(self, wallet: Address, tx: HexId) -> SentTransactions:
+        """This transaction, whoever sent it; none where no block has it."""
+        ...
+
+    async def is_contract(self, wallet: Address) -> bool:
+        """Whether code signs for the wallet, as a Safe's does. A key that only delegates to code (EIP-7702) is none."""
         ...

@@ -7,17 +7,28 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
-from zuno.journal.port import Entry, Journal
+from zuno.amm.model import Block
+from zuno.journal.decision_view import (
+    DECISION_VIEW,
+    DecisionRecord,
+    Facts,
+    JournalUpgradeView,
+    store_missing_views,
+)
+from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
+from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.agents.verify_peer_plan import check_transcript
+from zuno.lp.execute.handed_out import explain_waiting
+from zuno.lp.execute.plan_state import load_progress
 from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import (
@@ -32,8 +43,18 @@ from zuno.lp.model.debate import (
     Role,
     Thought,
 )
+from zuno.lp.model.history import JournaledPlans
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import Action, PlanApplying, PlanApproved, PlanInstructed, PlanOver, PlanSimulated
+from zuno.lp.model.plan_events import (
+    Action,
+    PlanApplying,
+    PlanApproved,
+    PlanInstructed,
+    PlanOver,
+    PlanSimulated,
+    StepHandedOut,
+    StepMined,
+)
 from zuno.lp.service import plan_view as plans
 from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
 from zuno.lp.service.recommend import LocalDebateRunner, load_context
@@ -128,6 +149,8 @@ class RecordedRequest:
     """Why there is no plan, where there is none."""
     attempts: tuple[Attempt, ...]
     plan: PlanRecord | None
+    view: Mapping[str, Any] | None
+    """The plan's view as it was stored."""
 
     @property
     def code(self) -> str:
@@ -187,27 +210,43 @@ class Archive:
     async def ended_positions(self, chain: str) -> dict[int, EndedPosition]:
         """Positions of a chain that a plan of this home took down, by id."""
         journal = await self._open_journal()
-        acted: dict[str, tuple[str, int]] = {}
-        async for entry in journal.entries(kind=plans.PLAN_KIND):
-            record = PlanRecord.model_validate(dict(entry.payload))
-            if record.chain == chain and record.position_id is not None and record.choice != "hold":
-                what = "closed" if record.choice == "close" else "rebalanced"
-                acted[record.plan_id] = (what, int(record.position_id))
-        async for entry in journal.entries(kind=PlanInstructed.kind):
-            told = PlanInstructed.model_validate(dict(entry.payload))
-            position = told.instruction.position_id
-            if told.instruction.chain == chain and position is not None and told.instruction.action is Action.CLOSE:
-                acted[told.plan_id] = ("closed", position)
-        found: dict[int, EndedPosition] = {}
+        acted, ended = await _read_actions(journal, chain), dict[int, EndedPosition]()
         async for entry in journal.entries(kind=PlanOver.kind):
             over = PlanOver.model_validate(dict(entry.payload))
-            if over.plan_id in acted and over.state in {PlanState.CONFIRMED, PlanState.PARTIAL}:
-                what, position = acted[over.plan_id]
-                found[position] = EndedPosition(what, over.plan_id, over.new_position_id)
-        return found
+            action, positions = acted.get(over.plan_id, (Action.HOLD, ()))
+            if action in _ENDS and over.state in {PlanState.CONFIRMED, PlanState.PARTIAL}:
+                end = EndedPosition(_ENDS[action], over.plan_id, over.new_position_id)
+                ended |= dict.fromkeys(positions, end)
+        return ended
+
+    async def journaled_plans(self, chain: str) -> JournaledPlans:
+        """Which positions of a chain came from which, and what else the plans about them sent."""
+        journal = await self._open_journal()
+        acted, mined = await _read_actions(journal, chain), dict[str, list[StepMined]]()
+        async for entry in journal.entries(kind=StepMined.kind):
+            step = StepMined.model_validate(dict(entry.payload))
+            if step.plan_id in acted:
+                mined.setdefault(step.plan_id, []).append(step)
+        mints, sent = dict[HexId, tuple[int, HexId] | None](), dict[int, dict[HexId, Block]]()
+        for plan_id, steps in mined.items():
+            action, positions = acted[plan_id]
+            opened = next((step for step in reversed(steps) if step.minted), None)
+            if opened is not None:  # a rebalance closes by its first step
+                burn = HexId([step.hash for step in steps if step.step == 0][-1])
+                mints[HexId(opened.hash)] = (positions[0], burn) if action is Action.REBALANCE else None
+            for step in steps:
+                about = positions[step.step : step.step + 1] or positions[:1]
+                for position in about if opened is None else opened.minted:
+                    sent.setdefault(position, {})[HexId(step.hash)] = step.block
+        return JournaledPlans(mints, sent)
 
     async def plan(self, plan_id: str) -> PlanView:
-        return _view(*await self._load_plan(plan_id))
+        """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
+        journal = await self._open_journal()
+        recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
+        view, progress = await _decision(journal, recorded).show(self._code()), await load_progress(journal, plan_id)
+        waiting = "" if progress.draft is None else explain_waiting(progress, progress.draft.wallet)
+        return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
         """The paths its ranges were judged against."""
@@ -240,9 +279,9 @@ class Archive:
             return seen
         recorded = await self._load_request(journal, request_id, plan_id)
         ready = recorded.ready
-        argued = _last_own_debate(recorded) if ready is None else ready.debate
+        plan = None if ready is None else await _decision(journal, recorded).show(self._code())
+        argued = _last_own_debate(recorded) if ready is None else None
         context = None if argued is None else await load_context(journal, argued.context)
-        plan = None if ready is None or context is None else _view(recorded, context, ready)
         return WhyView(
             request_id=recorded.request_id,
             code=recorded.code,
@@ -276,17 +315,41 @@ class Archive:
         """
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, reference))
-        if recorded.ready is None:
+        ready, now, problems = recorded.ready, None, list[str]()
+        then = None if recorded.plan is None else recorded.plan.hash
+        if ready is None:
             reason = recorded.failed or "it did not end"
             raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
-        if recorded.older:
-            return await self._verify_older(recorded)
-        context = await load_context(journal, recorded.ready.debate.context)
-        then = plans.decided_hash(context, _as_chosen(recorded, context, recorded.ready))
+        if not recorded.older:
+            then, now, problems = await self._argue_again(journal, recorded, ready)
+        else:  # the chain and its signatures hold, or we would not be here; so must the hash
+            try:
+                then = await self._check_record(recorded)
+            except Broken as error:
+                problems.append(str(error))
+        return ReplayView(
+            ok=not problems,
+            identical=None if recorded.older else not problems,
+            edition=recorded.edition,
+            request_id=recorded.request_id,
+            hash=then,
+            replayed_hash=now,
+            code_then=recorded.code,
+            code_now=self._code(),
+            differences=tuple(problems),
+            view_differences=await _decision(journal, recorded).compare(),
+        )
+
+    async def _argue_again(
+        self, journal: Journal, recorded: RecordedRequest, ready: PlanReady
+    ) -> tuple[str, str | None, list[str]]:
+        """The hash then and now, and what is not the same."""
+        context = await load_context(journal, ready.debate.context)
+        then = plans.decided_hash(context, _as_chosen(recorded, context, ready))
         problems: list[str] = []
         if recorded.plan is not None and recorded.plan.hash != then:
             problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
-        replay = await self._open_replay(await self._with_replies(recorded, recorded.ready), context)
+        replay = await self._open_replay(await self._with_replies(recorded, ready), context)
         now: str | None = None
         try:
             again = await replay.room.debate(recorded.start, lambda thought: None)
@@ -296,37 +359,7 @@ class Archive:
         problems += replay.differences()
         if now is not None and now != then:
             problems.append("the decided bytes differ")
-        identical = now == then and not problems
-        return ReplayView(
-            ok=identical,
-            identical=identical,
-            edition=recorded.edition,
-            request_id=recorded.request_id,
-            hash=then,
-            replayed_hash=now,
-            code_then=recorded.code,
-            code_now=self._code(),
-            differences=tuple(problems),
-        )
-
-    async def _verify_older(self, recorded: RecordedRequest) -> ReplayView:
-        """Of an older edition: the chain and its signatures hold, or we would not be here; so must the hash."""
-        then, problems = None if recorded.plan is None else recorded.plan.hash, list[str]()
-        try:
-            then = await self._check_record(recorded)
-        except Broken as error:
-            problems.append(str(error))
-        return ReplayView(
-            ok=not problems,
-            identical=None,
-            edition=recorded.edition,
-            request_id=recorded.request_id,
-            hash=then,
-            replayed_hash=None,
-            code_then=recorded.code,
-            code_now=self._code(),
-            differences=tuple(problems),
-        )
+        return then, now, problems
 
     async def _check_record(self, recorded: RecordedRequest) -> str:
         """The hash of an older edition's plan, if its record gives it; else `Broken`. Of the owner's own choice the
@@ -370,6 +403,15 @@ class Archive:
             raise NotFound(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
         return recorded, await load_context(journal, recorded.ready.debate.context), recorded.ready
 
+    async def store_missing_views(self) -> JournalUpgradeView:
+        """Store the view of every plan that has none, as this Zuno computes it."""
+        journal = await self._open_journal()
+
+        async def load(request_id: str) -> DecisionRecord[PlanView]:
+            return _decision(journal, await self._load_request(journal, request_id, None))
+
+        return await store_missing_views(journal, plans.PLAN_KIND, Author(Role.CLI.value), load)
+
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
         """The request, and the plan where one was named."""
         text = reference.strip()
@@ -386,7 +428,12 @@ class Archive:
         raise NotFound(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
     async def _load_request(self, journal: Journal, request_id: str, plan_id: str | None) -> RecordedRequest:
-        entries = [entry async for entry in journal.entries(request_id=request_id)]
+        entries, view = list[Entry](), None
+        async for entry in journal.entries(request_id=request_id):
+            if entry.kind != DECISION_VIEW:
+                entries.append(entry)
+            else:
+                view = view or entry.payload
         if not entries:
             raise NotFound(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
         record = next((entry for entry in entries if _records(entry, plan_id)), None)
@@ -413,6 +460,7 @@ class Archive:
                 Attempt.model_validate(dict(entry.payload)) for entry in entries if entry.kind == "model_attempt"
             ),
             plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
+            view=view,
         )
 
 
@@ -528,9 +576,39 @@ def _as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) ->
     return plans.with_doubts(taken, recorded.plan.doubts)
 
 
-def _view(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanView:
-    on_record = recorded.plan.hash if recorded.older and recorded.plan is not None else None
-    return plan_view(recorded.request_id, context, _as_chosen(recorded, context, ready), on_record)
+_ENDS: Final = {Action.CLOSE: "closed", Action.REBALANCE: "rebalanced"}
+
+
+async def _read_actions(journal: Journal, chain: str) -> dict[str, tuple[Action, tuple[int, ...]]]:
+    """What every plan of a chain does, and to which positions."""
+    acted: dict[str, tuple[Action, tuple[int, ...]]] = {}
+    async for entry in journal.entries(kind=plans.PLAN_KIND):
+        record = PlanRecord.model_validate(dict(entry.payload))
+        if record.chain == chain and record.choice != "hold":
+            action = Action.CREATE if record.position_id is None else Action.REBALANCE
+            positions = () if record.position_id is None else (int(record.position_id),)
+            acted[record.plan_id] = Action.CLOSE if record.choice == "close" else action, positions
+    async for entry in journal.entries(kind=PlanInstructed.kind):
+        told = PlanInstructed.model_validate(dict(entry.payload))
+        if told.instruction.chain == chain:
+            ids = (single.position_id for single in told.instruction.each())
+            acted[told.plan_id] = told.instruction.action, tuple(id_ for id_ in ids if id_ is not None)
+    return acted
+
+
+def _decision(journal: Journal, recorded: RecordedRequest) -> DecisionRecord[PlanView]:
+    """The view of a debate that has ended."""
+    plan, ready = recorded.plan, recorded.ready
+    if ready is None:
+        raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
+
+    async def compute() -> tuple[PlanView, Facts]:
+        context = await load_context(journal, ready.debate.context)
+        taken = _as_chosen(recorded, context, ready)
+        on_record = plan.hash if recorded.older and plan is not None else None
+        return plan_view(recorded.request_id, context, taken, on_record), plans.cite_facts(context, taken)
+
+    return DecisionRecord(PlanView, "" if plan is None else plan.hash, recorded.view, compute)
 
 
 def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
@@ -545,6 +623,7 @@ _STATES = (
     (PlanSimulated.kind, PlanState.SIMULATED.value),
     (PlanApproved.kind, PlanState.APPROVED.value),
     (PlanApplying.kind, PlanState.APPLYING.value),
+    (StepHandedOut.kind, PlanState.HANDED_OUT.value),
     (PlanOver.kind, None),
 )
 """What an entry of a kind says about its plan, the later in a plan's life the further down."""

@@ -27,6 +27,7 @@ _PAIR = re.compile(
     r"(?P<base>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})\s*[/-]\s*(?P<quote>0x[0-9a-fA-F]{40}|[A-Za-z0-9.]{1,16})"
 )
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
+_TX = re.compile(r"0x[0-9a-f]{64}")
 _TICK = re.compile(r"[+-]?[0-9]{1,7}")
 _CAPITAL = re.compile(r"(?P<amount>\S+?)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
 NEAR_EDGE: Final = Decimal(15)
@@ -118,6 +119,12 @@ def plan_id(text: str) -> str:
     if not _PLAN.fullmatch(text):
         raise UsageError(f"{plain_text(text, 40)!r} is not a plan; a plan's id is plan_ and 12 hex digits.")
     return text
+
+
+def tx_hash(text: str) -> HexId:
+    if not _TX.fullmatch(text.strip().lower()):
+        raise UsageError(f"{plain_text(text, 80)!r} is not the hash of a transaction: 0x and 64 hex digits.")
+    return HexId(text.strip().lower())
 
 
 def share(text: str) -> Fraction:

@@ -20,7 +20,7 @@ from zuno.lp.execute.checks import approval_hash, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
 from zuno.lp.execute.gate import Gate
-from zuno.lp.execute.plan_state import PlanProgress, append_event, load_progress
+from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, load_progress
 from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
 from zuno.lp.model.ballot import CandidateKind, PlanVerdict
@@ -94,6 +94,7 @@ class PlanTask:
     plan_id: str
     plan_hash: str
     instruction: Instruction
+    progress: PlanProgress
     reject: str | None = None
     """Why the desk advises against it."""
 
@@ -149,44 +150,37 @@ class Execution:
 
         return ApprovalOffer(shown, sign)
 
-    async def offer_apply(self, plan_id: str, who: str) -> ApprovalView | UnsignedView:
-        """What the owner reads before an approved plan is applied, for `Consent.bound_to`; of a wallet that is only
-        watched, what is to be signed elsewhere."""
-        shown: list[ApprovalView] = []
+    async def offer_apply(self, plan_id: str) -> ApprovalView | UnsignedView:
+        """What the owner reads before an approved plan is applied, for `Consent.bound_to`; of a step that waits for its
+        signer elsewhere, that step. A look: it takes no lock and writes nothing."""
+        task = await self._load_task(plan_id, current=True)
+        execution = await self._context_of(task.instruction.chain)
+        drafted, approval = await Gate(execution).offer(task.progress)
+        if task.progress.state is PlanState.HANDED_OUT:
+            return unsigned_view(task.progress)
+        return approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
 
-        def look(view: ApprovalView) -> bool:
-            shown.append(view)
-            return False
-
-        try:
-            done = await self.apply(plan_id, Consent(look, look, who=who), lambda line: None)
-        except Refused:
-            if not shown:
-                raise
-            return shown[-1]
-        if isinstance(done, UnsignedView):
-            return done
-        raise Refused(f"{plan_id} is carried out already; `zuno plan status {plan_id}` shows it.")
-
-    async def apply(self, plan_id: str, consent: Consent, tell: Notify) -> ExecutionView | UnsignedView:
+    async def apply(
+        self, plan_id: str, consent: Consent, tell: Notify, tx: str | None = None
+    ) -> ExecutionView | UnsignedView:
+        """`tx`: the hash under which a step that was handed out was sent, where it is not found by itself."""
         task = await self._load_task(plan_id, current=True)
         execution = await self._context_of(task.instruction.chain)
         _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
-        if execution.signer.watch_only:
-            _, draft = await gate.load_approved(plan_id)
-            return unsigned_view(execution, draft, await gate.prepare_unsigned(draft), execution.now())
         gas = await execution.chain.gas()
 
         def ask_owner(drafted: SimulatedDraft, approval: Approval) -> bool:
             return consent.to_apply(approval_view(execution, drafted, gas, approval, approval_hash(approval)))
 
         try:
-            await gate.apply(plan_id, ask_owner, tell)
+            named = None if tx is None else arguments.tx_hash(tx)
+            await gate.apply(plan_id, ask_owner, tell, named, progress=task.progress)
         finally:
-            await self._note_outcome(execution, plan_id)
-        progress = await load_progress(execution.journal, plan_id)
-        view = await execution_view(execution, progress, task.instruction)
+            await self._note_outcome(execution, task.progress)
+        if task.progress.state is PlanState.HANDED_OUT:
+            return unsigned_view(task.progress)
+        view = await execution_view(execution, task.progress, task.instruction)
         if view.problems:
             raise Broken(f"{plan_id} was applied, and the chain shows something else: {'; '.join(view.problems)}.")
         return view
@@ -202,8 +196,8 @@ class Execution:
         try:
             await Gate(execution).cancel(plan_id, tell)
         finally:
-            await self._note_outcome(execution, plan_id)
-        return await execution_view(execution, await load_progress(execution.journal, plan_id), task.instruction)
+            await self._note_outcome(execution, task.progress)
+        return await execution_view(execution, task.progress, task.instruction)
 
     async def status(self, plan_id: str) -> ExecutionView:
         task = await self._load_task(plan_id, holding=True)
@@ -242,7 +236,7 @@ class Execution:
             _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id)
             if late:
                 return "its approval has run out"
-        if line.state in (PlanState.APPLYING, PlanState.PARTIAL) or line.position_id is None:
+        if line.state in (PlanState.APPLYING, PlanState.HANDED_OUT, PlanState.PARTIAL) or line.position_id is None:
             return None
         try:
             found = (await self._desk_of(line.chain).positions([line.position_id])).positions
@@ -256,8 +250,11 @@ class Execution:
         """Of one position, or of every one that is owed something."""
         return await self._instruct_one_or_all(Action.COLLECT, position, chain, every=every)
 
-    async def close(self, position: str | None, chain: str | None, *, every: bool = False) -> ExecutionView:
-        return await self._instruct_one_or_all(Action.CLOSE, position, chain, every=every)
+    async def close(
+        self, position: str | None, chain: str | None, *, every: bool = False, anyway: bool = False
+    ) -> ExecutionView:
+        """`anyway`: also at a price that the reference does not bear out."""
+        return await self._instruct_one_or_all(Action.CLOSE, position, chain, every=every, anyway=anyway)
 
     async def revoke(self, chain: str | None) -> ExecutionView:
         """Take back everything that others may take of the wallet's tokens."""
@@ -309,11 +306,11 @@ class Execution:
         plan = await self._instruct(Action.COMPOUND, position, chain)
         return CompoundView(**dict(plan), **figures)
 
-    async def remove(self, position: str, percent: str, chain: str | None) -> ExecutionView:
+    async def remove(self, position: str, percent: str, chain: str | None, anyway: bool = False) -> ExecutionView:
         """Take a share of the liquidity out; all of it is a close."""
         share = arguments.share(percent)
         action = Action.CLOSE if share == 1 else Action.REMOVE
-        return await self._instruct(action, position, chain, share=None if share == 1 else share)
+        return await self._instruct(action, position, chain, share=None if share == 1 else share, anyway=anyway)
 
     async def add(self, position: str, amounts: Sequence[str], chain: str | None) -> ExecutionView:
         """Bring at most so much; of a token that is not named, what goes with it is fixed now."""
@@ -322,14 +319,14 @@ class Execution:
         return await self._instruct(Action.ADD, position, chain, amounts=amounts)
 
     async def _instruct_one_or_all(
-        self, action: Action, position: str | None, chain: str | None, *, every: bool
+        self, action: Action, position: str | None, chain: str | None, *, every: bool, anyway: bool = False
     ) -> ExecutionView:
         if every == (position is not None):
             raise UsageError(
                 f"Which? `zuno lp {action} ID` is for one position, `zuno lp {action} --all` for all of them."
             )
         if position is not None:
-            return await self._instruct(action, position, chain)
+            return await self._instruct(action, position, chain, anyway=anyway)
         execution = await self._context_of(chain or self._default_chain)
         found = await execution.chain.holdings(execution.wallet)
         if not found.owned.complete:
@@ -348,6 +345,7 @@ class Execution:
             others=tuple(
                 PlanPosition(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in others
             ),
+            anyway=anyway,
         )
         return await self._record(execution, instruction)
 
@@ -359,6 +357,7 @@ class Execution:
         *,
         share: Fraction | None = None,
         amounts: Sequence[str] = (),
+        anyway: bool = False,
     ) -> ExecutionView:
         execution = await self._context_of(chain or self._default_chain)
         found = await self._own_position(execution, position)
@@ -375,6 +374,7 @@ class Execution:
             capital1=capital[1],
             counterpart=counterpart,
             share=share,
+            anyway=anyway,
         )
         return await self._record(execution, instruction)
 
@@ -401,9 +401,9 @@ class Execution:
         arguments.plan_id(plan_id)
         progress = await load_progress(journal, plan_id)
         if progress.instructed is not None:
-            return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction)
-        if progress.draft is not None and progress.signed_anything:  # approved, whatever edition argued it
-            return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction)
+            return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction, progress)
+        if progress.draft is not None and progress.begun:  # approved, whatever edition argued it
+            return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction, progress)
         plan_hash, context, ready = await self._archive.decision(plan_id, current=current and progress.over is None)
         instruction = _build_instruction(context, ready)
         if instruction.action is Action.HOLD and not holding:
@@ -411,7 +411,7 @@ class Execution:
         why = None
         if ready.decision.verdict is PlanVerdict.REJECT:
             why = "; ".join(map(sanitise, print_cautions(context, ready))) or "no move passed its rules"
-        return PlanTask(plan_id, plan_hash, instruction, why)
+        return PlanTask(plan_id, plan_hash, instruction, progress, why)
 
     async def _attribute(self, chain: str, position_id: int) -> tuple[dict[str, Any] | None, str]:
         """Where a position's money went, or why nobody can say."""
@@ -421,9 +421,9 @@ class Execution:
             return None, str(error)
         return (lowered if isinstance(lowered, dict) else None), ""
 
-    async def _note_outcome(self, execution: ExecutionContext, plan_id: str) -> None:
+    async def _note_outcome(self, execution: ExecutionContext, progress: PlanProgress) -> None:
         """What came of it in money; a question that fails here must not hide what was done."""
-        progress = await load_progress(execution.journal, plan_id)
+        await catch_up(execution.journal, progress)
         draft = progress.draft
         if progress.over is None or progress.outcome is not None or draft is None or draft.position is None:
             return
@@ -435,7 +435,7 @@ class Execution:
             for found, why in [await self._attribute(draft.instruction.chain, position.id)]
         ]
         outcome = PlanOutcome(
-            plan_id=plan_id,
+            plan_id=progress.plan_id,
             position_id=first.position_id,
             gas_cost=gas_spent(progress),
             attribution=first.attribution,

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from zuno.amm.model import PoolKey, PoolState, whole_price
+from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
@@ -26,13 +27,13 @@ from zuno.lp.execute.draft import (
     step_name,
     wrapped_native,
 )
-from zuno.lp.execute.gate import SignerHints
+from zuno.lp.execute.handed_out import explain_waiting
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import Flow, PlanState, Step
-from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanOutcome
+from zuno.lp.model.plan import Flow, PlanState, Step, StepState
+from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction, PlanOutcome
 from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import AddressBook, describe_call
@@ -124,6 +125,8 @@ class SimulationView(View):
     """What stays in the wallet; None where nothing is put to work."""
     steps: tuple[CallView, ...]
     bounds: BoundsView
+    exits: tuple[ExitWorth, ...]
+    """For each position, where the plan was made with `--anyway`."""
     notes: tuple[str, ...]
 
 
@@ -204,14 +207,18 @@ class CompoundView(ExecutionView):
 
 
 class UnsignedView(View):
-    """For a wallet whose key is elsewhere: what to sign there, one by one or as one batch of a Safe."""
+    """For a wallet whose key is elsewhere: what was handed out to be signed there, one by one or as one batch."""
 
     plan_id: str
     state: str
     chain: str
     wallet: str
     transactions: tuple[UnsignedTransaction, ...]
-    safe: SafeBatch
+    """The step to send now; the next follows its receipt. Empty for a Safe."""
+    safe: SafeBatch | None
+    """All steps in one transaction; null for a plain wallet."""
+    deadline: int
+    """Unix time of the chain after which it is of no use any more."""
     notes: tuple[str, ...]
 
 
@@ -274,6 +281,7 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
         leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
         steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         bounds=bounds_view(draft, tokens),
+        exits=draft.exits,
         notes=draft.notes,
     )
 
@@ -369,7 +377,7 @@ async def execution_view(
         capital=await _capital_views(execution, draft, instruction),
         new_position_id=None if over is None else _id(over.new_position_id),
         leftover=None if draft is None or left is None else leftover_view(left, draft.pool),
-        why="" if over is None else over.why,
+        why=explain_waiting(progress, "" if draft is None else draft.wallet) if over is None else over.why,
         steps=tuple(
             _step_view(execution, index, step, draft) for index, step in enumerate(_list_steps_to_show(progress))
         ),
@@ -381,7 +389,7 @@ async def execution_view(
         other_outcomes=() if outcome is None else tuple(other.attribution for other in outcome.others),
         outcome_note="" if outcome is None else _outcome_note(outcome),
         in_wallet=tuple(resting),
-        next=_next(progress.plan_id, state, instruction.action, bool(progress.steps) and progress.signed_anything)
+        next=("" if over else _next(progress.plan_id, state, instruction.action, progress.begun))
         or _offer_create(instruction.chain, resting),
     )
 
@@ -422,7 +430,8 @@ async def _capital_views(
 def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
     """The steps there are, and those of a second half that is not built yet as they were approved."""
     draft = progress.draft
-    if draft is None or draft.later is None or progress.finishing is not None or progress.over is not None:
+    built = any(step.part is PlanPart.LATER for step in progress.steps)
+    if draft is None or draft.later is None or built or progress.over is not None:
         return progress.steps
     return [*progress.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
 
@@ -440,7 +449,7 @@ def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draf
         kind=step.step.kind,
         part=step.part,
         state=step.state,
-        tx_hash=mined.hash if mined else newest.hash if newest else None,
+        tx_hash=step.tx,
         nonce=newest.nonce if newest else None,
         block=mined.block.number if mined else None,
         gas_used=mined.gas_used if mined else None,
@@ -465,48 +474,57 @@ def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
             return f"the approval has run out: `zuno plan approve {plan_id}` again"
         case PlanState.APPROVED:
             return f"`zuno plan apply {plan_id}`"
+        case PlanState.HANDED_OUT:
+            return f"`zuno plan apply {plan_id}` once it is mined, `zuno plan cancel {plan_id}` calls it off"
         case PlanState.APPLYING | PlanState.PARTIAL if begun:
             return f"`zuno plan apply {plan_id}` goes on, `zuno plan cancel {plan_id}` calls it off"
         case _:
             return ""
 
 
-def unsigned_view(execution: ExecutionContext, draft: Draft, offered: SignerHints, created: Millis) -> UnsignedView:
-    """Steps that somebody else signs. A Safe runs all of them in one go; a plain wallet stops after the first half."""
-    steps, plan = all_steps(draft), draft.plan_id
-    transactions = tuple(
-        build_unsigned(
-            chain_id=draft.chain_id,
-            wallet=Address(draft.wallet),
-            nonce=offered.nonce + index,
-            call=step,
-            gas=units,
-            max_fee=offered.fees.max_fee,
-            tip=offered.fees.tip,
-        )
-        for index, (step, units) in enumerate(zip(steps[: len(draft.steps)], draft.gas.units, strict=False))
-    )
-    notes = [f"good until {time_text(draft.expires)}: then the calldata's own deadline refuses it"]
-    if draft.later is not None:
-        notes.append(
-            "a plain wallet signs the first half here and opens a new position with what it pays; "
-            "a Safe runs the whole batch at once"
-        )
+def unsigned_view(progress: PlanProgress) -> UnsignedView:
+    """What was handed out and is not on the chain yet, as it was handed out: asked for again, the same bytes."""
+    draft = progress.draft
+    handed = [step.handed_out for step in progress.steps if step.state is StepState.HANDED_OUT]
+    events = [event for event in handed if event is not None]
+    if draft is None or not events:
+        raise Refused(f"Nothing of {progress.plan_id} is handed out.")
+    wallet, first, batch = Address(draft.wallet), events[0], events[0].batch
+    steps = [progress.steps[event.step].step for event in events]
     return UnsignedView(
-        plan_id=plan,
-        state=PlanState.APPROVED,
+        plan_id=progress.plan_id,
+        state=progress.state,
         chain=draft.instruction.chain,
-        wallet=draft.wallet,
-        transactions=transactions,
+        wallet=wallet,
+        transactions=()
+        if batch
+        else tuple(
+            build_unsigned(
+                chain_id=draft.chain_id,
+                wallet=wallet,
+                nonce=event.nonce,
+                call=event,
+                gas=event.gas,
+                max_fee=event.max_fee,
+                tip=event.tip,
+            )
+            for event in events
+        ),
         safe=safe_batch(
             chain_id=draft.chain_id,
-            wallet=Address(draft.wallet),
-            calls=steps,
-            created_at=created,
-            name=f"Zuno {plan}",
+            wallet=wallet,
+            calls=events,
+            created_at=Millis(1_000 * first.block.timestamp),
+            name=f"Zuno {progress.plan_id}",
             description=_describe_batch(draft, steps),
+        )
+        if batch
+        else None,
+        deadline=first.deadline,
+        notes=(
+            explain_waiting(progress, draft.wallet),
+            f"good until {time_text(first.deadline)}; `zuno plan apply {progress.plan_id}` goes on once it is mined",
         ),
-        notes=tuple(notes),
     )
 
 

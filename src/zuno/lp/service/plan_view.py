@@ -11,11 +11,12 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from zuno.amm.model import PoolState
+from zuno.journal.decision_view import Facts
 from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import format_units
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
@@ -30,7 +31,7 @@ from zuno.lp.rules.worth import best_rival, edge_over_hold, is_worth_moving, lea
 from zuno.lp.service.to_views import key_view, leftover_view, tick_prices
 from zuno.lp.service.views import LeftoverView, PoolKeyView
 from zuno.provenance.facts import Figure, Unit
-from zuno.provenance.slots import render
+from zuno.provenance.slots import cite_round, list_cited, render
 
 HOURS_DIGITS = 6
 PLAN_KIND = "plan"
@@ -181,7 +182,7 @@ class PoolRegimeView(View):
     why: ForeignText
 
 
-class PlanView(View):
+class PlanView(RecordedView):
     plan_id: str
     request_id: str
     kind: str
@@ -208,7 +209,6 @@ class PlanView(View):
     sources: tuple[SourceView, ...]
     block: int
     timestamp: int
-    hash: str
     regimes: tuple[PoolRegimeView, ...] = ()
     """Of every pool that was argued about."""
     own_range: str | None = None
@@ -279,6 +279,17 @@ def _earlier_view(number: int, view: CandidateView) -> EarlierView:
 
 def thoughts_of(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
     return tuple(ThoughtView.model_validate(thought) for thought in print_thoughts(context, debate, decided))
+
+
+def cite_facts(context: Context, ready: PlanReady) -> Facts:
+    """What the texts of a plan's view cite, by ids of the last round: `r0.c2.cost` is of candidate 2 of round 0."""
+    rounds = ready.debate.rounds
+    last = len(rounds) - 1
+    said = [(number, judgment.reason) for number, round_ in enumerate(rounds) for judgment in round_.judgments]
+    said += [(thought.round, thought.text) for thought in ready.debate.transcript]
+    texts = [cite_round(text, number) if number < last else text for number, text in said]
+    texts += [cite_pool(context, index, pool.regime_why) for index, pool in enumerate(context.scenes)]
+    return list_cited((*texts, *ready.decision.cautions), facts_of(context, rounds))
 
 
 def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash: str | None = None) -> PlanView:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from zuno.journal.decision_view import DECISION_VIEW, pack_view
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest, decode_canonical, digest
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
@@ -277,6 +278,12 @@ async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None)
             f"by the {stands.decided_by}); this would be {plan.plan_id} ({record.choice}, decided by the "
             f"{record.decided_by}). `zuno plan show {stands.plan_id}` shows it; ask the desk again for another."
         )
+    await room.journal.append_once(
+        kind=DECISION_VIEW,
+        author=Author(Role.CLI.value),
+        payload=pack_view(plan, plan_view.cite_facts(context, plan_view.with_doubts(ready, record.doubts))),
+        request_id=room.request_id,
+    )
     return plan
 
 

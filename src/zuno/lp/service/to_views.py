@@ -188,7 +188,8 @@ def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Att
         gas_valued=result.gas_valued,
         in_token0=_terms_view(token0, result.in_token0, result.lvr_token0),
         in_token1=_terms_view(token1, result.in_token1, result.lvr_token1),
-        exact=result.exact,
+        lineage=history.lineage,
+        exact=result.exact and history.lineage != "chain guess",
         computed=history.computed,
         notes=tuple(notes),
     )

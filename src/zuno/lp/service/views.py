@@ -223,8 +223,11 @@ class PnlView(View):
     gas_valued: bool
     in_token0: TermsView
     in_token1: TermsView
+    lineage: str | None
+    """Who says which positions belong to it: `journal`, or `chain guess` for those of other homes; null where it is
+    alone and no plan of this home minted it."""
     exact: bool
-    """True when the residual is zero in both numeraires and nothing in it was merely computed."""
+    """True when the residual is zero in both numeraires and nothing in it was merely computed or guessed."""
     computed: tuple[str, ...]
     """What could not be measured: a residual of zero proves nothing about these."""
     notes: tuple[str, ...]

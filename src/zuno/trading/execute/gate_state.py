@@ -37,6 +37,8 @@ class GateContext:
     compare_every: Millis | None = None
     """How often the book is held against the exchanges again after the start; None: never, for nobody else trades
     there."""
+    killed: Callable[[], str | None] = lambda: None
+    """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Exchange, Decimal] = field(
         default_factory=lambda: dict.fromkeys(Exchange, Decimal("0.05"))
     )
@@ -49,7 +51,14 @@ class GateState:
     def __init__(self, context: GateContext) -> None:
         self.context = context
         self.writer = AccountWriter(context.log, context.account)
-        self.worker = OrderWorker(self.writer, context.venues, context.now, live=context.live, entries=context.entries)
+        self.worker = OrderWorker(
+            self.writer,
+            context.venues,
+            context.now,
+            live=context.live,
+            entries=context.entries,
+            killed=context.killed,
+        )
 
     @property
     def account(self) -> str:

@@ -29,6 +29,7 @@ from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
 from zuno.trading.model.trade_events import (
     Adopted,
+    ClockSet,
     ExitReason,
     IntentKind,
     IntentStored,
@@ -200,6 +201,17 @@ class OrderGate:
     async def locks(self) -> tuple[LockSet, ...]:
         """Everything that keeps new risk back now, with reason and end."""
         return await self._act(self._protections.find_locks)
+
+    async def set_clock(self, *, recorded: bool) -> None:
+        """Write which clock the account goes by, and that it has come to this clock's moment. Nothing is written where
+        the log says both."""
+
+        async def act() -> None:
+            at, book = self._state.event_time(), self._state.book
+            if book.recorded is not recorded or (recorded and book.newest < at):
+                await self._state.write([ClockSet(at=at, recorded=recorded)])
+
+        await self._act(act)
 
     async def grant_mandate(self, mandate: Mandate) -> MandateGranted:
         async def act() -> MandateGranted:

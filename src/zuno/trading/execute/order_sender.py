@@ -12,7 +12,7 @@ from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
-from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, TradeIntent
+from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, Protection, TradeIntent
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryTask, has_drifted
@@ -165,7 +165,9 @@ class OrderSender:
 
     def why_stopped(self, intent: TradeIntent) -> str | None:
         """What a person or the desk stopped: nothing more is ordered of entries that are being worked. With money a
-        day's loss stops them too."""
+        day's loss stops them too. The last thing that is asked before an entry is sent."""
+        if (killed := self._state.killed()) is not None:
+            return f"{Protection.KILL_SWITCH.value}: {killed}"[:600]
         granted = self._state.book.mandate
         if self._state.live and (
             granted is None or granted.hash != intent.mandate or self._state.now() >= granted.mandate.expires

@@ -39,10 +39,11 @@ class OrderWorker:
         *,
         live: bool = False,
         entries: bool = True,
+        killed: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`live`: an entry is worked under its mandate alone. `entries`: whether entries are placed at all, or only
-        cancelled, protected and closed."""
-        self._state = WorkState(writer, venues, now, live=live, entries=entries)
+        cancelled, protected and closed. `killed`: why the kill lock keeps them back."""
+        self._state = WorkState(writer, venues, now, live=live, entries=entries, killed=killed)
         self._sync = VenueSync(self._state)
         self._sender = OrderSender(self._state, self._sync)
         self._closer = CloseWorker(self._state, self._sender, self._sync)

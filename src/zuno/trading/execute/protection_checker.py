@@ -14,7 +14,14 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Symbol
 from zuno.trading.model.orders import ZERO, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockSet, Protection, TradeEvent
-from zuno.trading.rules.protections import STORED, RiskState, active_locks, sum_results_usd, triggered_protections
+from zuno.trading.rules.protections import (
+    STORED,
+    RiskState,
+    active_locks,
+    add_kill,
+    sum_results_usd,
+    triggered_protections,
+)
 
 JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
 """How often protections are judged while nothing happens to the account; an entry judges them anew."""
@@ -31,6 +38,7 @@ class ProtectionChecker:
     async def find_locks(self, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """`symbol`: which one new risk is asked for; its price must be fresh, and being open it may be topped up."""
         locks = active_locks(await self.read_risk_state(symbol), self._state.context.limits)
+        locks = add_kill(locks, self._state.context.killed(), self._state.now())
         if symbol is not None and symbol in self._open_symbols():
             locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
         return locks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Final
 
@@ -10,8 +10,9 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
+from zuno.trading.model.exchange_answer import Unbooked
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
-from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, OrderRequest, VenuePosition
+from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, Order, OrderRequest, VenuePosition
 from zuno.trading.model.trade_events import Adopted, account_mode
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook
@@ -34,7 +35,7 @@ async def reconcile_venue(
     it does not answer, or what differs is another thing at every look: nothing can be said of it then."""
     _check_news(venue, worker)
     said: list[str] = []
-    differing, before = await _find_differing_positions(venue, writer), dict[Symbol, str]()
+    differing, before = await find_differing_positions(venue, writer.book), dict[Symbol, Unbooked]()
     for _ in range(MOST_LOOKS):
         if differing == before:
             break
@@ -42,12 +43,12 @@ async def reconcile_venue(
         await _take_news(venue, worker)
         for symbol in differing:
             said += await _book_late_fills(venue, writer, worker, symbol)
-        differing, before = await _find_differing_positions(venue, writer), differing
+        differing, before = await find_differing_positions(venue, writer.book), differing
     if differing and differing != before:
-        raise Unavailable(f"{'; '.join(differing.values())}: it is still moving")
-    for symbol, why in differing.items():
-        await worker.lock(symbol, why)
-        said.append(why)
+        raise Unavailable(f"{'; '.join(map(str, differing.values()))}: it is still moving")
+    for symbol, difference in differing.items():
+        await worker.lock(symbol, str(difference))
+        said.append(str(difference))
     said += await _reconcile_orders(venue, writer, worker, at, differing)
     return [*said, *await _reconcile_cash(venue, writer, worker, at)]
 
@@ -58,9 +59,9 @@ async def find_cash_difference(
     """By how much the venue's balance is above the book's. `Refused` where positions differ too: their cash is not
     the owner's to adopt."""
     _check_news(venue, worker)
-    differing = await _find_differing_positions(venue, writer)
+    differing = await find_differing_positions(venue, writer.book)
     if differing:
-        raise Refused(f"{'; '.join(differing.values())}: settle that first, then the cash.")
+        raise Refused(f"{'; '.join(map(str, differing.values()))}: settle that first, then the cash.")
     difference = await _find_difference(venue, writer)
     if difference:
         _check_settled(venue, writer.book, at())
@@ -89,16 +90,16 @@ async def _take_news(venue: OrderVenue, worker: OrderWorker) -> None:
     _check_news(venue, worker)
 
 
-async def _find_differing_positions(venue: OrderVenue, writer: AccountWriter) -> dict[Symbol, str]:
-    """Fills are booked by now, so that what is held must be the same."""
-    differing: dict[Symbol, str] = {}
+async def find_differing_positions(venue: OrderVenue, book: TradingBook) -> dict[Symbol, Unbooked]:
+    """Once fills are booked, what is held must be the same."""
+    differing: dict[Symbol, Unbooked] = {}
     there = {position.symbol: position for position in await venue.positions()}
     for symbol in Symbol:
-        held = writer.book.positions.get((venue.exchange, symbol))
+        held = book.positions.get((venue.exchange, symbol))
         ours = ZERO if held is None else held.quantity * held.side.sign
         theirs = _signed_quantity(there.get(symbol))
         if ours != theirs:
-            differing[symbol] = f"{venue.exchange} holds {theirs} {symbol.base}, the book {ours}"
+            differing[symbol] = Unbooked(exchange=venue.exchange, symbol=symbol, quantity=theirs, booked=ours)
     return differing
 
 
@@ -124,18 +125,16 @@ async def _reconcile_orders(
     writer: AccountWriter,
     worker: OrderWorker,
     at: Callable[[], Millis],
-    differing: dict[Symbol, str],
+    differing: dict[Symbol, Unbooked],
 ) -> list[str]:
     """Orders at the venue that the book does not know, or has as over: our own are cancelled, but none that may protect
     a position nobody understands; a stranger's stops the symbol."""
     said: list[str] = []
     standing = await venue.open_orders()
     await writer.refresh()  # another process may have planned and sent one meanwhile
-    for order in standing:
+    for order in find_unbooked_orders(standing, writer.book):
         request = order.request
         known = writer.book.orders.get(request.client_id)
-        if known is not None and not known.status.final:
-            continue
         if not request.client_id.startswith(OUR_PREFIX):
             why = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
             await worker.lock(request.symbol, why)
@@ -150,6 +149,11 @@ async def _reconcile_orders(
                 await worker.book_order(venue, cancelled)
             said.append(what)
     return said
+
+
+def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[Order]:
+    """Orders at the venue that the book does not have as open."""
+    return [order for order in standing if order.request.client_id not in book.open_orders]
 
 
 def _describe_stray(request: OrderRequest, *, known: bool) -> str:

@@ -34,13 +34,15 @@ class WorkState:
         *,
         live: bool,
         entries: bool,
+        killed: Callable[[], str | None],
     ) -> None:
         """`live`: an entry is worked under its mandate alone. `entries`: whether entries are placed at all, or only
-        cancelled, protected and closed."""
+        cancelled, protected and closed. `killed`: why the kill lock keeps them back."""
         self.writer = writer
         self.venues = venues
         self.now = now
         self.live = live
+        self.killed = killed
         self.entries = self.placing = entries
         self.started: Millis | None = None
         """When this worker looked first."""

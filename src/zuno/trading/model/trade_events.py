@@ -5,15 +5,17 @@ The account's state is what its events add up to (`rules/trading_book.py`); noth
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from zuno.kernel.errors import UsageError
-from zuno.kernel.text import plain_text
+from zuno.kernel.accounts import DEMO_ACCOUNT as DEMO_ACCOUNT
+from zuno.kernel.accounts import LIVE_ACCOUNT as LIVE_ACCOUNT
+from zuno.kernel.accounts import PAPER_ACCOUNT as PAPER_ACCOUNT
+from zuno.kernel.accounts import PAPER_WORD as PAPER_WORD
+from zuno.kernel.accounts import check_account_name as check_account_name
 from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BookChange, Id, Timestamp
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
@@ -30,8 +32,6 @@ from zuno.trading.model.orders import (
 
 TRADE_EVENTS: Final = "trade_events"
 """The kind of the journal's entries that an account is made of."""
-
-_ACCOUNT_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Reason = Annotated[str, Field(max_length=600)]
 
@@ -177,6 +177,15 @@ class AccountOpened(Wire):
     at: Timestamp
     usd: NotNegative
     krw: NotNegative
+
+
+class ClockSet(Wire):
+    """Which clock the account goes by, and the moment it has come to though nothing else happened then."""
+
+    kind: Literal["clock_set"] = "clock_set"
+    at: Timestamp
+    recorded: bool
+    """Recorded time (`zuno trade start --speed max`), else the wall's clock."""
 
 
 class IntentStored(Wire):
@@ -329,7 +338,8 @@ TradeEvent = Annotated[
     | MandateGranted
     | MandateRevoked
     | ManualChange
-    | Adopted,
+    | Adopted
+    | ClockSet,
     Field(discriminator="kind"),
 ]
 
@@ -340,23 +350,6 @@ class TradeEntry(Wire):
     account: Annotated[str, Field(min_length=1, max_length=200)]
     first: Annotated[int, Field(ge=1)]
     events: Annotated[tuple[TradeEvent, ...], Field(min_length=1)]
-
-
-PAPER_ACCOUNT: Final = "paper"
-"""The home's own on paper, which has no name of its own."""
-PAPER_WORD: Final = f"{PAPER_ACCOUNT}:"
-LIVE_ACCOUNT: Final = "live"
-"""At the exchanges, with money."""
-DEMO_ACCOUNT: Final = "demo"
-"""At an exchange that trades without money: everything else is as with it."""
-
-
-def check_account_name(name: str) -> None:
-    if not _ACCOUNT_NAME.fullmatch(name):
-        raise UsageError(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
-    word = name.lower()
-    if word in (LIVE_ACCOUNT, DEMO_ACCOUNT, PAPER_ACCOUNT) and name != word:
-        raise UsageError(f"No account is called {name}; write {word}.")
 
 
 def paper_account(origin: str, name: str = "") -> str:

@@ -147,6 +147,8 @@ class BookState:
         """Events so far."""
         self.newest = Millis(0)
         """Time of the last event: events are written forward in time."""
+        self.recorded: bool | None = None
+        """Whether it goes by recorded time; None: nobody wrote which clock it goes by."""
         self.ledger = Ledger()
         self.opened = False
         self.trades: dict[str, OpenTrade] = {}
@@ -173,6 +175,13 @@ class BookState:
         self.liquidity: dict[Symbol, Liquidity] = {}
         self._fills: dict[tuple[Exchange, str], Fill] = {}
         self._payments: set[tuple[Exchange, str]] = set()
+
+    def recorded_moment(self, *, live: bool) -> Millis | None:
+        """The last moment of an account in recorded time, at which it stands however far the recording goes on; None:
+        it stands at its market's. `live`: its market goes by the wall's clock. In one that does not, whatever a desk
+        traded was in recorded time; what a person wrote down is looked at from the market's end."""
+        recorded = (not live and bool(self.intents)) if self.recorded is None else self.recorded
+        return self.newest if recorded else None
 
     def cash(self, exchange: Exchange) -> Decimal:
         if not self.opened:

@@ -1,4 +1,4 @@
-"""How trades came out: win rate, profit factor, expectancy in R, drawdown, costs; and the equity curve of an account.
+"""How trades came out: win rate, profit factor, expectancy in money and R, costs; and the equity curve of an account.
 
 Money is in dollars; won are turned into dollars at one rate, that of the moment which is asked about.
 """
@@ -46,10 +46,9 @@ class Performance:
     profit_factor: Decimal | None
     """Net profit of winners over net loss of losers; None without a loser."""
     expectancy_r: Decimal | None
-    """Mean net PnL over the risk at the first stop, of the trades that had one."""
+    """Mean net PnL over the risk at the first stop, of the `r_trades` that had one. Each counts alike, whatever its
+    size: its sign may differ from that of `expectancy`, in which larger trades weigh more."""
     r_trades: int
-    max_drawdown: Decimal
-    """Of the summed net PnL, from its highest point (at least 0), in the order of the closes."""
     mean_duration_ms: int | None
     best: Decimal | None
     worst: Decimal | None
@@ -59,6 +58,11 @@ class Performance:
     @property
     def win_rate(self) -> Decimal | None:
         return Decimal(self.wins) / self.trades if self.trades else None
+
+    @property
+    def expectancy(self) -> Decimal | None:
+        """Mean net PnL of a trade, in dollars."""
+        return self.net_pnl / self.trades if self.trades else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,6 @@ def measure_trades(trades: Iterable[TradeSummary], krw_rate: Decimal | None) -> 
         profit_factor=gained / lost if lost else None,
         expectancy_r=sum(multiples, ZERO) / len(multiples) if multiples else None,
         r_trades=len(multiples),
-        max_drawdown=_deepest_fall(nets),
         mean_duration_ms=sum(durations) // len(durations) if durations else None,
         best=max(nets, default=None),
         worst=min(nets, default=None),
@@ -191,15 +194,18 @@ def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], krw_rate: Dec
 
 
 def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
-    """The deepest fall below an earlier peak, in money; None for an empty curve."""
+    """The deepest fall below an earlier peak, by its share of that peak; None for an empty curve. While no peak was
+    above zero it is the deepest in money."""
     if not curve:
         return None
     peak, deepest = curve[0], Drawdown(ZERO, ZERO if curve[0].equity > 0 else None, curve[0].at, curve[0].at)
     for point in curve:
         if point.equity > peak.equity:
             peak = point
-        if (fall := peak.equity - point.equity) > deepest.amount:
-            deepest = Drawdown(fall, fall / peak.equity * 100 if peak.equity > 0 else None, peak.at, point.at)
+        fall = peak.equity - point.equity
+        percent = fall / peak.equity * 100 if peak.equity > 0 else None
+        if (percent or ZERO, fall) > (deepest.percent or ZERO, deepest.amount):
+            deepest = Drawdown(fall, percent, peak.at, point.at)
     return deepest
 
 
@@ -218,15 +224,6 @@ def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...
 
 def _rate(trade: TradeSummary, krw_rate: Decimal | None) -> Decimal | None:
     return Decimal(1) if trade.exchange is Exchange.BINANCE else krw_rate
-
-
-def _deepest_fall(nets: Iterable[Decimal]) -> Decimal:
-    total = peak = deepest = ZERO
-    for net in nets:
-        total += net
-        peak = max(peak, total)
-        deepest = max(deepest, peak - total)
-    return deepest
 
 
 def _group_name(trade: TradeSummary, by: GroupBy) -> str:

@@ -83,6 +83,14 @@ def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, .
     return tuple(found.values())
 
 
+def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tuple[LockSet, ...]:
+    """The kill lock of the home among the others. `killed`: why it stands; the account's own log may not have it."""
+    if killed is None or any(lock.protection is Protection.KILL_SWITCH for lock in locks):
+        return locks
+    kill = LockSet(at=now, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=killed[:600])
+    return (*locks, kill)
+
+
 def unexpired_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...]:
     return tuple(lock for lock in locks if lock.until is None or lock.until > now)
 
@@ -98,7 +106,7 @@ def describe_end(lock: LockSet) -> str:
     if lock.until is not None:
         return f"until {iso(lock.until)}"
     if lock.protection is Protection.MAX_OPEN_TRADES:
-        return "until a trade is closed"
+        return "until all of a symbol is closed"
     if lock.protection is Protection.STALE_DATA:
         return "until a fresh price comes"
     if lock.protection in MANUAL_UNLOCK:
@@ -155,7 +163,7 @@ def _too_many_trades(state: RiskState, limits: ProtectionLimits) -> LockSet | No
     count = len(state.open_symbols)
     if count < limits.max_open_trades:
         return None
-    why = f"{count} of at most {limits.max_open_trades} trades are open"
+    why = f"{count} of at most {limits.max_open_trades} symbols are held or being opened"
     return _lock(state, Protection.MAX_OPEN_TRADES, None, None, why)
 
 

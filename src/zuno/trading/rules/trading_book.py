@@ -19,6 +19,7 @@ from zuno.trading.model.orders import Fill, Order, OrderSide, OrderStatus, openi
 from zuno.trading.model.trade_events import (
     AccountOpened,
     Adopted,
+    ClockSet,
     FillBooked,
     FundingBooked,
     IntentEnded,
@@ -99,6 +100,8 @@ class TradingBook(BookState):
                 if self.opened or self.count:
                     raise Refused("The account is open already.")
                 self.open_account(round_money(event.usd), round_money(event.krw))
+            case ClockSet():
+                self.recorded = event.recorded
             case ManualChange():
                 return apply_manual_change(self, event.change)
             case Adopted():

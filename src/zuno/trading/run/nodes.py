@@ -163,13 +163,6 @@ class Cycle:
     def outcome(self) -> Outcome:
         return self._journal.read(Node.GENERATE_REPORT, ReportRecord).outcome
 
-    @property
-    def execution(self) -> ExecutionRecord | None:
-        """What came of the ruling; None where nobody was to act on it."""
-        if "skipped" in self._journal.raw(Node.EXECUTE_TRADE):
-            return None
-        return self._journal.read(Node.EXECUTE_TRADE, ExecutionRecord)
-
     def _step(self, node: Node, make: Callable[[], Awaitable[Part]]) -> Step:
         async def step() -> Digest:
             if not self._journal.has(node):
@@ -185,7 +178,7 @@ class Cycle:
         if node in _AGENTS:
             voice = self._voice(node)
             return NodeEvent(node, "speaks", voice.source, voice.usd, voice.why)
-        if node is Node.EXECUTE_TRADE and (done := self.execution) is not None:
+        if node is Node.EXECUTE_TRADE and (done := self._journal.read_execution()) is not None:
             return NodeEvent(node, "done", note=f"{done.state}: {done.reason}" if done.reason else done.state)
         if node is Node.DATA_SYNTHESIS and "skipped" not in self._journal.raw(node):
             records = self._journal.read(node, CasesRecord).records
@@ -203,7 +196,8 @@ class Cycle:
         name, self._built_case = await self._sources.gather(self._journal.read(Node.COLLECT_DATA, MarketMoment))
         return BundleName(bundle=name)
 
-    async def _case(self) -> Case:
+    async def load_case(self) -> Case:
+        """What follows from the run's bundle, worked out once."""
         if self._built_case is None:
             gathered = self._journal.read(Node.CONTEXT_GATHERING, BundleName)
             bundle = await self._sources.recorded(gathered.bundle)
@@ -212,7 +206,7 @@ class Cycle:
 
     async def _triage(self) -> TriageRecord:
         """Anomalies, and the shocks of the last hour among them."""
-        found = (await self._case()).features
+        found = (await self.load_case()).features
         anomalies = [
             AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said)
             for anomaly in found.triage.anomalies
@@ -225,27 +219,27 @@ class Cycle:
         return TriageRecord(anomalies=tuple(anomalies))
 
     async def _paint_chart(self) -> ChartRecord:
-        return await self._sources.paint((await self._case()).bundle)
+        return await self._sources.paint((await self.load_case()).bundle)
 
     # -- who argues
 
     async def _ask_agent(self, agent: Callable[[Case, ModelContext], Awaitable[AgentAnswer[V]]]) -> AgentAnswer[V]:
-        return await agent(await self._case(), self._model_context)
+        return await agent(await self.load_case(), self._model_context)
 
     async def _ask_geometry(self) -> Part:
         image = await self._sources.image(self._journal.read(Node.GENERATE_CHART, ChartRecord))
-        return await geometry.ask_expert(await self._case(), image, self._model_context)
+        return await geometry.ask_expert(await self.load_case(), image, self._model_context)
 
     async def _ask_synthesis(self) -> Part:
-        return await synthesis.ask_synthesis(await self._case(), self._meta, self._board, self._model_context)
+        return await synthesis.ask_synthesis(await self.load_case(), self._meta, self._board, self._model_context)
 
     async def _ask_judge(self) -> JudgeRecord:
-        heard = await judge.ask_judge(await self._case(), self._meta, self._board, self._model_context)
+        heard = await judge.ask_judge(await self.load_case(), self._meta, self._board, self._model_context)
         return JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=await self._sources.ahead(heard.value))
 
     async def _ask_risk_manager(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
-        case = await self._case()
+        case = await self.load_case()
         left = self._review_risk(self._draft(case), case.inputs, None)
         return await risk_manager.ask_risk_manager(case, left, self._model_context)
 
@@ -280,7 +274,7 @@ class Cycle:
 
     async def _apply_guard(self) -> GuardRecord:
         """An exploration is put on record before it is ruled: another run may have explored since this one began."""
-        case = await self._case()
+        case = await self.load_case()
         as_of = case.bundle.as_of
         now = self._sources.now(Node.PORTFOLIO_LEVERAGE_GUARD, as_of)
         expectation, ruling = self._make_ruling(case, now)
@@ -296,7 +290,7 @@ class Cycle:
         """Handed to the order gate, which does nothing twice: a run that was cut off may come here again."""
         if self._sources.execute is None:
             return SkipRecord(skipped="execution not enabled")
-        case, guard = await self._case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
+        case, guard = await self.load_case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
         bundle, decision = case.bundle, self._answer(Node.JUDGE_AGENT)
         done = await self._sources.execute(
             RulingToExecute(
@@ -319,10 +313,11 @@ class Cycle:
 
     async def _write_report(self) -> ReportRecord:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
-        case, guard = await self._case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
+        case, guard = await self.load_case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
         bundle = case.bundle
         now = self._sources.now(Node.GENERATE_REPORT, bundle.as_of)
-        acted = self.execution is not None and self.execution.intent is not None
+        done = self._journal.read_execution()
+        acted = done is not None and done.intent is not None
         late = not acted and now > max(guard.at, bundle.as_of + VALID_MINUTES[bundle.mode] * MINUTE_MS)
         board = self._board.model_copy(update={"synthesis": self._answer(Node.BLACKBOARD_SYNTHESIS)})
         return ReportRecord(

@@ -267,6 +267,12 @@ class RunJournal:
         """What was put on record, whatever this Zuno's own shapes are."""
         return self._kept[_kind(kind)]
 
+    def read_execution(self) -> ExecutionRecord | None:
+        """What came of the ruling; None where nobody was to act on it, or the run has not come there."""
+        if not self.has(Node.EXECUTE_TRADE) or "skipped" in self.raw(Node.EXECUTE_TRADE):
+            return None
+        return self.read(Node.EXECUTE_TRADE, ExecutionRecord)
+
     def digest(self, node: Node) -> Digest:
         """The name of what a node put on record."""
         if not self.has(node):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,15 +11,17 @@ from typing import Any, Final, Literal
 
 from zuno.kernel import arguments
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, UsageError, ZunoError
+from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import DAY_MS, SECOND_MS, parse_symbol
 from zuno.trading.model.trade_events import (
     FillBooked,
     Mandate,
+    Protection,
     account_mode,
 )
 from zuno.trading.rules.account_history import trace_account
@@ -69,6 +72,7 @@ from zuno.trading.service.account_view import (
 )
 from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.orders import OrdersAnswer, TradingOrders, describe_cash, parse_protection
+from zuno.trading.service.paper_book import parse_exchange
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
 _LOG = logging.getLogger(__name__)
@@ -77,12 +81,21 @@ MOST_LINES: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class OpenRisk:
-    """What is open in an account, as it is written down."""
+    """What is open in an account, as it is written down, and what its exchanges say beside that."""
 
     account: str
     mode: Literal["paper", "demo", "live"]
-    orders: int
-    trades: int
+    orders: int | None
+    trades: int | None
+    """None: the log cannot be read."""
+    exchanges: tuple[ExchangeAnswer, ...] | None
+    notes: tuple[str, ...]
+
+    @property
+    def ends(self) -> str:
+        """What a kill does, in words."""
+        orders, trades = ("all" if count is None else count for count in (self.orders, self.trades))
+        return f"cancels {orders} orders, closes {trades} positions at the market and locks the desk"
 
 
 class AccountDesk:
@@ -100,7 +113,7 @@ class AccountDesk:
         return tuple(name for name in await self._with.log.accounts() if account_mode(name) != "paper")
 
     async def status(self) -> TradeStatusView:
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
         whole = measure_trades(page.book.closed, page.krw_rate)
         midnight = page.at // DAY_MS * DAY_MS
@@ -121,18 +134,23 @@ class AccountDesk:
         )
 
     async def open_risk(self) -> OpenRisk:
-        """What a kill would end, from the account's own log alone: it can be asked while no exchange answers."""
-        return self._sum_risk(await self._reader.read_book())
+        """What a kill would end, from the account's own log; where it cannot be read, everything is meant. An exchange
+        is waited for seconds at most."""
+        reader, book = self._reader, await self._read_known_book()
+        answers = None if book is None else await reader.ask_exchanges(book)
+        orders = None if book is None else len(book.open_orders) + len(book.resting)
+        trades, notes = None if book is None else len(book.trades), reader.describe_answers(answers)
+        return OpenRisk(reader.short_name, reader.mode, orders, trades, answers, notes)
 
     async def positions(self) -> TradePositionsView:
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         return TradePositionsView(
             **self._head(page), positions=position_views(page), unrealised_usd=to_float(page.unrealised_usd())
         )
 
     async def orders(self, *, everything: bool = False) -> TradeOrdersView:
         """Those that are open, or all there ever were, the newest first."""
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         tracked = page.book.orders if everything else page.book.open_orders
         manual = tuple(map(manual_order_view, page.book.resting.values()))
         orders = tuple(order_view(page.book, order) for order in reversed(tracked.values()))
@@ -169,17 +187,18 @@ class AccountDesk:
         )
 
     async def balance(self) -> TradeBalanceView:
-        page = await self._reader.look()
+        page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
         purses = tuple(exchange_balance_view(page, exchange) for exchange in Exchange)
         return TradeBalanceView(**self._head(page), purses=purses, equity_usd=to_float(equity), unknown=unknown)
 
     async def profit(self, by: str | None = None) -> ProfitView:
         grouping = None if by is None else _parse_group(by)
-        page = await self._reader.look()
+        page, curve = await self._read_curve()
         groups = {} if grouping is None else group_trades(page.book.closed, grouping)
         return ProfitView(
             **self._head(page),
+            **_measure_drawdown(curve),
             by=grouping,
             whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
             groups=tuple(
@@ -207,21 +226,17 @@ class AccountDesk:
 
     def _measure_equity(self, page: AccountPage, curve: Sequence[EquityPoint]) -> PerformanceView:
         percents = drawdown_percents(curve)
-        fall = find_max_drawdown(curve)
         start = curve[0].equity if curve else None
         end = curve[-1].equity if curve else None
         gain = None if start is None or end is None or start <= 0 else (end - start) / start * 100
         return PerformanceView(
             **self._head(page),
+            **_measure_drawdown(curve),
             file=None,
             whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
             start_usd=to_float(start),
             equity_usd=to_float(end),
             return_pct=to_float(gain),
-            max_drawdown_usd=to_float(None if fall is None else fall.amount),
-            max_drawdown_pct=to_float(None if fall is None else fall.percent),
-            peak_at=None if fall is None else iso(fall.peak_at),
-            trough_at=None if fall is None else iso(fall.trough_at),
             points=tuple(
                 EquityPointView(at=iso(point.at), equity_usd=float(point.equity), drawdown_pct=to_float(percent))
                 for point, percent in zip(curve, percents, strict=True)
@@ -253,7 +268,7 @@ class AccountDesk:
         notes = await self._learn(before, answer)
         if not said and which.strip().lower() != "all":
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
-        return await self._tell_action(replace(answer, said=(*(said or ("nothing is open",)), *notes)))
+        return await self._tell_action(replace(answer, said=(*(said or ("nothing is open",)), *notes)), ask=True)
 
     async def cancel(self, order: str) -> ActionView:
         return await self._tell_action(await self._orders.cancel(plain_text(order, 64), self._reader.name))
@@ -284,16 +299,43 @@ class AccountDesk:
             self._require_word(confirm, "resume", f"{self._reader.title}: the desk opens trades again.")
         return await self._tell_action(await self._orders.resume(self._reader.name), named=True)
 
-    async def kill(self, confirm: Confirm) -> ActionView:
-        """Cancel all orders, close all positions and lock, once the word `kill` was typed."""
-        before = await self._reader.read_book()
-        risk = self._sum_risk(before)
-        what = f"this cancels {risk.orders} orders, closes {risk.trades} positions at the market and locks the desk."
-        self._require_word(confirm, "kill", f"{self._reader.title}: {what}")
-        answer = await self._orders.kill(self._reader.name)
+    async def kill(self, confirm: Confirm | None, door: str = "terminal") -> ActionView:
+        """Once the word `kill` was typed: first the account is locked in a file of the home, which needs nothing else
+        that works; then all orders are cancelled, all positions closed, and the lock is written to its log. A lock that
+        cannot be written keeps nobody from getting out: that is said after the rest was done.
+
+        `confirm`: None where the word was typed already; no exchange is asked before the kill then.
+        """
+        if confirm is not None:
+            risk = await self.open_risk()
+            self._require_word(confirm, "kill", " ".join((f"{self._reader.title}: this {risk.ends}.", *risk.notes)))
+        name, lock = self._reader.short_name, self._with.kill_lock
+        trouble: list[BaseException] = []
+        try:
+            lock.lock(name, door)
+        except ZunoError as error:
+            trouble.append(error)
+        try:
+            before = await self._read_known_book()
+        except NotFound:
+            lock.unlock(name)  # nobody has such an account
+            raise
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
-        said = (*_describe_closed(before, answer.book, "all"), locked, *await self._learn(before, answer))
-        return await self._tell_action(replace(answer, said=said))
+        sharing = asyncio.create_task(asyncio.to_thread(lock.share, name, door))
+        try:
+            if not trouble and not await self._reader.has_market():
+                return self._build_action(self._reader.empty_page(), said=(locked,))
+            answer = await self._orders.kill(self._reader.name)
+        except ZunoError as error:
+            if not trouble:
+                error.args = (f"{self._reader.title} is LOCKED. Not everything is closed: {error}",)
+            raise
+        finally:
+            trouble += [error for error in await asyncio.gather(sharing, return_exceptions=True) if error]
+        notes = tuple(f"not locked everywhere: {plain_text(str(error), 300)}" for error in trouble)
+        known = before or TradingBook()
+        said = (*_describe_closed(known, answer.book, "all"), locked, *notes, *await self._learn(known, answer))
+        return await self._tell_action(replace(answer, said=said), ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
         """With money the word `unlock` has to be typed."""
@@ -302,7 +344,10 @@ class AccountDesk:
             locks = [lock for lock in (await self._reader.look()).locks if names in (None, lock.protection)]
             lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
             self._require_word(confirm, "unlock", f"{self._reader.title}: this lifts {lifted}.")
-        return await self._tell_action(await self._orders.unlock(protection, self._reader.name), named=True)
+        answer = await self._orders.unlock(protection, self._reader.name)
+        if protection is None or parse_protection(protection) is Protection.KILL_SWITCH:
+            await asyncio.to_thread(self._with.kill_lock.unlock, self._reader.short_name)  # last: the log has it by now
+        return await self._tell_action(answer, named=True)
 
     async def adopt(self, confirm: Confirm) -> ActionView:
         """Take what was paid in or out at the exchange into the ledger, once the word `adopt` was typed, and lift the
@@ -329,7 +374,7 @@ class AccountDesk:
         replaced = "" if before is None else f" It replaces {before.hash[:16]}…."
         if not confirm("grant", f"{_format_mandate(mandate)}{replaced}"):
             raise Refused("The word was not typed; nothing was granted.")
-        granted, _ = await self._orders.grant_mandate(mandate, self._reader.name)
+        granted = await self._orders.grant_mandate(mandate, self._reader.name)
         view = await self.mandate()
         return view.model_copy(update={"said": f"granted; every live order cites {granted.hash}"})
 
@@ -353,7 +398,7 @@ class AccountDesk:
             raise UsageError(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
         return Mandate(
             symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))),
-            venues=tuple(dict.fromkeys(map(_parse_exchange, venues))),
+            venues=tuple(dict.fromkeys(map(parse_exchange, venues))),
             max_margin_per_trade_usd=arguments.parse_amount(per_trade),
             max_margin_per_day_usd=arguments.parse_amount(per_day),
             max_daily_loss_usd=arguments.parse_amount(daily_loss),
@@ -364,7 +409,7 @@ class AccountDesk:
         )
 
     async def revoke_mandate(self) -> MandateStateView:
-        revoked, _ = await self._orders.revoke_mandate(self._reader.name)
+        revoked = await self._orders.revoke_mandate(self._reader.name)
         view = await self.mandate()
         return view.model_copy(update={"said": f"{revoked.hash} is revoked: no live order is placed under it"})
 
@@ -394,21 +439,28 @@ class AccountDesk:
             return (f"not learned from yet{why}; `zuno trade evaluate` does",)
         return (*map(describe_post_mortem, learned.post_mortems), *learned.notes)
 
-    async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False) -> ActionView:
-        """`named`: what was done says of which account."""
-        page = await self._reader.look()
+    async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False, ask: bool = False) -> ActionView:
+        """`named`: what was done says of which account. `ask`: the exchanges say what is left."""
+        said = tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said
         troubles = tuple(f"{exchange}: {why}" for exchange, why in answer.troubles.items())
+        return self._build_action(await self._reader.look(ask=ask), said, troubles)
+
+    def _build_action(self, page: AccountPage, said: tuple[str, ...], troubles: tuple[str, ...] = ()) -> ActionView:
         return ActionView(
             **{**self._head(page), "notes": (*page.notes, *troubles)},
-            said=tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said,
+            said=said,
             positions=position_views(page),
             orders=tuple(order_view(page.book, order) for order in page.book.open_orders.values()),
         )
 
-    def _sum_risk(self, book: TradingBook) -> OpenRisk:
-        return OpenRisk(
-            self._reader.account, self._reader.mode, len(book.open_orders) + len(book.resting), len(book.trades)
-        )
+    async def _read_known_book(self) -> TradingBook | None:
+        """None where the log cannot be read: a kill does not wait for it."""
+        try:
+            return await self._reader.read_book()
+        except NotFound:
+            raise
+        except ZunoError:
+            return None
 
     async def _paint(self, page: AccountPage, curve: Sequence[EquityPoint], view: PerformanceView) -> bytes | None:
         painter = self._with.desk.painter
@@ -426,14 +478,27 @@ class AccountDesk:
         return {
             "synthetic": not at_exchange and origin.startswith("SYNTHETIC"),
             "origin": page.name if at_exchange else origin,
-            "live": at_exchange or self._with.desk.live(None),
+            "live": at_exchange or (self._with.desk.live(None) and not page.recorded),
             "account": page.name,
             "mode": self._reader.mode,
             "as_of": iso(page.at),
+            "recorded": page.recorded,
             "marks": mark_views(page),
             "protections": tuple(map(protection_view, page.locks)),
+            "exchanges": page.answers,
             "notes": page.notes,
         }
+
+
+def _measure_drawdown(curve: Sequence[EquityPoint]) -> dict[str, Any]:
+    """The one figure of a drawdown, wherever an account's is shown."""
+    fall = find_max_drawdown(curve)
+    return {
+        "max_drawdown_usd": to_float(None if fall is None else fall.amount),
+        "max_drawdown_pct": to_float(None if fall is None else fall.percent),
+        "peak_at": None if fall is None else iso(fall.peak_at),
+        "trough_at": None if fall is None else iso(fall.trough_at),
+    }
 
 
 # -- what a person typed
@@ -444,13 +509,6 @@ def _parse_group(text: str) -> GroupBy:
         return GroupBy(text.strip().lower())
     except ValueError:
         raise UsageError(f"{plain_text(text, 40)!r} is no grouping; write one of {', '.join(GroupBy)}.") from None
-
-
-def _parse_exchange(text: str) -> Exchange:
-    try:
-        return Exchange(text.strip().upper())
-    except ValueError:
-        raise UsageError(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
 
 
 def _check_lines(lines: int) -> int:

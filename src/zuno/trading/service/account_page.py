@@ -6,14 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Final, Literal
 
-from zuno.kernel.errors import Refused, Unavailable, ZunoError
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, to_decimal
@@ -23,7 +27,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     account_mode,
     account_name,
-    check_account_name,
+    paper_account,
 )
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -33,13 +37,14 @@ from zuno.trading.rules.performance import (
     Close,
     equity_usd,
 )
-from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks
+from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 
+NO_MARKET: Final = "no market was ever read here: nothing is open"
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour."""
 
@@ -58,8 +63,11 @@ class AccountBackends:
     """The process that trades for an account, where one does."""
     now: Callable[[], Millis]
     """The wall's clock: a mandate is for money, which no recording moves."""
+    kill_lock: KillLock
     marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
+    ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
+    """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
     learn: Callable[[str, Millis, Sequence[Symbol]], Awaitable[Evaluation]] | None = None
     """Learns from what an account closed by a moment, in these symbols at least; None: an evaluation does later."""
 
@@ -80,6 +88,10 @@ class AccountPage:
     """What is not read of liquidity positions, and why."""
     marks: Mapping[tuple[Exchange, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
+    recorded: bool = False
+    """Whether the account is in recorded time: it stands at its own last moment, and the market may go on after it."""
+    answers: tuple[ExchangeAnswer, ...] | None = None
+    """None: no exchange was asked."""
 
     @property
     def krw_rate(self) -> Decimal | None:
@@ -158,43 +170,77 @@ class AccountPageReader:
         return account_name(self._with.desk.origin, self.name)
 
     @property
+    def short_name(self) -> str:
+        """What `--account` says."""
+        return self.name or PAPER_ACCOUNT
+
+    @property
     def mode(self) -> Literal["paper", "demo", "live"]:
-        return account_mode(self.account)
+        return account_mode(self.short_name)
 
     @property
     def title(self) -> str:
         """What is acted on, in a sentence: nobody is to kill one account and believe it was another."""
-        return f"{self.mode.upper()} account {self.account}"
+        with suppress(ZunoError):
+            return f"{self.mode.upper()} account {self.account}"
+        return f"{self.mode.upper()} account {self.short_name}"  # a kill waits for no market that can be read
 
-    async def look(self) -> AccountPage:
-        if self.mode == "paper":
-            moment, notes = await self._find_moment()
-        else:
-            moment, notes = await self._find_present()
-        events = await self._with.log.events(self.account)
-        book = TradingBook()
-        if self.mode != "paper" and not events:
+    async def look(self, *, ask: bool = False) -> AccountPage:
+        """`ask`: an account at exchanges is held against what they say."""
+        paper, live = self.mode == "paper", self._with.desk.live(None)
+        # What is recorded or invented names the account; a live market is asked for prices once they are needed.
+        found = await self._find_moment() if paper and not live else None
+        book, events = await self._read_log()
+        own = book.recorded_moment(live=live) if paper else None
+        if own is not None:
+            found = own, (f"recorded time: everything is as of {iso(own)}, this account's last moment",)
+        elif found is None:
+            found = await (self._find_moment() if paper else self._find_present())
+        moment, notes = found
+        if not paper and not events:
             book.apply(AccountOpened(at=moment, usd=ZERO, krw=ZERO))
-        book.apply_all(events)
         at = Millis(max(moment, book.newest))
-        paper = self.mode == "paper" or self._with.desk.live(None)
-        prices = await read_prices(self._with.store, at) if paper else NO_PRICES
-        marks = {} if self.mode == "paper" or self._with.marks is None else await self._with.marks(self.account)
-        if self.mode != "paper" and self._with.marks is not None:
-            notes += _list_unmarked(book, marks)
-        lp, said = await self._read_liquidity(book)
-        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks)
-        return replace(page, locks=active_locks(page.risk_state(), self._with.limits))
+        recorded = own is not None
+        prices = await read_prices(self._with.store, at, recorded=recorded) if paper or live else NO_PRICES
+        marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
+        answers = await self.ask_exchanges(book) if ask else None
+        notes += self.describe_answers(answers)
+        lp, said = await self._read_liquidity(book, recorded=recorded)
+        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks, recorded, answers)
+        return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+
+    def empty_page(self) -> AccountPage:
+        """Of an account whose market was never read: nothing can be open there."""
+        now = self._with.now()
+        locks = self._add_kill((), now)
+        return AccountPage(self.account, (), TradingBook(), now, NO_PRICES, {}, locks, (NO_MARKET,), ())
+
+    def _add_kill(self, locks: tuple[LockSet, ...], at: Millis) -> tuple[LockSet, ...]:
+        return add_kill(locks, self._with.kill_lock.why_locked(self.short_name), at)
+
+    async def has_market(self) -> bool:
+        """Whether the account can have been traded: on paper a market names it. None is invented for the question."""
+        return self.mode != "paper" or self._with.desk.live(None) or bool(await self._with.store.spans())
+
+    async def ask_exchanges(self, book: TradingBook) -> tuple[ExchangeAnswer, ...] | None:
+        return None if self.mode == "paper" or self._with.ask is None else await self._with.ask(self.account, book)
+
+    def describe_answers(self, answers: tuple[ExchangeAnswer, ...] | None) -> tuple[str, ...]:
+        if answers is None:
+            return () if self.mode == "paper" else ("the exchange was not asked: this is the account's own log",)
+        return tuple(line for answer in answers for line in answer.describe())
 
     async def read_book(self) -> TradingBook:
-        """The account as it is written down; neither a chain nor an exchange is waited for, and a market only on paper,
-        whose account it names."""
-        if self.mode == "paper":
-            with suppress(Unavailable):
-                await self._find_moment()
+        """The account as it is written down: no chain, no exchange and no market is waited for."""
+        return (await self._read_log())[0]
+
+    async def _read_log(self) -> tuple[TradingBook, tuple[TradeEvent, ...]]:
+        events = await self._with.log.events(self.account)
+        if not events:
+            await require_account(self._with.log, self._with.desk.origin, self.name)
         book = TradingBook()
-        book.apply_all(await self._with.log.events(self.account))
-        return book
+        book.apply_all(events)
+        return book, events
 
     async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
         """Of the finest bars that are stored and not too many."""
@@ -213,22 +259,8 @@ class AccountPageReader:
         return found
 
     async def _find_moment(self) -> tuple[Millis, tuple[str, ...]]:
-        """The latest moment that is known of any symbol; of a live market all marks are asked for once."""
-        desk = self._with.desk
-        refusal: Refused | None = None
-        found: list[tuple[Millis, tuple[str, ...]]] = []
-        for symbol in Symbol:
-            try:
-                moment = await desk.moment(symbol, None)
-                found.append((moment.as_of, tuple(moment.notes)))
-            except Refused as error:
-                refusal = refusal or error
-            if found and desk.live(None):
-                break
-        if not found:
-            assert refusal is not None
-            raise refusal
-        return max(found)
+        moment = await self._with.desk.newest_moment(None)
+        return moment.as_of, tuple(moment.notes)
 
     async def _find_present(self) -> tuple[Millis, tuple[str, ...]]:
         """Of an account at exchanges, which goes on whatever market is read here and whoever is silent."""
@@ -240,11 +272,16 @@ class AccountPageReader:
             return self._with.now(), (f"the market is not read: {plain_text(str(error), 300)}",)
         return Millis(max(moment, self._with.now())), notes
 
-    async def _read_liquidity(self, book: TradingBook) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
-        """By base currency: what was read or what was stated, whichever is more."""
+    async def _read_liquidity(
+        self, book: TradingBook, *, recorded: bool
+    ) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
+        """By base currency: what was read or what was stated, whichever is more. The chain is read in the present only:
+        in recorded time what was stated counts."""
         stated = {pool.symbol: to_decimal(pool.quantity) for pool in book.liquidity.values()}
         if isinstance(self._with.inventory, str):
             return stated, (self._with.inventory,)
+        if recorded:
+            return stated, ("liquidity positions are read in the present only; what was stated by hand counts",)
         try:
             read = sum_inventory(await self._with.inventory())
         except ZunoError as error:
@@ -253,10 +290,16 @@ class AccountPageReader:
         return {symbol: size for symbol, size in most.items() if size}, ()
 
 
-def _list_unmarked(book: TradingBook, marks: Mapping[tuple[Exchange, Symbol], Decimal]) -> tuple[str, ...]:
-    """Exchanges with open positions that say nothing of them."""
-    silent = dict.fromkeys(place[0] for place in book.positions if place not in marks)
-    return tuple(
-        f"{exchange}: positions are open there and it does not answer; check its keys, the mandate and the network"
-        for exchange in silent
-    )
+async def require_account(log: TradeLog, origin: str, name: str | None) -> None:
+    """`NotFound` for a paper account by whose name nothing ever happened in this market. The home's own and those at
+    exchanges are there before anything does."""
+    if name in (None, "", PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT):
+        return
+    own = f"{paper_account(origin)}:"
+    names = [account.removeprefix(own) for account in await log.accounts() if account.startswith(own)]
+    if name not in names:
+        near = get_close_matches(name, [*names, PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT]) or [*names, PAPER_ACCOUNT]
+        raise NotFound(
+            f"No account {plain_text(name, 64)} of {origin}; the nearest: {', '.join(near[:5])}. "
+            f"`zuno trade start --account {plain_text(name, 64)}` opens it."
+        )

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from zuno.kernel.numbers_text import currency_text, multiple_text
 from zuno.kernel.view import ForeignText, View
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.trade_desk import ProtectionView
 
@@ -31,9 +33,18 @@ class AccountView(OriginView):
     account: str
     mode: Literal["paper", "demo", "live"]
     as_of: str
+    recorded: bool = False
+    """Whether the account is in recorded time: `asOf` is its own last moment, and the market may go on after it."""
     marks: tuple[MarkView, ...] = ()
     protections: tuple[ProtectionView, ...]
+    exchanges: tuple[ExchangeAnswer, ...] | None = None
+    """What the exchanges of a live or demo account answered; null: none was asked."""
     notes: tuple[ForeignText, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is held but what the log has: on paper always, else by the exchanges' own word."""
+        return self.mode == "paper" or not (self.exchanges is None or any(map(ExchangeAnswer.describe, self.exchanges)))
 
 
 class ExchangeBalanceView(View):
@@ -299,8 +310,11 @@ class ProfitRowView(View):
     net_pnl: float
     gross_pnl: float
     profit_factor: float | None
+    expectancy_usd: float | None
+    """Mean net PnL of a trade: larger trades weigh more."""
     expectancy_r: float | None
-    max_drawdown: float
+    """Mean net PnL over the risk at the first stop, of the `rTrades` that had one: each counts alike."""
+    r_trades: int
     mean_duration_hours: float | None
     fees: float
     funding: float
@@ -310,7 +324,16 @@ class ProfitRowView(View):
     unconverted: int
 
 
-class ProfitView(AccountView):
+class DrawdownView(AccountView):
+    """The deepest fall of the account's equity, open positions included, by its share of the peak."""
+
+    max_drawdown_usd: float | None
+    max_drawdown_pct: float | None
+    peak_at: str | None
+    trough_at: str | None
+
+
+class ProfitView(DrawdownView):
     by: str | None
     whole: ProfitRowView
     groups: tuple[ProfitRowView, ...]
@@ -322,7 +345,7 @@ class EquityPointView(View):
     drawdown_pct: float | None
 
 
-class PerformanceView(AccountView):
+class PerformanceView(DrawdownView):
     """Equity of the account at the closes that are stored, and how far it fell."""
 
     file: str | None
@@ -331,10 +354,6 @@ class PerformanceView(AccountView):
     start_usd: float | None
     equity_usd: float | None
     return_pct: float | None
-    max_drawdown_usd: float | None
-    max_drawdown_pct: float | None
-    peak_at: str | None
-    trough_at: str | None
     points: tuple[EquityPointView, ...]
 
 
@@ -353,3 +372,19 @@ class ActionView(AccountView):
     said: tuple[ForeignText, ...]
     positions: tuple[TradePositionView, ...]
     orders: tuple[TradeOrderView, ...]
+
+
+# -- in words
+
+
+def describe_expectancy(row: ProfitRowView) -> str:
+    """In money and in R, and what each is the mean of: a large loss and small gains may give them different signs."""
+    r = f"{multiple_text(row.expectancy_r)} a trade of the {row.r_trades} with a stop, each counted alike"
+    return f"{currency_text(row.expectancy_usd)} a trade" + ("" if row.expectancy_r is None else f"; {r}")
+
+
+def describe_drawdown(view: DrawdownView) -> str:
+    if not view.max_drawdown_usd:
+        return "none"
+    share = "" if view.max_drawdown_pct is None else f" ({view.max_drawdown_pct:.2f} %)"
+    return f"{currency_text(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}"

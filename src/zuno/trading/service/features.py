@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -209,15 +209,20 @@ class TradingDesk:
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
-    async def latest_moment(self, as_of: str | None) -> MarketMoment:
-        """A moment of whichever symbol is recorded; of both, the first."""
-        refusals: list[Refused] = []
-        for symbol in Symbol:
+    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] = Symbol) -> MarketMoment:
+        """The latest moment that is known of any of these; of a live market all marks are asked for once."""
+        moments: list[MarketMoment] = []
+        refusals: list[Refused | UsageError] = []
+        for symbol in symbols:
             try:
-                return await self.moment(symbol, as_of)
-            except Refused as error:
+                moments.append(await self.moment(symbol, as_of))
+            except (Refused, UsageError) as error:  # nothing is recorded of it, or not then
                 refusals.append(error)
-        raise refusals[0]
+            if moments and self.live(as_of):
+                break
+        if not moments:
+            raise refusals[0]
+        return max(moments, key=lambda moment: moment.as_of)
 
     def _moment(self, at: Millis, failures: Mapping[str, str], notes: tuple[str, ...] = ()) -> MarketMoment:
         return MarketMoment(as_of=at, origin=self.origin, failures=failures, notes=notes)

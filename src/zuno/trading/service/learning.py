@@ -9,13 +9,14 @@ from typing import Any, Final
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.chart.reliability_chart import describe_reliability
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.learn.evaluator import Evaluator
 from zuno.trading.model.memory import PostMortem, VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
-from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.rules.veto_ledger import VetoTotals, belongs_to_account, total_vetoes
+from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (
     AgentCalibrationView,
@@ -134,9 +135,10 @@ class LearningDesk:
         if as_of is None and desk.live(None):
             at = self._with.now()
         else:
-            moment = await desk.latest_moment(as_of)
+            moment = await desk.newest_moment(as_of)
             at, notes = moment.as_of, moment.notes
         account = account_name(desk.origin, self._name)
+        await require_account(self._with.log, desk.origin, self._name)
         mode = account_mode(account)
         head = {
             "synthetic": mode == "paper" and desk.origin.startswith("SYNTHETIC"),
@@ -150,8 +152,7 @@ class LearningDesk:
         return _Asked(account, desk.origin, at, EVER if as_of is None else at, head)
 
     async def _notes(self, asked: _Asked, learned: int) -> tuple[str, ...]:
-        book = TradingBook()
-        book.apply_all(await self._with.log.events(asked.account))
+        book = await AccountReader(self._with.log).read(asked.account)
         waiting = sum(summary.closed < asked.before for summary in book.closed) - learned
         notes: tuple[str, ...] = asked.head["notes"]
         return (

@@ -9,8 +9,9 @@ from typing import Literal
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.model.trade_events import (
     DEMO_ACCOUNT,
     LIVE_ACCOUNT,
@@ -21,7 +22,7 @@ from zuno.trading.model.trade_events import (
 )
 from zuno.trading.ports.record import TradeRecord
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.calibration import PRIOR_TRADES, calibrate
+from zuno.trading.rules.calibration import PRIOR_TRADES
 from zuno.trading.rules.closed_trades import list_closed_trades
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -48,6 +49,25 @@ class LiveBackends:
     find_failures: Callable[[], Awaitable[Sequence[str]]]
     """The failing lines of `zuno doctor --live`, without those about keys and mandate that are not there."""
     now: Callable[[], Millis]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordGate:
+    """How far the record is that live trades on: the closed trades of the judge and regime family with the most."""
+
+    closed: int
+    days: float | None
+    """Until there are enough, at the pace of those that are closed; None before two trades and a day are behind it."""
+
+    @property
+    def open(self) -> bool:
+        return self.closed >= PRIOR_TRADES
+
+    def __str__(self) -> str:
+        if self.open or self.days is None:
+            return f"{self.closed} of {PRIOR_TRADES}" + ("" if self.open else ", no pace yet")
+        left = f"{max(2, self.days):.0f} days" if self.days < 60 else f"{self.days / 30.44:.0f} months"
+        return f"{self.closed} of {PRIOR_TRADES}, at this pace about {left}"
 
 
 Piece = Literal["setting", "market", "keys", "mandate", "doctor"]
@@ -90,7 +110,7 @@ class LiveStart:
 
         `Refused` with everything that is missing, or where the word was not typed.
         """
-        book = await self._read_book(account)
+        book = await AccountReader(self._with.log).read(account)
         over = self._why_mandate_is_over(book.mandate) if _is_in_use(book) else None
         missing = await self.find_missing(account, symbols)
         if over is not None:
@@ -107,7 +127,9 @@ class LiveStart:
         assert granted is not None
         if account == DEMO_ACCOUNT:
             return StartPermit(account, ("DEMO: orders go to the exchange's demo trading, without money",))
-        if (short := await self._describe_record(origin, book)) is not None:
+        record = await self.read_record(origin, account)
+        if not record.open:
+            short = f"live needs trades of one judge and regime family that were closed in real time: {record}"
             if _is_in_use(book):
                 return self._permit_watch(account, short, confirm)
             return StartPermit(paper, (f"PAPER: {short}, and until then the desk trades on paper",))
@@ -140,7 +162,7 @@ class LiveStart:
             missing.append(("keys", text))
         if not live and not here.demo:
             missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
-        book = await self._read_book(account)
+        book = await AccountReader(self._with.log).read(account)
         granted, used = book.mandate, _list_used_exchanges(book)
         keyed = tuple(here.keyed())
         if used and self._why_mandate_is_over(granted) is not None:
@@ -153,11 +175,6 @@ class LiveStart:
         missing += [("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
         missing += [("doctor", f"`zuno doctor --live` fails: {line}") for line in await here.find_failures()]
         return [MissingPiece(piece, text) for piece, text in missing]
-
-    async def _read_book(self, account: str) -> TradingBook:
-        book = TradingBook()
-        book.apply_all(await self._with.log.events(account))
-        return book
 
     def _judge_mandate(self, account: str, symbols: Sequence[Symbol], granted: MandateGranted | None) -> list[str]:
         grant = f"`zuno trade mandate grant --account {account}`"
@@ -185,18 +202,16 @@ class LiveStart:
             return None
         return f"the mandate is good from {iso(mandate.granted)} to {iso(mandate.expires)}"
 
-    async def _describe_record(self, origin: str, book: TradingBook) -> str | None:
-        """Why live has nothing to trade on yet; None where some judge and family have the trades."""
-        now = self._with.now()
-        closed = await self._with.record.closed_trades(origin, now)
-        groups = calibrate((*closed, *list_closed_trades(book.closed, now)))
-        most = max((group.n for group in groups), default=0)
-        if most >= PRIOR_TRADES:
-            return None
-        return (
-            f"live needs {PRIOR_TRADES} trades of one judge and regime family that were closed in real time; "
-            f"there are {most}"
-        )
+    async def read_record(self, origin: str, account: str = LIVE_ACCOUNT) -> RecordGate:
+        """Of the market's paper account in real time, and of the account itself."""
+        now, groups = self._with.now(), dict[tuple[str, str], list[Millis]]()
+        own = list_closed_trades((await AccountReader(self._with.log).read(account)).closed, now)
+        for trade in (*await self._with.record.closed_trades(origin, now), *own):
+            groups.setdefault((trade.judge, trade.family), []).append(trade.closed)
+        closed = max(groups.values(), key=len, default=[])
+        span = (now - min(closed, default=now)) / DAY_MS
+        paced = len(closed) > 1 and span >= 1
+        return RecordGate(len(closed), max(0, PRIOR_TRADES - len(closed)) * span / len(closed) if paced else None)
 
 
 def find_traded_exchanges(events: Sequence[TradeEvent]) -> tuple[Exchange, ...]:

@@ -1,7 +1,7 @@
 """An account's orders as a person asks about them: look, close, cancel, move levels, pause, kill, unlock, mandate.
 
-Every method takes the account (None: the home's own) and, in a recorded market, the moment it is done at (None: its
-end). Each answers with the book as it stands afterwards, for the views of `service` to be made of.
+Every method takes the account (None: the home's own) and answers with the book as it stands afterwards, for the views
+of `service` to be made of.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.trade_events import LockSet, Mandate, MandateGranted, Protection
+from zuno.trading.model.trade_events import Mandate, MandateGranted, Protection
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -29,12 +29,10 @@ class OpenedAccount:
 
     gate: OrderGate
     now: Millis
-    origin: str
-    notes: tuple[str, ...] = ()
 
 
-OpenAccount: TypeAlias = Callable[[str | None, str | None], Awaitable[OpenedAccount]]
-"""By its name and the moment that is asked for. The market is read first, so that its end is known."""
+OpenAccount: TypeAlias = Callable[[str | None], Awaitable[OpenedAccount]]
+"""By its name. The market is read first, so that its end is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,11 @@ class OrdersAnswer:
     """What was done, and how the account stands now."""
 
     account: str
-    live: bool
     now: Millis
     book: TradingBook
     said: tuple[str, ...]
-    locks: tuple[LockSet, ...]
-    """Everything that keeps new risk back."""
     troubles: Mapping[Exchange, str]
     """Exchanges that did not answer."""
-    notes: tuple[str, ...] = ()
 
 
 class TradingOrders:
@@ -59,30 +53,24 @@ class TradingOrders:
     def __init__(self, open_account: OpenAccount) -> None:
         self._open = open_account
 
-    async def show(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+    async def show(self, account: str | None = None) -> OrdersAnswer:
         """The account as its log has it; nothing is asked of an exchange but prices."""
-        opened = await self._open(account, as_of)
+        opened = await self._open(account)
         await opened.gate.refresh()
-        return await self._answer(opened)
+        return self._answer(opened)
 
-    async def advance(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
-        """Take the exchanges' news, and go on with what is open."""
-        opened = await self._open(account, as_of)
-        await opened.gate.advance()
-        return await self._answer(opened)
-
-    async def close(self, which: str, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+    async def close(self, which: str, account: str | None = None) -> OrdersAnswer:
         """A trade by its id, a symbol, or `all`."""
-        opened = await self._open(account, as_of)
+        opened = await self._open(account)
         name = which.strip()
         what = None if name.lower() == "all" else _symbol_or_id(name)
         done = await opened.gate.close(what, request=request_name("close", name, opened.now))
-        return await self._answer(opened, _describe_done(done, "closing"))
+        return self._answer(opened, _describe_done(done, "closing"))
 
-    async def cancel(self, client_id: str, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
-        opened = await self._open(account, as_of)
+    async def cancel(self, client_id: str, account: str | None = None) -> OrdersAnswer:
+        opened = await self._open(account)
         cancelled = await opened.gate.cancel(client_id.strip())
-        return await self._answer(opened, (f"{cancelled} is cancelled",))
+        return self._answer(opened, (f"{cancelled} is cancelled",))
 
     async def set_levels(
         self,
@@ -92,79 +80,63 @@ class TradingOrders:
         *,
         confirmed: bool = False,
         account: str | None = None,
-        as_of: str | None = None,
     ) -> OrdersAnswer:
         """Tightening at once; `Refused` for loosening that is not confirmed."""
         if stop is None and target is None:
             raise UsageError("Give --stop, --target or both.")
-        opened = await self._open(account, as_of)
+        opened = await self._open(account)
         trade = await opened.gate.set_levels(
             trade_id.strip(), _price_or_none(stop), _price_or_none(target), confirmed=confirmed
         )
-        return await self._answer(opened, (_describe_levels(trade),))
+        return self._answer(opened, (_describe_levels(trade),))
 
-    async def pause(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
-        opened = await self._open(account, as_of)
+    async def pause(self, account: str | None = None) -> OrdersAnswer:
+        opened = await self._open(account)
         await opened.gate.pause()
-        return await self._answer(opened, ("paused: no new trades; open ones go on",))
+        return self._answer(opened, ("paused: no new trades; open ones go on",))
 
-    async def resume(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
-        opened = await self._open(account, as_of)
+    async def resume(self, account: str | None = None) -> OrdersAnswer:
+        opened = await self._open(account)
         stood = await opened.gate.resume()
-        return await self._answer(opened, ("resumed" if stood else "it was not paused",))
+        return self._answer(opened, ("resumed" if stood else "it was not paused",))
 
-    async def kill(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
+    async def kill(self, account: str | None = None) -> OrdersAnswer:
         """Cancel all, close all, lock until `unlock`."""
-        opened = await self._open(account, as_of)
+        opened = await self._open(account)
         done = await opened.gate.kill()
-        return await self._answer(opened, ("locked until `zuno trade unlock`", *_describe_done(done, "closing")))
+        return self._answer(opened, ("locked until `zuno trade unlock`", *_describe_done(done, "closing")))
 
-    async def unlock(
-        self, protection: str | None = None, account: str | None = None, as_of: str | None = None
-    ) -> OrdersAnswer:
+    async def unlock(self, protection: str | None = None, account: str | None = None) -> OrdersAnswer:
         """Lift one protection by its name, or all."""
-        opened = await self._open(account, as_of)
+        opened = await self._open(account)
         lifted = await opened.gate.unlock(None if protection is None else parse_protection(protection))
         said = tuple(f"{lock.protection} is lifted" for lock in lifted)
-        return await self._answer(opened, said or ("nothing was locked",))
+        return self._answer(opened, said or ("nothing was locked",))
 
-    async def grant_mandate(self, mandate: Mandate, account: str | None = None) -> tuple[MandateGranted, OrdersAnswer]:
-        opened = await self._open(account, None)
-        granted = await opened.gate.grant_mandate(mandate)
-        return granted, await self._answer(opened)
+    async def grant_mandate(self, mandate: Mandate, account: str | None = None) -> MandateGranted:
+        return await (await self._open(account)).gate.grant_mandate(mandate)
 
-    async def revoke_mandate(self, account: str | None = None) -> tuple[MandateGranted, OrdersAnswer]:
-        opened = await self._open(account, None)
-        revoked = await opened.gate.revoke_mandate()
-        return revoked, await self._answer(opened)
-
-    async def reconcile(self, account: str | None = None, as_of: str | None = None) -> OrdersAnswer:
-        """Hold the book against every exchange."""
-        opened = await self._open(account, as_of)
-        said = await opened.gate.reconcile()
-        return await self._answer(opened, said or ("the book and the exchanges agree",))
+    async def revoke_mandate(self, account: str | None = None) -> MandateGranted:
+        return await (await self._open(account)).gate.revoke_mandate()
 
     async def find_cash_differences(self, account: str | None = None) -> Mapping[Exchange, Decimal]:
         """By how much each exchange's balance is above the ledger's."""
-        return await (await self._open(account, None)).gate.find_cash_differences()
+        return await (await self._open(account)).gate.find_cash_differences()
 
     async def adopt_cash(self, shown: Mapping[Exchange, Decimal], account: str | None = None) -> OrdersAnswer:
         """Take the differences that were shown into the ledger."""
-        opened = await self._open(account, None)
+        opened = await self._open(account)
         await opened.gate.adopt_cash(shown)
-        return await self._answer(opened, tuple(f"adopted {describe_cash(*item)}" for item in shown.items()))
+        return self._answer(opened, tuple(f"adopted {describe_cash(*item)}" for item in shown.items()))
 
-    async def _answer(self, opened: OpenedAccount, said: tuple[str, ...] = ()) -> OrdersAnswer:
+    def _answer(self, opened: OpenedAccount, said: tuple[str, ...] = ()) -> OrdersAnswer:
         gate = opened.gate
         return OrdersAnswer(
             account=gate.account,
-            live=gate.live,
             now=opened.now,
             book=gate.book,
             said=said,
-            locks=await gate.locks(),
             troubles=dict(gate.troubles),
-            notes=opened.notes,
         )
 
 

@@ -43,7 +43,6 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.manual_changes import MAX_MANUAL_LEVERAGE, find_resting, format_money, new_id
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.trading.run.record import MarketMoment
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
 from zuno.trading.service.origin_view import OriginView
@@ -126,6 +125,8 @@ class BookView(OriginView):
     """The paper book at a moment of the market: what was done strictly before it."""
 
     as_of: str
+    recorded: bool = False
+    """Whether the account is in recorded time: `asOf` is its own last moment."""
     said: tuple[ForeignText, ...] = ()
     """What was just done."""
     positions: tuple[PositionView, ...]
@@ -177,11 +178,15 @@ class PaperBookDesk:
         self._inventory = inventory
 
     async def show(self, as_of: str | None = None) -> BookView:
-        moment = await self._find_moment(as_of, Symbol)
-        prices = await read_prices(self._store, moment.as_of)
-        account, ended = await self._read_account(self._desk.origin, moment.as_of, prices)
+        moment = await self._desk.newest_moment(as_of)
+        own = await self._recorded_moment(as_of)
+        at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
+        prices = await read_prices(self._store, at, recorded=own is not None)
+        # A market's moment is looked at from before it; an account's own last one holds what happened then.
+        account, ended = await self._read_account(self._desk.origin, at if own is None else Millis(at + 1), prices)
         said = tuple(f"{close.id} is liquidated: its margin is lost" for close in ended)
-        return self._view(account, moment.as_of, prices, (*moment.notes, *said))
+        view = self._view(account, at, prices, (*notes, *said))
+        return view.model_copy(update={"recorded": own is not None})
 
     async def add(
         self,
@@ -200,7 +205,7 @@ class PaperBookDesk:
     ) -> BookView:
         """Open a position, or let an order rest at its price. Margin and prices in the exchange's own currency. A cycle
         ends a position whose stop, target or hold is passed."""
-        what, way, where = parse_symbol(symbol), _parse_side(side), _parse_exchange(exchange)
+        what, way, where = parse_symbol(symbol), _parse_side(side), parse_exchange(exchange)
         put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
             raise UsageError("An order that rests waits for a price; give --entry PRICE.")
@@ -311,27 +316,14 @@ class PaperBookDesk:
         """The taker's, either way: what is written by hand is done at once."""
         return notional * self._fees.at(exchange).taker / 100
 
-    async def _find_moment(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> MarketMoment:
-        """The latest moment that is known of any of these; of a live market all marks are asked for once."""
-        found: list[MarketMoment] = []
-        refusal: Refused | UsageError | None = None
-        for symbol in symbols:
-            try:
-                found.append(await self._desk.moment(symbol, as_of))
-            except (Refused, UsageError) as error:  # nothing is recorded of it, or not then
-                refusal = refusal or error
-            if found and self._desk.live(as_of):
-                break
-        if refusal is not None and not found:
-            raise refusal
-        return max(found, key=lambda moment: moment.as_of)
-
     async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
-        looked = await self._find_moment(as_of, symbols)
+        looked = await self._desk.newest_moment(as_of, symbols)
         book = await self._reader.read(self._account(self._desk.origin))
         newest = book.newest
         moment = looked.as_of
-        if as_of is None and not self._desk.live(as_of):
+        if (own := await self._recorded_moment(as_of)) is not None:
+            moment = own
+        elif as_of is None and not self._desk.live(as_of):
             # A cycle at the end sees what was before it.
             moment = Millis(max(looked.as_of - 1, min(newest, looked.as_of)))
         if moment < newest:
@@ -339,9 +331,14 @@ class PaperBookDesk:
                 f"The book's newest change is of {format_moment(Millis(newest))} and {format_moment(moment)} is before "
                 f"it; a book is written forward: give {format_moment(Millis(newest))} or a later moment."
             )
-        prices = await read_prices(self._store, moment)
+        prices = await read_prices(self._store, moment, recorded=own is not None)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _Page(moment, book, liquidated, _without(book, liquidated), prices, looked.notes)
+
+    async def _recorded_moment(self, as_of: str | None) -> Millis | None:
+        """Of an account in recorded time, where no moment is asked for."""
+        book = await self._reader.read(self._account(self._desk.origin))
+        return book.recorded_moment(live=self._desk.live(None)) if as_of is None else None
 
     def _account(self, origin: str) -> str:
         return paper_account(origin, self._name)
@@ -471,7 +468,7 @@ def _parse_side(text: str) -> Side:
         raise UsageError(f"{plain_text(text, 40)!r} is no side; write long or short.") from None
 
 
-def _parse_exchange(text: str) -> Exchange:
+def parse_exchange(text: str) -> Exchange:
     try:
         return Exchange(text.strip().upper())
     except ValueError:

@@ -14,6 +14,7 @@ from zuno.trading.model.market import (
     SECOND_MS,
     STALE_AFTER,
     STALE_BARS,
+    Feed,
     Series,
     Symbol,
     Timeframe,
@@ -73,18 +74,21 @@ NO_PRICES: Final = Prices(
 )
 
 
-async def read_prices(store: SeriesStore, moment: Millis) -> Prices:
-    """What the store says of every price at a moment; what is stale is missing."""
+async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = False) -> Prices:
+    """What the store says of every price at a moment; what is stale is missing. `recorded`: of an account in recorded
+    time, which may stand between two marks: the last close then is one, as for its venue, and the won's last rate of
+    the day before."""
     slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in MARKED_BY]
     state = await store.read_many(slices, moment)
     newest: dict[str, Known[Any]] = {}
     ages: dict[str, int] = {}
     for series, rows in zip(MARKED_BY, state.rows, strict=True):
-        newest[str(series)] = found = _newest_fresh(series, rows, moment)
+        any_age = recorded and series.feed is Feed.RATES
+        newest[str(series)] = found = rows[-1] if any_age and rows else _newest_fresh(series, rows, moment)
         if not isinstance(found, Missing):
             ages[str(series)] = (moment - found.at) // SECOND_MS
     marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
-    closes = await _last_closes(store, moment) if state.origin.candles_only else {}
+    closes = await _last_closes(store, moment) if recorded or state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
     krw_rate = newest[str(rates(UPBIT, USDT_KRW))]
     said = {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()}

@@ -25,7 +25,6 @@ from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView
 from zuno.trading.service.runs_view import (
     CycleWhyView,
-    RulingExecutionView,
     RunsView,
     RunView,
     run_view,
@@ -113,31 +112,21 @@ class Reports:
 
     async def _report(self, run_id: str) -> Report:
         record = await self._cycles.record(run_id)
-        return build_report(record, await self._cycles.paint_trade(record), await self._read_execution(record))
+        return build_report(record, await self._cycles.paint_trade(record))
 
     async def why(self, run_id: str) -> CycleWhyView:
-        record = await self._cycles.record(run_id)
-        view = why_view(record)
-        if view.run is None:
-            return view
-        return view.model_copy(
-            update={"run": view.run.model_copy(update={"execution": await self._read_execution(record)})}
-        )
-
-    async def _read_execution(self, record: RunRecord) -> RulingExecutionView | None:
-        done = await self._cycles.execution(record.line.run_id)
-        if done is None:
-            return None
-        return RulingExecutionView(state=done.state, reason=done.reason, intent=done.intent, account=record.account)
+        return why_view(await self._cycles.record(run_id))
 
     async def runs(self, count: int | None = None, before: str | None = None) -> RunsView:
-        return runs_view(await self._cycles.runs(count, before))
+        from zuno.trading.service.runs import MOST
+
+        most = count or MOST
+        return runs_view(await self._cycles.runs(most + 1, before), most)
 
 
-def build_report(record: RunRecord, trade: bytes | None = None, execution: RulingExecutionView | None = None) -> Report:
-    """`trade`: its picture, where something was to be opened. `execution`: what came of the ruling, where somebody was
-    to act on it."""
-    view = run_view(record).model_copy(update={"execution": execution})
+def build_report(record: RunRecord, trade: bytes | None = None) -> Report:
+    """`trade`: its picture, where something was to be opened."""
+    view = run_view(record)
     chart = None if record.outcome is None else record.outcome.chart
     image = record.picture if chart is not None and chart.media_type == "image/png" else None
     return Report(view, page(view, image, trade), image, trade)

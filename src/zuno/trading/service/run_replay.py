@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zuno.journal.decision_view import list_differences
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest, decode_canonical, digest
 from zuno.kernel.errors import ZunoError
@@ -34,6 +35,7 @@ from zuno.trading.run.record import (
     load_bundle,
     load_image,
 )
+from zuno.trading.service.runs_view import run_decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ async def replay_run(
         code_then=then.code,
         code_now=code,
         differences=tuple(problems),
+        view_differences=await run_decision(notebook, then).compare(),
     )
 
 
@@ -162,14 +165,4 @@ def _list_differences(then: Outcome, now: Outcome) -> list[str]:
     parts = [name for name in before if before[name] != after.get(name)]
     if not parts:
         return ["the outcome of record has another hash than its content gives"]
-    return [f"{name}: {_first_difference(before[name], after.get(name))}" for name in parts]
-
-
-def _first_difference(before: Any, after: Any, where: str = "") -> str:
-    if isinstance(before, dict) and isinstance(after, dict):
-        name = next(name for name in {**before, **after} if before.get(name) != after.get(name))
-        return _first_difference(before.get(name), after.get(name), f"{where}.{name}" if where else name)
-    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        at = next(at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
-        return _first_difference(before[at], after[at], f"{where}[{at}]")
-    return f"{where + ' was ' if where else 'was '}{str(before)[:80]}, is {str(after)[:80]}"
+    return [f"{name}: {next(list_differences(before[name], after.get(name)))}" for name in parts]

@@ -10,6 +10,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from zuno.journal.decision_view import (
+    DECISION_VIEW,
+    DecisionRecord,
+    JournalUpgradeView,
+    pack_view,
+    store_missing_views,
+)
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
@@ -46,7 +53,6 @@ from zuno.trading.run.record import (
     ENDED,
     EXPIRED,
     EXPLORED,
-    BundleName,
     ChartRecord,
     ExecutionRecord,
     ExplorationClaim,
@@ -63,6 +69,7 @@ from zuno.trading.run.record import (
 )
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext, replay_run
+from zuno.trading.service.runs_view import RunView, run_decision, view_run_journal
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
@@ -116,15 +123,14 @@ class RunRecord:
     line: RunLine
     outcome: Outcome | None
     """None as long as it has not ended."""
-    bundle: Bundle
+    view: RunView | None
+    """As it is shown; None as long as it has not ended."""
     attempts: tuple[Attempt, ...]
     """What models were asked and said, in that order."""
     picture: bytes | None
     nodes: tuple[Node, ...] = ()
     """The steps that are on record."""
     live: bool = False
-    account: str | None = None
-    """Who was to act on the ruling, by its whole name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +213,7 @@ class Cycles:
 
     async def execution(self, run_id: str) -> ExecutionRecord | None:
         """What came of a run's ruling; None where nobody was to act on it."""
-        notebook = await self._open_journal(run_id)
-        if not notebook.has(Node.EXECUTE_TRADE) or "skipped" in notebook.raw(Node.EXECUTE_TRADE):
-            return None
-        return notebook.read(Node.EXECUTE_TRADE, ExecutionRecord)
+        return (await self._open_journal(run_id)).read_execution()
 
     async def resume(self, run_id: str, listen: Listen = _ignore_event) -> Outcome:
         """Take a run up where it was cut off; what is on record is not said again. One that ended is as it was. One of
@@ -242,28 +245,37 @@ class Cycles:
                 "again."
             )
         (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
-        bundle = await load_bundle(journal, notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle)
         chart = notebook.read(Node.GENERATE_CHART, ChartRecord).chart if notebook.has(Node.GENERATE_CHART) else None
-        asked = notebook.read(STARTED, RunRequest)
-        ended = notebook.has(ENDED)
+        end = notebook.read(ENDED, RunSummary) if notebook.has(ENDED) else None
+        outcome = None if end is None else _ended_outcome(notebook)
         return RunRecord(
-            line=_run_line(started, bundle, notebook.read(ENDED, RunSummary) if ended else None),
-            outcome=_ended_outcome(notebook) if ended else None,
-            bundle=bundle,
+            line=_run_line(started, notebook.read(Node.COLLECT_DATA, MarketMoment), end),
+            outcome=outcome,
+            view=None if outcome is None else await run_decision(notebook, outcome).show(self._with.code()),
             attempts=tuple(notebook.attempts),
             picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
             nodes=tuple(node for node in Node if notebook.has(node)),
-            live=asked.live,
-            account=asked.account,
+            live=notebook.read(STARTED, RunRequest).live,
         )
+
+    async def store_missing_views(self) -> JournalUpgradeView:
+        """Store the view of every ended run that has none, as this Zuno computes it."""
+        journal = await self._with.journal()
+
+        async def load(run_id: str) -> DecisionRecord[RunView]:
+            notebook = await RunJournal(journal, run_id).open()
+            return run_decision(notebook, _ended_outcome(notebook))
+
+        return await store_missing_views(journal, ENDED, DESK, load)
 
     async def paint_trade(self, record: RunRecord) -> bytes | None:
         """The trade of a run, drawn as a PNG; None where nothing was to be opened, or the run was without a chart."""
         outcome = record.outcome
         plan = None if outcome is None or outcome.chart is None else trade_plan(outcome)
-        if plan is None or self._desk.painter.media_type != "image/png":
+        if outcome is None or plan is None or self._desk.painter.media_type != "image/png":
             return None
-        picture = describe_trade(without_source_text(record.bundle), plan)
+        bundle = await load_bundle(await self._with.journal(), outcome.bundle)
+        picture = describe_trade(without_source_text(bundle), plan)
         try:
             return await asyncio.wait_for(self._desk.painter.paint(picture), PAINTING_SECONDS)
         except Exception:  # a vendor's library draws: whatever it raises, the page can do without the picture
@@ -280,7 +292,7 @@ class Cycles:
                 raise UsageError(f"{plain_text(before, 40)!r} is no run of this home.")
             start = named[0].seq
         lines = []
-        if count is None:
+        if count is None or count > MOST:
             await past.list_ended()  # read at once what would be asked for one by one
         for entry in await journal.latest(count or MOST, kind=STARTED, before=start):
             run_id = entry.request_id or ""
@@ -312,13 +324,18 @@ class Cycles:
         async with self._with.checkpoints() as saver:
             await cycle.take_steps(saver)
             reported = cycle.outcome
-            acted = cycle.execution is not None and cycle.execution.intent is not None
+            done = notebook.read_execution()
+            acted = done is not None and done.intent is not None
             late = asked.live and not acted and self._with.now() > valid_until(reported.mode, reported.as_of)
             outcome = expire_outcome(reported) if late else reported
             expired = outcome is not reported
             await notebook.keep(ENDED, summarise_run(outcome, expired=expired, account=asked.account))
+            outcome = _ended_outcome(notebook)
+            shown = pack_view(*view_run_journal(notebook, outcome, await cycle.load_case()))
+            journal, run_id = notebook.journal, notebook.run_id
+            await journal.append_once(kind=DECISION_VIEW, author=DESK, payload=shown, request_id=run_id)
             await _delete_checkpoints(notebook.run_id, saver)
-        return _ended_outcome(notebook)
+        return outcome
 
     async def _expire(self, notebook: RunJournal, asked: RunRequest) -> None:
         """The end of a run that an older edition began: on record once, its checkpoints forgotten, and `Refused`."""
@@ -492,7 +509,7 @@ def _ended_outcome(notebook: RunJournal) -> Outcome:
     return outcome_at_end(notebook.read(Node.GENERATE_REPORT, ReportRecord).outcome, notebook.read(ENDED, RunSummary))
 
 
-def _run_line(started: Entry, moment: Bundle | MarketMoment | RunSummary | None, end: RunSummary | None) -> RunLine:
+def _run_line(started: Entry, moment: MarketMoment | RunSummary | None, end: RunSummary | None) -> RunLine:
     asked = RunRequest.model_validate(dict(started.payload))
     return RunLine(
         run_id=started.request_id or "",

@@ -5,17 +5,19 @@ Every text in it may be a model's: one printable line, bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, field_serializer
+from pydantic import BaseModel, FieldSerializationInfo, field_serializer
 
+from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, Facts
 from zuno.kernel.errors import Refused
-from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.kernel.view import ForeignText, RecordedView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.provenance.facts import FactSheet
-from zuno.provenance.slots import render
+from zuno.provenance.slots import list_cited, render
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.agents.judge import judge_facts, own_figures
 from zuno.trading.agents.prompt_budget import Section
@@ -23,6 +25,7 @@ from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.cycle import (
+    STARTED,
     AnswerSource,
     Blackboard,
     Decision,
@@ -35,6 +38,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
+from zuno.trading.run.record import ENDED, RunJournal, RunRequest, RunSummary, load_bundle
 from zuno.trading.service.features_view import (
     AnomalyView,
     SourceView,
@@ -63,7 +67,7 @@ class RulingExecutionView(View):
     """Who acted, by its whole name."""
 
 
-class RunView(OriginView):
+class RunView(OriginView, RecordedView):
     """A run that has ended."""
 
     run_id: str
@@ -90,7 +94,6 @@ class RunView(OriginView):
     """Where the picture of the trade was put; null where nothing was to be opened."""
     report: str | None
     """Where the page was put."""
-    hash: str
     code: str
     """The version of Zuno that decided it."""
     notes: tuple[ForeignText, ...] = ()
@@ -105,9 +108,11 @@ class RunView(OriginView):
         return self.ev.llm_cost_usd if self.ev else sum(voice.usd or 0.0 for voice in self.voices)
 
     @field_serializer("ev")
-    def _ev_fields(self, ev: Expectation | FirstExpectation | None) -> dict[str, bool | int | float | None]:
-        if ev is not None:
-            return ev.model_dump(by_alias=True)
+    def _ev_fields(
+        self, ev: Expectation | FirstExpectation | None, info: FieldSerializationInfo
+    ) -> dict[str, bool | int | float | None] | None:
+        if ev is not None or info.round_trip:
+            return None if ev is None else ev.model_dump(by_alias=True)
         names = [field.alias or name for name, field in Expectation.model_fields.items()]
         return {**dict.fromkeys(names), "llm_cost_usd": self.llm_cost_usd}
 
@@ -173,19 +178,28 @@ class RunLineView(View):
 
 class RunsView(View):
     runs: tuple[RunLineView, ...]
+    more: bool = False
+    """Whether older runs are left out."""
 
 
 def run_view(record: RunRecord) -> RunView:
     """A run as it is shown; where its picture and its page are put is their reader's affair."""
-    outcome, bundle = record.outcome, record.bundle
-    if outcome is None:
+    if record.view is None:
         raise Refused(
             f"{record.line.run_id} has not ended; `zuno trade resume {record.line.run_id}` takes it up again."
         )
-    facts = run_facts(build_case(bundle), outcome)
-    return RunView(
+    return record.view
+
+
+def compute_run_view(
+    outcome: Outcome, case: Case, *, live: bool = False, execution: RulingExecutionView | None = None
+) -> tuple[RunView, Facts]:
+    """The view of an outcome by today's code, and the facts that it cites."""
+    facts, bundle = run_facts(case, outcome), case.bundle
+    changes = _printed_changes(outcome, facts)
+    view = RunView(
         synthetic=bundle.synthetic,
-        live=record.live,
+        live=live,
         origin=outcome.origin,
         run_id=outcome.run_id,
         symbol=outcome.symbol,
@@ -200,7 +214,7 @@ def run_view(record: RunRecord) -> RunView:
         blackboard=sanitise_part(outcome.board, facts),
         decision=sanitise_part(outcome.decision, facts),
         ev=outcome.expectation,
-        ruling=sanitise_part(outcome.ruling.model_copy(update={"changes": _printed_changes(outcome, facts)})),
+        ruling=sanitise_part(outcome.ruling.model_copy(update={"changes": changes})),
         sources=source_views(bundle),
         absent=absent_views(bundle),
         degraded=tuple(map(sanitise_part, outcome.degraded)),
@@ -210,12 +224,40 @@ def run_view(record: RunRecord) -> RunView:
         hash=outcome.hash,
         code=outcome.code,
         notes=outcome.notes,
+        execution=execution,
         memory=read_memory_view(bundle, outcome.decision, facts),
     )
+    said = (outcome.meta, outcome.board, outcome.decision, outcome.ruling)
+    return view, list_cited((text for part in said for text in _texts(part.model_dump())), facts)
+
+
+def view_run_journal(notebook: RunJournal, outcome: Outcome, case: Case) -> tuple[RunView, Facts]:
+    """The same of a run in its journal, which has come to its end."""
+    asked, done = notebook.read(STARTED, RunRequest), notebook.read_execution()
+    execution = None if done is None else RulingExecutionView(**done.model_dump(), account=asked.account)
+    return compute_run_view(outcome, case, live=asked.live, execution=execution)
+
+
+def run_decision(notebook: RunJournal, outcome: Outcome) -> DecisionRecord[RunView]:
+    async def compute() -> tuple[RunView, Facts]:
+        bundle = await load_bundle(notebook.journal, outcome.bundle)
+        # On a thread: a desk that runs is not held up by views of runs before.
+        return await asyncio.to_thread(lambda: view_run_journal(notebook, outcome, build_case(bundle)))
+
+    stored = notebook.raw(DECISION_VIEW) if notebook.has(DECISION_VIEW) else None
+    return DecisionRecord(RunView, notebook.read(ENDED, RunSummary).hash, stored, compute)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def run_facts(case: Case, outcome: Outcome) -> FactSheet:
-    """The facts of a finished run, computed again from its bundle: its texts are printed from these."""
+    """The facts of a finished run: its texts are printed from these."""
     decision = outcome.decision
     before_review = []
     for change in outcome.ruling.changes:
@@ -235,17 +277,16 @@ def run_facts(case: Case, outcome: Outcome) -> FactSheet:
 
 
 def why_view(record: RunRecord) -> CycleWhyView:
-    line = record.line
-    run = None if record.outcome is None else run_view(record)
+    line, run, origin = record.line, record.view, record.line.origin or ""
     return CycleWhyView(
-        synthetic=record.bundle.synthetic,
+        synthetic=origin.startswith("SYNTHETIC"),
         live=record.live,
-        origin=record.bundle.origin,
+        origin=origin,
         run_id=line.run_id,
         symbol=line.symbol,
         mode=line.mode,
-        as_of=iso(record.bundle.as_of),
-        bundle_hash=None if record.outcome is None else record.outcome.bundle,
+        as_of="" if line.as_of is None else iso(line.as_of),
+        bundle_hash=None if run is None else run.bundle_hash,
         state=line.state,
         started=iso(line.at),
         attempts=tuple(map(_attempt_view, record.attempts)),
@@ -256,8 +297,10 @@ def why_view(record: RunRecord) -> CycleWhyView:
     )
 
 
-def runs_view(lines: Iterable[RunLine]) -> RunsView:
-    return RunsView(runs=tuple(map(_line_view, lines)))
+def runs_view(lines: Sequence[RunLine], most: int | None = None) -> RunsView:
+    """The first `most` of them; any further one says that there are more."""
+    shown = lines[:most]
+    return RunsView(runs=tuple(map(_line_view, shown)), more=len(lines) > len(shown))
 
 
 def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[RuleChange, ...]:

@@ -35,10 +35,12 @@ from zuno.trading.model.trade_events import (
     account_name,
     paper_account,
 )
+from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.schedule import Job, JobKind
 from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
 from zuno.trading.service.origin_view import OriginView
@@ -149,6 +151,7 @@ class DeskBackends:
     """What a desk that runs by itself leans on; wiring chooses it."""
 
     journal: Callable[[], Awaitable[Journal]]
+    log: TradeLog
     desk: TradingDesk
     live: bool
     """Whether the market is read live."""
@@ -271,6 +274,7 @@ class TradeDesk:
     async def stop(self, account: str | None = None) -> DeskStopView:
         """Ask the desk of an account to end, wherever it runs; stops at the venue stay."""
         name = account_name(self._with.desk.origin, account)
+        await require_account(self._with.log, self._with.desk.origin, account)
         journal = await self._with.journal()
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
         return DeskStopView(
@@ -299,7 +303,10 @@ class TradeDesk:
             raise UsageError(f"--from {iso(begin)} is not before the end, {iso(end)}.")
         clock = MarketClock(begin)
         gate = await self._with.open_gate(account, clock.now, None)
-        newest = (await gate.refresh()).newest
+        book = await gate.refresh()
+        if book.recorded is False or (book.recorded is None and book.count and self._with.live):
+            raise Refused(f"The account {account} goes by real time; give --account NAME for one in recorded time.")
+        newest = book.newest
         notes: tuple[str, ...] = ()
         if newest > begin:
             if newest >= end:
@@ -312,8 +319,10 @@ class TradeDesk:
             begin = clock.now()
         run = _DeskRun(self._with, gate, plan, account, origin, hear, live=False)
         await run.start()
+        await gate.set_clock(recorded=True)
         loop = DeskLoop(gate, plan, run, run.note)
         await loop.run_recorded(clock, end, stop)
+        await gate.set_clock(recorded=True)
         return await run.summarise(origin, begin, clock.now(), (*notes, *run.notes), live=False)
 
     async def _run_live(
@@ -328,8 +337,11 @@ class TradeDesk:
     ) -> DeskRunView:
         began = self._with.now()
         gate = await self._with.open_gate(account, self._with.now, watch_only)
+        check_real_time(await gate.refresh(), account)
         run = _DeskRun(self._with, gate, plan, account, origin, hear, live=True)
         await run.start()
+        if account_mode(account) == "paper":
+            await gate.set_clock(recorded=False)
         for note in notes:
             run.note(note)
         if watch_only is not None:
@@ -583,6 +595,15 @@ def find_broken_invariant(book: TradingBook) -> str | None:
         if trade.stop is None:
             return f"{trade.id} has no stop"
     return None
+
+
+def check_real_time(book: TradingBook, account: str) -> None:
+    """`Refused` for an account in recorded time: what a recording earned is never mixed with what happens now."""
+    if book.recorded:
+        raise Refused(
+            f"The account {account} is in recorded time, at {iso(book.newest)}; give --account NAME for one in real "
+            "time."
+        )
 
 
 def describe_post_mortem(written: PostMortem) -> str:

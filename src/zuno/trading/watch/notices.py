@@ -108,7 +108,7 @@ class TradingNotices:
             KeyedNotice(_lock_key(account, lock), _describe_unlock(account, lock, lock.until, "its time is over"))
             for account, book in self._books.items()
             for lock in book.locks.values()
-            if lock.until is not None and since < lock.until <= now
+            if lock.until is not None and since < lock.until <= now and not book.recorded
         ]
 
     async def _open_recent(self, now: Millis, journal: Journal) -> None:
@@ -126,6 +126,8 @@ class TradingNotices:
             return []
         written = TradeEntry.model_validate(dict(entry.payload))
         book = await self._open_book(written.account, written.first - 1)
+        if book.recorded:
+            return []  # its last minutes may be near the wall's clock
         found = []
         for number, event in enumerate(written.events, start=written.first):
             if book.count == number - 1:
@@ -159,7 +161,8 @@ class TradingNotices:
         return book
 
     async def _describe_day(self, entry: Entry, summary: DaySummary) -> list[KeyedNotice]:
-        if abs(entry.at - (summary.day + DAY_MS)) > DAY_MS:
+        late = abs(entry.at - (summary.day + DAY_MS)) > DAY_MS
+        if late or (await self._open_book(summary.account, None)).recorded:
             return []
         try:
             picture = await self._paint(summary.account)

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.fakes.clock import FixedClock
-from zuno.adapters.clock.system import SystemClock
+from zuno.adapters.clock.system import SystemClock, unix_millis
 from zuno.kernel.clock import Clock
+from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 
 
-@given(st.lists(st.floats(min_value=0, max_value=2e9), min_size=1))
+@given(st.lists(st.floats(min_value=1, max_value=2e9), min_size=1))
 def test_the_system_clock_never_runs_backwards(readings: list[float]) -> None:
     source = iter(readings)
     clock: Clock = SystemClock(lambda: next(source))
@@ -27,6 +28,15 @@ def test_the_system_clock_never_runs_backwards(readings: list[float]) -> None:
 def test_the_system_clock_tells_the_machines_time() -> None:
     before = int(time.time())
     assert before <= SystemClock().now() <= time.time()
+
+
+@pytest.mark.parametrize("seconds", [-18_000_000.0, -0.5, 0.0])
+def test_a_clock_before_1970_is_told_plainly(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    with pytest.raises(Unavailable, match="1970"):
+        SystemClock(lambda: seconds).now()
+    monkeypatch.setattr(time, "time_ns", lambda: int(seconds * 1e9))
+    with pytest.raises(Unavailable, match="1970"):
+        unix_millis()
 
 
 def test_the_fixed_clock_stands_until_advanced() -> None:

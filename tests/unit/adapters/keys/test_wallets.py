@@ -213,6 +213,24 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
         folder(tmp_path).watch(OTHER)
 
 
+def test_a_symlink_is_no_wallet(tmp_path: Path) -> None:
+    path = kept(tmp_path)
+    elsewhere = tmp_path / "elsewhere.json"
+    signer = folder(tmp_path, WORD).signer(OWN)  # that found a file
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    (path.parent / f"{OTHER}.watch.json").symlink_to(elsewhere)
+    with pytest.raises(Refused):
+        signer.sign(TX)
+    assert folder(tmp_path).all() == ()
+    assert folder(tmp_path, WORD).signer(OWN).watch_only
+    with pytest.raises(Refused):
+        folder(tmp_path).watch(OTHER)
+    assert elsewhere.read_bytes()
+    imported = folder(tmp_path / "other", WORD, WORD, WORD).add_keystore(str(path))  # a file that its owner names
+    assert imported.address == OWN
+
+
 def test_a_harmed_wallet_is_broken_and_one_that_others_read_is_refused(tmp_path: Path) -> None:
     path = kept(tmp_path)
     whole = path.read_text()

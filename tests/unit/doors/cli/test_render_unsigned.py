@@ -20,7 +20,7 @@ def made(steps: int) -> UnsignedView:
     calls = [STEP] * steps
     return UnsignedView(
         plan_id="plan_0123456789ab",
-        state="approved",
+        state="handed_out",
         chain="base",
         wallet=WALLET,
         transactions=tuple(
@@ -30,6 +30,7 @@ def made(steps: int) -> UnsignedView:
         safe=safe_batch(
             chain_id=8453, wallet=WALLET, calls=calls, created_at=Millis(1), name="Zuno", description="burn"
         ),
+        deadline=1,
         notes=("good until then",),
     )
 
@@ -46,6 +47,7 @@ def test_what_is_copied_is_one_line(
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     first, second, batch = map(json.loads, lines)
     assert [first, second] == [one.model_dump(by_alias=True) for one in view.transactions]
+    assert view.safe is not None
     assert batch == json.loads(view.safe.model_dump_json(by_alias=True))
 
 

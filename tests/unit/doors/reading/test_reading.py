@@ -85,7 +85,7 @@ def test_every_intent_has_examples_of_its_own() -> None:
 
 
 TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
-TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep"}
+TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep", "journal upgrade"}
 """Commands whose ids, prices, folders and quoted words nobody says in prose."""
 
 

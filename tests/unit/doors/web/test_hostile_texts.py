@@ -105,7 +105,7 @@ def test_a_reports_page_runs_nothing(hostile: tuple[HostileHome, TestClient]) ->
     [
         "none",
         "..",
-        "..%2f..%2fweb.token",
+        "..%2f..%2fweb-logins.json",
         "%2e%2e%2fweb",
         "lp-0123456789ab%00",
         "lp-0123456789AB",

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from tests.paths import CHECKOUT
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_zuno
-from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, open_page_app
+from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, log_in, open_page_app
 from zuno.adapters.chain.world import SIM
 from zuno.doors.web.access import MOST_BODY_BYTES
 from zuno.doors.web.jobs import MOST_RUNNING, Jobs
@@ -60,19 +60,119 @@ def test_positions_are_the_document_of_the_command(client: TestClient, page: Pag
 
 
 def test_a_browser_logs_in_by_the_link_and_out(page: PageApp) -> None:
+    code = page.logins.link("act").url.partition("#login=")[2]
     with TestClient(page.app, base_url=f"http://{HOST}") as browser:
         assert problem(browser.get(f"{API}/session")) == (401, "unauthorized")
-        assert problem(browser.get("/login?token=wrong")) == (401, "unauthorized")
-        landed = browser.get(f"/login?token={TOKEN}", follow_redirects=False)
-        assert landed.status_code == 303
+        assert problem(browser.post("/login", json={"code": "wrong"})) == (401, "unauthorized")
+        assert problem(browser.post("/login", json={"code": code}, headers={"Origin": "http://127.0.0.1:9"}))[0] == 403
+        assert browser.get(f"/login?token={TOKEN}").status_code == 404
+        landed = browser.post("/login", json={"code": code})
+        assert landed.status_code == 200
         given = landed.headers["set-cookie"].lower()
         assert "httponly" in given
         assert "samesite=strict" in given
-        session = browser.get(f"{API}/session").json()
-        assert problem(browser.delete(f"{API}/session")) == (403, "forbidden")
-        ended = browser.delete(f"{API}/session", headers={"X-CSRF-Token": session["csrfToken"]})
-        assert ended.status_code == 204
+        header = {"X-Zuno-Session": landed.json()["secret"]}
+        assert problem(browser.post("/login", json={"code": code})) == (401, "unauthorized")
         assert problem(browser.get(f"{API}/session")) == (401, "unauthorized")
+        session = browser.get(f"{API}/session", headers=header)
+        assert (session.json()["scope"], session.json()["mayAct"]) == ("act", True)
+        for secret in (header["X-Zuno-Session"], *browser.cookies.values()):
+            assert secret not in session.text
+        assert browser.delete(f"{API}/session", headers=header).status_code == 204
+        cookie = {"Cookie": landed.headers["set-cookie"].partition(";")[0]}
+        assert problem(browser.get(f"{API}/session", headers=header | cookie)) == (401, "unauthorized")
+
+
+def test_a_link_of_two_minutes_ago_is_no_login(page: PageApp) -> None:
+    page.clocks.seconds += 3600.0
+    link = page.logins.link("act")
+    page.clocks.millis = link.expires
+    with TestClient(page.app, base_url=f"http://{HOST}") as browser:
+        late = browser.post("/login", json={"code": link.url.partition("#login=")[2]})
+        assert problem(late) == (401, "unauthorized")
+        assert "set-cookie" not in late.headers
+        wrong: tuple[Any, ...] = ({}, {"code": 5}, {"code": "x" * 201}, {"code": "x", "more": 1}, [])
+        for body in wrong:
+            assert problem(browser.post("/login", json=body)) == (422, "usage")
+
+
+RAISES_RISK = re.compile(
+    "mandate|grant|live|limit|raise|cap|budget|deposit|withdraw|transfer|key|wallet", re.IGNORECASE
+)
+CHANGES = {
+    "DELETE /api/v1/session",
+    "POST /api/v1/lp/plans/{plan}/apply",
+    "POST /api/v1/lp/plans/{plan}/approve",
+    "POST /api/v1/lp/plans/{plan}/cancel",
+    "POST /api/v1/lp/plans/{plan}/simulate",
+    "POST /api/v1/lp/recommend",
+    "POST /api/v1/trading/analyze",
+    "POST /api/v1/trading/kill",
+    "POST /api/v1/trading/pause",
+    "POST /api/v1/trading/resume",
+    "POST /api/v1/trading/unlock",
+}
+
+
+def list_changes(page: PageApp) -> set[str]:
+    routes = page.app.openapi()["paths"].items()
+    return {f"{method.upper()} {path}" for path, methods in routes for method in methods if method != "get"}
+
+
+def test_mandates_live_trading_and_limits_are_the_terminals_alone(page: PageApp) -> None:
+    assert list_changes(page) == CHANGES
+    fields = json.dumps([page.app.openapi()["components"]["schemas"][name] for name in ("AnalyzeBody", "UnlockBody")])
+    assert not [change for change in CHANGES if RAISES_RISK.search(change)]
+    assert set(re.findall(RAISES_RISK, fields)) <= {"live"}, "an account's name"
+
+
+def test_whoever_may_look_changes_nothing(page: PageApp) -> None:
+    page.clocks.seconds += 3600.0
+    cookie, header = log_in(page.logins, "look")
+    looker = {"Authorization": f"Bearer {page.logins.create_token('looker', 'look').token}"}
+    for headers in ({"Cookie": cookie, **header}, looker):
+        with TestClient(page.app, base_url=f"http://{HOST}", headers=headers) as client:
+            assert client.get(f"{API}/session").json()["mayAct"] is False
+            assert client.get("/metrics").status_code == 200
+            for change in sorted(CHANGES - {"DELETE /api/v1/session"}):
+                path = change.removeprefix("POST ").replace("{plan}", "plan_000000000000")
+                assert problem(client.post(path, json={})) == (403, "forbidden"), path
+
+
+def test_with_real_money_acting_waits_for_leave_and_lowering_risk_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZUNO_BASE_RPC_URL", "http://127.0.0.1:9")
+    refused = {"resume", "unlock", "analyze", "recommend", "approve", "apply", "simulate"}
+    with open_page_app(tmp_path) as page:
+        cookie, header = log_in(page.logins)
+        with TestClient(page.app, base_url=f"http://{HOST}", headers={"Cookie": cookie, **header}) as client:
+
+            def act() -> set[str]:
+                """What is refused for want of leave."""
+                page.clocks.seconds += 3600.0
+                answers = {
+                    change.rpartition("/")[2]: client.post(
+                        change.removeprefix("POST ").replace("{plan}", "plan_000000000000"), json={"account": "<"}
+                    )
+                    for change in sorted(CHANGES - {"DELETE /api/v1/session"})
+                }
+                return {name for name, answer in answers.items() if answer.status_code == 403}
+
+            session = client.get(f"{API}/session").json()
+            assert (session["mode"], session["mayAct"]) == ("live", False)
+            assert act() == refused
+            told = client.post(f"{API}/trading/resume", json={})
+            assert problem(told) == (403, "forbidden")
+            assert "zuno web allow --for 30m" in told.json()["detail"]
+            page.logins.allow("30m")
+            assert client.get(f"{API}/session").json()["mayAct"] is True
+            assert act() == set()
+            page.logins.allow(end=True)
+            assert act() == refused
+            page.logins.allow("30m")
+            page.clocks.millis += 30 * 60_000
+            assert act() == refused
 
 
 def test_every_answer_carries_the_policy(client: TestClient) -> None:
@@ -111,8 +211,8 @@ def test_what_cannot_be_answered_is_a_problem(client: TestClient, path: str, exp
 @pytest.mark.parametrize(
     "path",
     [
-        "/../web.token",
-        "/..%2f..%2fweb.token",
+        "/../web-logins.json",
+        "/..%2f..%2fweb-logins.json",
         "/%2e%2e/%2e%2e/pyproject.toml",
         "/docs/../../pyproject.toml",
         "/docs//etc/passwd",

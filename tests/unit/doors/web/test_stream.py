@@ -134,6 +134,30 @@ async def test_foreign_text_is_one_plain_line(zuno: Application, feed: EventFeed
     assert "\x1b" not in node[2]["note"]
 
 
+async def test_a_stream_ends_with_its_login_while_others_go_on(zuno: Application, feed: EventFeed) -> None:
+    logged_in = [True]
+    ended, other = await feed.open(None, lambda: logged_in[0]), await feed.open(None)
+    entry = await write(zuno)
+    await read_events(ended, 1)
+    logged_in[0] = False
+    async with asyncio.timeout(30):
+        async for _ in ended:
+            pass
+    assert feed.viewers == 1
+    assert (await read_events(other, 2))[-1][0] == event_id(entry)
+
+
+async def test_what_was_missed_is_not_told_to_a_login_that_is_over(zuno: Application, feed: EventFeed) -> None:
+    first, *rest = [await write(zuno, number=number) for number in range(2 * events._PAGE + 5)]
+    logged_in = [True]
+    stream = await feed.open(event_id(first), lambda: logged_in[0])
+    told = await read_events(stream, 1)
+    logged_in[0] = False
+    async with asyncio.timeout(30):
+        told += await read_events(stream, len(rest))
+    assert len(told) < len(rest)
+
+
 def test_the_route_refuses_a_foreign_id(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 

@@ -15,7 +15,7 @@ from zuno.kernel.text import NATIVE
 from zuno.lp.execute.checks import approval_hash, check_approval, check_chain, check_not_expired, signing_bytes
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
 from zuno.lp.model.plan import Flow, Leftover
-from zuno.lp.model.plan_events import Approval, Draft, PlanApproved
+from zuno.lp.model.plan_events import Approval, Draft, ExitWorth, PlanApproved
 
 KINDS = [
     f"{action} {pool}"
@@ -100,6 +100,7 @@ async def test_a_changed_byte_of_the_draft_is_not_what_was_approved(bench: Any) 
         "notes": ("a note",),
         "leftover": Leftover(1, 2, 3, 4, 5, "because"),
         "others": (draft.position,),
+        "exits": (ExitWorth(**dict.fromkeys(ExitWorth.model_fields, "1")),),
         "block": replace(draft.block, number=draft.block.number + 1),
         "pool": replace(draft.pool, tick=draft.pool.tick + 1),  # type: ignore[arg-type]
         "position": None,

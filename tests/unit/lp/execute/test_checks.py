@@ -210,15 +210,24 @@ def test_gas_is_held_to_its_bounds_and_to_the_wallet(sight: OnChainState) -> Non
 
 
 async def test_ether_for_the_first_step_alone_is_not_enough(bench: Any, sight: OnChainState) -> None:
-    draft = (await bench.drafted(await bench.creation(capital1=10**9, brings_ether=True))).draft
-    gas = await bench.chain.gas()
-    units, value = sum(draft.gas.units) // 2, sum(step.value for step in draft.steps)
+    """By hand: the most over the steps of what those before it cost and what the node demands for it."""
+    drafted = await bench.drafted(await bench.creation(capital1=10**9, brings_ether=True))
+    draft, gas = drafted.draft, await bench.chain.gas()
+    used = [call.gas_used for call in drafted.simulation.calls]
+    value = draft.steps[0].value
     assert value > 0
-    assert len(draft.gas.units) > 1
-    need = units * (gas.base_fee + gas.priority_fee) + value
-    checks.check_whole_gas(holding(sight, {NATIVE: need}), draft, gas)
-    with pytest.raises(Refused, match=rf"take about {format_units(need, 18)} ETH. Send some ether to {bench.wallet}"):
-        checks.check_whole_gas(holding(sight, {NATIVE: need - 1}), draft, gas)
+    assert len(used) == len(draft.steps) > 1
+    assert used[-1] == max(used)
+    paid, dearest = sum(used[:-1]) * gas.price, used[-1] * 7 // 4 * (2 * gas.base_fee + gas.priority_fee)
+    need = paid + dearest + value
+    checks.check_whole_gas(holding(sight, {NATIVE: need}), drafted, gas, 60_000)
+    with pytest.raises(Refused, match=rf"{format_units(need, 18)} ETH: send 0\.0*1 ETH to {bench.wallet}"):
+        checks.check_whole_gas(holding(sight, {NATIVE: need - 1}), drafted, gas, 60_000)
+    dear = 10**9
+    first = dear * (2 * gas.base_fee + gas.priority_fee) + value
+    checks.check_whole_gas(holding(sight, {NATIVE: first}), drafted, gas, dear)
+    with pytest.raises(Refused, match="send 1 ETH to"):
+        checks.check_whole_gas(holding(sight, {NATIVE: first - ETHER}), drafted, gas, dear)
 
 
 # -- what may be spent
@@ -393,8 +402,8 @@ class Elsewhere:
 
 async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
     """A wallet that pays for gas and not for the data is refused; a fee that grew past its bound, too."""
-    plan_id = await bench.approved(await bench.told(Action.CLOSE))
-    draft = (await bench.book(plan_id)).draft
+    tried = await bench.drafted(await bench.told(Action.CLOSE))
+    draft = tried.draft
     sight = await read_onchain_state(bench.hands, HexId(draft.pool.id), bench.edge)
     plain = await bench.chain.gas()
     posted = replace(plain, l1_fee_per_byte=Wei(10**12))
@@ -403,9 +412,14 @@ async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
     assert data_fee(all_steps(draft), posted) == size * 10**12
     assert data_fee(all_steps(draft), replace(posted, estimates_hold_data_fee=True)) == 0
     with pytest.raises(Refused, match=r"Posting the plan.s data costs .* ETH; the bound is 0 ETH"):
-        checks.check_whole_gas(sight, draft, posted)
+        checks.check_whole_gas(sight, tried, posted, 1)
     roomy = draft.model_copy(update={"gas": draft.gas.model_copy(update={"data_fee": Wei(10**18)})})
-    checks.check_whole_gas(sight, roomy, posted)
+    checks.check_whole_gas(sight, replace(tried, draft=roomy), posted, 1)
+    just = holding(sight, {NATIVE: 2 * plain.base_fee + plain.priority_fee + size * 10**12})
+    checks.check_whole_gas(just, replace(tried, draft=roomy), posted, 1)
+    short = holding(sight, {NATIVE: just.wallet_state.holdings[NATIVE] - 1})
+    with pytest.raises(Refused, match=r"send 0\.000000000000000001 ETH"):
+        checks.check_whole_gas(short, replace(tried, draft=roomy), posted, 1)
     step = draft.steps[0]
     ether = sight.wallet_state.holdings[NATIVE]
     checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether - 1)

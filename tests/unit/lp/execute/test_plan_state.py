@@ -38,6 +38,7 @@ from zuno.lp.model.plan_events import (
     PlanOver,
     PlanRevoking,
     PlanSimulated,
+    StepHandedOut,
     StepMined,
     StepOver,
     StepSent,
@@ -239,7 +240,7 @@ def test_an_approval_again_starts_over(pen: Pen) -> None:
 
 def test_every_kind_of_entry_is_known_to_these_tests() -> None:
     seen = {PlanInstructed, PlanApproved, PlanApplying, PlanFinishing, PlanRevoking, PlanOver, PlanOutcome}
-    steps = {StepSigned, StepSent, StepMined, StepUnmined, StepOver}
+    steps = {StepSigned, StepHandedOut, StepSent, StepMined, StepUnmined, StepOver}
     assert seen | steps | {PlanSimulated, PlanCalledOff} == set(EVENTS)
 
 

@@ -13,6 +13,8 @@ import pytest
 from tests.wire.debating import REQUEST, Table, observed, scout_says
 from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.model.registry import ModelTable
+from zuno.journal.decision_view import DECISION_VIEW
+from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -21,8 +23,10 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
 from zuno.lp.service.archive import Archive, ReplayDebateRunner
 from zuno.lp.service.plan_view import PlanView, plan_id_of
+from zuno.provenance.facts import Figure
 from zuno.settings import read_settings
 from zuno.wiring import Application
+from zuno.wiring.version import code_version
 
 
 class Seated(Application):
@@ -62,6 +66,11 @@ async def copied(journal: Journal, entries: Sequence[Entry], request: str, **cha
         await journal.append(
             kind=entry.kind, author=entry.author, payload=payload, request_id=request, bundle=entry.bundle
         )
+
+
+async def debate_of(journal: Journal, request: str) -> list[Entry]:
+    """A request's entries up to the record of its plan, which is the last."""
+    return [entry async for entry in journal.entries(request_id=request) if entry.kind != DECISION_VIEW]
 
 
 async def end_of(journal: Journal, request: str) -> str:
@@ -131,16 +140,17 @@ async def test_a_context_that_is_gone_is_found(house: Application, plan: PlanVie
     assert verdict.first_bad is not None
     assert verdict.first_bad.seq == named
     assert "is missing" in verdict.first_bad.reason
-    for ask in (again.archive().why, again.archive().replay, again.archive().plan):
+    for ask in (again.archive().replay, again.archive().decision, again.archive().stress_fan):
         with pytest.raises(Broken, match="context"):
             await ask(plan.plan_id)
+    assert await again.archive().plan(plan.plan_id) == plan, "what was shown is an entry of its own"
     await again.close()
 
 
 async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: Application, plan: PlanView) -> None:
     """An attempt nobody asks for again is a difference, even where the decision is the same."""
     journal = house.journal()
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     attempt = next(entry for entry in entries if entry.kind == "model_attempt")
     other = json.loads(canonical(dict(attempt.payload))) | {"round": 7}
     request = "req_00000000000000ab"
@@ -155,7 +165,7 @@ async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: Applicat
 
 async def test_a_plan_that_its_debate_does_not_give_is_a_difference(house: Application, plan: PlanView) -> None:
     journal, request = house.journal(), "req_00000000000000cd"
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     await copied(journal, entries[:-1], request)
     await copied(journal, entries[-1:], request, message=await end_of(journal, request), hash="0" * 64)
     replayed = await house.archive().replay(request)
@@ -168,7 +178,7 @@ async def test_a_plan_of_record_names_the_message_it_stands_on(house: Applicatio
     journal, request = house.journal(), "req_00000000000000ef"
     (record,) = await journal.latest(1, request_id=plan.request_id, kind="plan")
     assert record.payload["message"] == await end_of(journal, plan.request_id)
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     await copied(journal, entries, request)  # a debate of another request is signed in another way
     for ask in (house.archive().why, house.archive().replay):
         with pytest.raises(Broken, match="stands on a message that is gone"):
@@ -179,7 +189,7 @@ async def test_a_record_from_before_messages_were_named_stands_on_the_end_before
     house: Application, plan: PlanView
 ) -> None:
     journal, request = house.journal(), "req_00000000000000aa"
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     await copied(journal, entries[:-1], request)
     await _another_end(journal, request)
     await copied(journal, entries[-1:], request, message=None)
@@ -195,7 +205,7 @@ async def test_a_record_from_before_messages_were_named_stands_on_the_end_before
 async def test_a_message_is_found_by_what_it_says_and_not_by_its_place(house: Application, plan: PlanView) -> None:
     """The record names the second of three ends."""
     journal, request = house.journal(), "req_00000000000000bb"
-    entries = [entry async for entry in journal.entries(request_id=plan.request_id)]
+    entries = await debate_of(journal, plan.request_id)
     ends = [number for number, entry in enumerate(entries) if entry.kind == "plan_ready"]
     await copied(journal, entries[: ends[0] + 1], request)
     await _another_end(journal, request)
@@ -284,3 +294,43 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     assert [one.role for one in why.transcript[:2]] == ["scout", "strategist"]
     with pytest.raises(Refused, match="decided nothing"):
         await archive.replay(REQUEST)
+
+
+async def test_a_plan_shows_the_figures_of_its_end(
+    house: Application, plan: PlanView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where today's code would print another figure: a replay names it, and the decided bytes are the same."""
+    assert (await house.archive().replay(plan.plan_id)).view_differences == ()
+    real = Figure.print
+    monkeypatch.setattr(Figure, "print", lambda fact, **how: real(fact, **how) + "?")
+    archive = house.archive()
+    assert await archive.plan(plan.plan_id) == plan
+    assert (await archive.why(plan.request_id)).plan == plan
+    replayed = await archive.replay(plan.plan_id)
+    assert replayed.hash == plan.hash
+    assert any(difference.startswith("view.transcript[") for difference in replayed.view_differences)
+    assert any(difference.startswith("facts.c2.buffer_1x.printed was ") for difference in replayed.view_differences)
+
+
+async def test_a_plan_whose_process_died_before_its_view_is_stored_later_and_once(
+    house: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = ChainedJournal.append_once
+
+    async def die(journal: ChainedJournal, **entry: Any) -> Entry:
+        if entry["kind"] == DECISION_VIEW:
+            raise Unavailable("gone")
+        return await write(journal, **entry)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ChainedJournal, "append_once", die)
+        with pytest.raises(Unavailable):
+            await house.advice().rebalance("1", chain="sim")
+    (line,) = (await house.archive().plans()).plans
+    (newest,) = await house.journal().latest(1)
+    looked = await house.archive().plan(line.plan_id)
+    assert (looked.computed_by, newest.kind) == (code_version(), "plan")
+    assert (await house.journal().latest(1)) == [newest]
+    assert [(await house.upgrade_journal()).stored for _ in range(2)] == [1, 0]
+    shown = await house.archive().plan(line.plan_id)
+    assert shown == looked.model_copy(update={"computed_by": None, "computed_why": ""})

@@ -41,7 +41,7 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, heard.append)
         plan = await record_plan(side.room, end, None)
-        assert await kinds(side) == ["flow_start", "plan_ready", "plan"]
+        assert await kinds(side) == ["flow_start", "plan_ready", "plan", "decision_view"]
         assert {thought.role for thought in heard} >= {Role.SCOUT, Role.STRATEGIST, Role.CRITIC}
         table = Table(tmp_path, await observed(tmp_path / "sim"))
         same = await table.plan()
@@ -409,7 +409,7 @@ async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_pat
         plan = await record_plan(side.room, await replace(side.room, patience=20.0).rejoin(deaf), None)
         shown = await archive_of(side, tmp_path).why(REQUEST)
         assert (shown.plan, shown.failed) == (plan, None)
-        assert await kinds(side) == ["flow_start", "flow_failed", "plan_ready", "plan"]
+        assert await kinds(side) == ["flow_start", "flow_failed", "plan_ready", "plan", "decision_view"]
         said = [e async for e in side.journals[Role.STRATEGIST].entries(request_id=REQUEST) if e.kind == "proposal"]
         assert len(said) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,22 +65,29 @@ def trade(
 
 
 def test_figures_by_hand() -> None:
-    """+20, −10, −5, +15: 35 over 15; 2R, −1R, −0.5R, 1.5R; down 15 from 20."""
+    """+20, −10, −5, +15: 35 over 15; 2R, −1R, −0.5R, 1.5R; 5 a trade."""
     nets = ("20", "-10", "-5", "15")
     found = measure_trades([trade(i, net, closed=MONDAY + i * HOUR_MS) for i, net in enumerate(nets)], None)
     assert (found.trades, found.wins, found.losses, found.win_rate) == (4, 2, 2, Decimal("0.5"))
     assert (found.net_pnl, found.gross_pnl) == (Decimal(20), Decimal(22))
     assert (found.fees, found.funding, found.model_cost) == (Decimal("1.6"), Decimal("-0.4"), Decimal("0.08"))
     assert found.profit_factor == Decimal(35) / 15
-    assert (found.expectancy_r, found.r_trades) == (Decimal("0.5"), 4)
-    assert (found.max_drawdown, found.best, found.worst) == (Decimal(15), Decimal(20), Decimal(-10))
+    assert (found.expectancy, found.expectancy_r, found.r_trades) == (Decimal(5), Decimal("0.5"), 4)
+    assert (found.best, found.worst) == (Decimal(20), Decimal(-10))
     assert found.mean_duration_ms == 6 * HOUR_MS
 
 
 def test_no_trade_has_no_rate() -> None:
     found = measure_trades([], WON)
     assert (found.trades, found.win_rate, found.profit_factor, found.expectancy_r) == (0, None, None, None)
-    assert (found.mean_duration_ms, found.best, found.max_drawdown) == (None, None, 0)
+    assert (found.mean_duration_ms, found.best, found.expectancy) == (None, None, None)
+
+
+def test_small_gains_and_a_large_loss_are_a_gain_in_r_and_a_loss_in_money() -> None:
+    """+12.5 of 10 at risk is 1.25 R, −25 of 25 at risk is −1 R."""
+    large = trade(2, "-25", quantity=Decimal(5))
+    found = measure_trades([trade(1, "12.5"), large], None)
+    assert (found.expectancy, found.expectancy_r, found.r_trades) == (Decimal("-6.25"), Decimal("0.125"), 2)
 
 
 def test_won_are_dollars_at_a_rate_and_nothing_without_one() -> None:
@@ -174,11 +182,15 @@ def test_groups_add_up_to_the_whole(results: list[tuple[Decimal, int]], by: Grou
 
 
 @given(st.lists(MONEY, min_size=1, max_size=30))
-def test_a_drawdown_is_the_deepest_of_all_pairs(equities: list[Decimal]) -> None:
+def test_a_drawdown_is_the_deepest_of_the_curve_that_is_drawn(equities: list[Decimal]) -> None:
     curve = [EquityPoint(Millis(i), equity) for i, equity in enumerate(equities)]
     found = find_max_drawdown(curve)
     assert found is not None
-    assert found.amount == max(a - b for i, a in enumerate(equities) for b in equities[i:])
     assert found.peak_at <= found.trough_at
+    assert found.amount == equities[found.peak_at] - equities[found.trough_at]
     percents = drawdown_percents(curve)
     assert all(percent is None or percent <= 0 for percent in percents)
+    deepest = min((percent for percent in percents if percent is not None), default=Decimal(0))
+    assert (found.percent or Decimal(0)) == pytest.approx(-deepest)
+    if not deepest:
+        assert found.amount == max(a - b for i, a in enumerate(equities) for b in equities[i:])

@@ -13,9 +13,11 @@ import pytest
 from tests.wire.fakes.painter import DigestPainter
 from tests.wire.learning import Learning, journal
 from tests.wire.order_gate import open_long
-from tests.wire.trading_account import write_story
+from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.gate_state import GateContext
@@ -46,6 +48,7 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends
+from zuno.trading.service.account_view import PerformanceView, ProfitView, TradePositionsView, TradeStatusView
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.orders import OpenedAccount, TradingOrders
 from zuno.wiring.orders import build_paper_venues
@@ -81,16 +84,17 @@ class Market:
 
     def __init__(self, store: SqliteSeries, home: Path) -> None:
         self.log = MemoryTradeLog()
+        self._home = home
         self._store = store
         self.desk = TradingDesk(store, _nobody, DigestPainter())
         self.running: str | None = None
         self.learning = Learning(store, journal(home), self.log)
         self.evaluator = self.learning.evaluator()
 
-    async def open_account(self, name: str | None, as_of: str | None) -> OpenedAccount:
+    async def open_account(self, name: str | None) -> OpenedAccount:
         account = paper_account("recorded", name or "")
         venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
-        return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END, "recorded")
+        return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END)
 
     def account(self, name: str | None = None) -> AccountDesk:
         return AccountDesk(
@@ -103,6 +107,7 @@ class Market:
                 limits=ProtectionLimits(),
                 running=lambda account: self.running,
                 now=lambda: END,
+                kill_lock=KillLockFile(self._home),
                 learn=self.learn,
             ),
             name,
@@ -199,11 +204,50 @@ async def test_the_curve_starts_with_the_cash_and_ends_with_the_equity(market: M
 
 
 async def test_an_account_of_another_name_is_another_account(market: Market) -> None:
+    await AccountStory(market.log, paper_account("recorded", "second")).come_to(END)
     other = await market.account("second").status()
     assert (other.account, other.open_trades, other.closed_trades) == (paper_account("recorded", "second"), 0, 0)
     assert other.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400)
     with pytest.raises(UsageError):
         market.account("a b")
+    with pytest.raises(NotFound, match="second"):
+        await market.account("secnod").trades()
+
+
+async def test_an_account_in_recorded_time_stands_at_its_last_moment_while_the_market_goes_on(
+    market: Market, store: SqliteSeries
+) -> None:
+    account = market.account()
+
+    async def look() -> tuple[TradeStatusView, TradePositionsView, ProfitView, PerformanceView]:
+        return (
+            await account.status(),
+            await account.positions(),
+            await account.profit("day"),
+            await account.equity(),
+        )
+
+    before = await look()
+    later = Millis(END + 240 * DAY_MS)
+    bars = [
+        Batch(
+            candles(BINANCE, symbol, Timeframe.H1),
+            [Candle(Millis(later - HOUR_MS), 30_000.0, 30_000.0, 30_000.0, 30_000.0, 5.0, 2.0)],
+        )
+        for symbol in Symbol
+    ]
+    await store.write([*bars, Batch(rates(UPBIT, USDT_KRW), [Level(later, 2_800.0)])])
+    assert (await market.desk.moment(Symbol.BTCUSDT, None)).as_of == later
+    assert await look() == before
+    status, positions, _, equity = before
+    assert (status.as_of, status.recorded, status.protections) == ("2026-01-01T00:00:00Z", True, ())
+    assert [position.unrealised for position in positions.positions] == [10.0]
+    assert equity.points[-1].at == status.as_of
+    log = MemoryTradeLog()
+    market.log = log
+    await AccountStory(log, ACCOUNT).state_liquidity(END - HOUR_MS, Symbol.ETHUSDT, 1.0)
+    by_hand = await market.account().status()
+    assert (by_hand.recorded, by_hand.as_of) == (False, iso(later)), "what a person wrote down stands at the market"
 
 
 async def test_a_pause_stands_on_every_screen_until_it_is_lifted(market: Market) -> None:
@@ -243,7 +287,7 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
 
 
 async def open_position(market: Market, account: AccountDesk) -> str:
-    opened = await market.open_account("second", None)
+    opened = await market.open_account("second")
     await open_long(opened.gate, END, 60_000.0)
     (position,) = (await account.positions()).positions
     return position.id
@@ -266,8 +310,8 @@ async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(
     """By the wall's clock a close is booked after the moment that the account was opened at."""
     open_account = market.open_account
 
-    async def open_earlier(name: str | None, as_of: str | None) -> OpenedAccount:
-        return replace(await open_account(name, as_of), now=Millis(END - 1_000))
+    async def open_earlier(name: str | None) -> OpenedAccount:
+        return replace(await open_account(name), now=Millis(END - 1_000))
 
     trade = await open_position(market, market.account("second"))
     monkeypatch.setattr(market, "open_account", open_earlier)

@@ -34,8 +34,9 @@ from zuno.trading.model.outcome import NodeEvent, Outcome, content_for_hash, has
 from zuno.trading.model.record import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
-from zuno.trading.run.record import kind_of
+from zuno.trading.run.record import kind_of, load_bundle
 from zuno.trading.service.features_view import iso
+from zuno.trading.service.report import Reports
 from zuno.trading.service.run_replay import counted_attempts
 
 BTC = "BTCUSDT"
@@ -118,11 +119,11 @@ async def test_the_same_bundle_gives_the_same_hash(desk: Desk, tmp_path: Path, s
 
 async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk) -> None:
     first = await desk.cycles.run(BTC, as_of=EARLIER)
-    assert (await desk.cycles.record(first.run_id)).bundle.why_absent("previous_decision") is not None
+    assert (await load_bundle(await desk.opened(), first.bundle)).why_absent("previous_decision") is not None
     later = await desk.cycles.run(BTC)
     again = await desk.cycles.run(BTC)
     assert later.bundle == again.bundle, "a decision of the same moment is not an earlier one"
-    slots = {slot.name: slot for slot in (await desk.cycles.record(later.run_id)).bundle.slots}
+    slots = {slot.name: slot for slot in (await load_bundle(await desk.opened(), later.bundle)).slots}
     before = slots["previous_decision"]
     assert before.as_of == first.as_of < later.as_of
     assert isinstance(before.content, dict)
@@ -130,7 +131,7 @@ async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk
     assert first.run_id not in str(before.content)
     assert {"positions", "equity"} <= set(slots)
     other_mode = await desk.cycles.run(BTC, mode="position")
-    assert (await desk.cycles.record(other_mode.run_id)).bundle.why_absent("previous_decision") is not None
+    assert (await load_bundle(await desk.opened(), other_mode.bundle)).why_absent("previous_decision") is not None
 
 
 async def test_two_explorations_a_day_and_a_replay_counts_as_the_run_did(
@@ -477,6 +478,8 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     assert (lines[2].end.hash, lines[2].end.ruling) == (ended.hash, ended.ruling.decision)
     assert lines[0].end is None
     assert await desk.cycles.runs(2) == lines[:2]
+    cut, whole = await Reports(desk.cycles).runs(2), await Reports(desk.cycles).runs()
+    assert (len(cut.runs), cut.more, len(whole.runs), whole.more) == (2, True, len(lines), False)
     assert await desk.cycles.runs(2, before=lines[1].run_id) == lines[2:]
     assert await desk.cycles.runs(2, before=lines[2].run_id) == ()
     for nobody in ("run_0000000000000000", "x", ""):
@@ -487,7 +490,7 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     with pytest.raises(Refused, match="was cut off"):
         await desk.cycles.record(early)
     told = await desk.cycles.record(broken)
-    assert (told.line.state, told.bundle.as_of, told.picture is not None) == ("unfinished", END, True)
+    assert (told.line.state, told.line.as_of, told.picture is not None) == ("unfinished", END, True)
 
 
 @pytest.mark.parametrize("wrong", ["plan_0123456789ab", "run_123", "req_0123456789abcdef", "", "run_" + "g" * 16])

@@ -150,6 +150,39 @@ async def test_without_a_record_in_real_time_it_stays_on_paper_and_says_so() -> 
     assert permit.notes
 
 
+def spread_trades(count: int, days: float) -> tuple[ClosedTrade, ...]:
+    """The first so many days ago."""
+    return tuple(
+        trade.model_copy(update={"closed": NOW - 1 - round(days * DAY_MS * (number + 1) / count)})
+        for number, trade in enumerate(closed_trades(count))
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "days", "left"),
+    [
+        (0, 0, None),
+        (1, 90, None),  # of one trade there is no pace
+        (12, 0.5, None),
+        (12, 52, 28 * 52 / 12),
+        (39, 39, 1),
+        (PRIOR_TRADES, 10, 0),
+        (PRIOR_TRADES + 5, 10, 0),
+    ],
+)
+async def test_the_record_says_how_far_it_is_and_how_long_it_takes(count: int, days: float, left: float | None) -> None:
+    other = tuple(
+        trade.model_copy(update={"family": RegimeFamily.PANIC}) for trade in spread_trades(count // 2, days or 1)
+    )
+    record = MemoryTradeRecord({ORIGIN: (*spread_trades(count, days), *other)})
+    gate = await LiveStart(await build_backends(record=record)).read_record(ORIGIN)
+    assert (gate.closed, gate.open) == (count, count >= PRIOR_TRADES)
+    assert gate.days == (left if left is None else pytest.approx(left, abs=0.01))
+    assert f"{count} of {PRIOR_TRADES}" in str(gate)
+    if (count, days) == (12, 52):
+        assert "4 months" in str(gate)
+
+
 @pytest.mark.parametrize("why", ["expired", "revoked", "no record"])
 async def test_what_is_held_is_watched_though_nothing_may_be_opened(why: str) -> None:
     log = await granted_log(expires=NOW - 100 if why == "expired" else NOW + DAY_MS)

@@ -43,7 +43,7 @@ from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.model.record import ClosedTrade
 from zuno.trading.model.trade_events import Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
-from zuno.trading.run.record import ENDED
+from zuno.trading.run.record import ENDED, load_bundle
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
 from zuno.trading.service.memory import MemoryDesk
@@ -166,11 +166,11 @@ async def test_a_later_run_sees_what_the_account_holds(desk: Desk, store: Memory
     account = paper_account(store.origin.label, "own")
     await bought(desk, account)
     later = await desk.cycles.run(BTC, as_of=str(END), chart=False, account=account)
-    slots = {slot.name: slot for slot in (await desk.cycles.record(later.run_id)).bundle.slots}
+    slots = {slot.name: slot for slot in (await load_bundle(await desk.opened(), later.bundle)).slots}
     content: Any = slots[POSITIONS].content
     assert content["positions"] or content["pending"]
     other = await desk.cycles.run(BTC, as_of=str(END), chart=False, account=paper_account(store.origin.label, "new"))
-    slots = {slot.name: slot for slot in (await desk.cycles.record(other.run_id)).bundle.slots}
+    slots = {slot.name: slot for slot in (await load_bundle(await desk.opened(), other.bundle)).slots}
     content = slots[POSITIONS].content
     assert not content["positions"]
 
@@ -221,6 +221,7 @@ def backends(desk: Desk, live: bool = False) -> DeskBackends:
 
     return DeskBackends(
         journal=desk.opened,
+        log=JournalTradeLog(desk.opened),
         desk=TradingDesk(desk.store, desk.opened, Brush()),
         live=live,
         open_gate=open_gate,

@@ -11,10 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -116,6 +114,8 @@ class DevnetProcess:
 
         # asyncio would only note an interrupt and wait for a task that never pauses; here it must stop the building.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError  # it was asked to while this was imported
         with self._lock:
             self.file.unlink(missing_ok=True)
             serve_world(found, self._home / "devnet", self._seed, port, self._write, self._tell)
@@ -123,13 +123,12 @@ class DevnetProcess:
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
     async def _spawn(self, port: int) -> NodeStatus:
-        with _term_as_exit():
-            child = self._child(port)
-            try:
-                return await self._ready(child, port)
-            except BaseException:
-                self._end(child)
-                raise
+        child = self._child(port)
+        try:
+            return await self._ready(child, port)
+        except BaseException:
+            self._end(child)
+            raise
 
     async def _wait_for_running(self, port: int) -> NodeStatus:
         """Somebody started it before us: wait until it answers, as if we had."""
@@ -206,19 +205,6 @@ class DevnetProcess:
                 return True
             await asyncio.sleep(0.05)
         return False
-
-
-@contextmanager
-def _term_as_exit() -> Iterator[None]:
-    """While we wait for a child, SIGTERM ends us as Ctrl-C does, so that the child is ended too."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 async def ask(url: str, method: str, *params: object) -> Any:

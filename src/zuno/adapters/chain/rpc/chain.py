@@ -40,7 +40,7 @@ from zuno.kernel.errors import Malformed, NotFound, PoolNotInitialized, Refused,
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96
 from zuno.lp.model.chains import ChainInfo
-from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
+from zuno.lp.model.history import PositionHistory, PricedBlock, ReadPlans, SwapFees, read_no_plans
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.ports.chain import (
     Holdings,
@@ -70,6 +70,7 @@ class RpcChain:
         cache_dir: Path,
         wallet: Address | None = None,
         policy: RpcPolicy | None = None,
+        read_plans: ReadPlans = read_no_plans,
     ) -> None:
         self.info = info
         self._wallet = None if wallet is None else _address(wallet)
@@ -79,6 +80,7 @@ class RpcChain:
         cache = JsonCache(cache_dir / f"{info.id}-{info.deployment.position_manager}")
         self._read = Readers.create(self._node, info, cache)
         self._history_reader = HistoryReader(self._read)
+        self._read_plans = read_plans
         self._at_head = PinnedRead(self._read)
         self._ticks = TickReader(self._read.storage)
 
@@ -127,7 +129,8 @@ class RpcChain:
         return await self._at_head(lambda head: self._witness_at(block, pool_ids, position_ids, head))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        return await self._at_head(lambda head: self._history_reader.read(position_id, since, head), by_events=True)
+        plans, read = await self._read_plans(self.info.name), self._history_reader.read
+        return await self._at_head(lambda head: read(position_id, since, head, plans), by_events=True)
 
     async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
         now = positions[0].block

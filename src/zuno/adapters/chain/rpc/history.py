@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zuno.adapters.chain.rpc import abi, ledger
@@ -19,9 +19,16 @@ from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.errors import Malformed, NotFound, Unavailable, UsageError
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96
+from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.chains import Deployment
-from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, WalletSwap
+from zuno.lp.model.history import (
+    JournaledPlans,
+    PositionEvent,
+    PositionHistory,
+    PositionSnapshot,
+    PricedBlock,
+    WalletSwap,
+)
 from zuno.lp.plan import calldata
 
 SPARE_PERCENT = 5
@@ -40,22 +47,24 @@ class HistoryReader:
         self._lineage_reader = LineageReader(readers, self._replay)
         self._burn_simulator = BurnSimulator(readers.node, readers.info.deployment)
 
-    async def read(self, token: int, since: Seconds | None, head: Block) -> PositionHistory:
+    async def read(self, token: int, since: Seconds | None, head: Block, plans: JournaledPlans) -> PositionHistory:
         if since is not None and since > head.timestamp:
             raise UsageError(f"the window would open at {since}, after the chain's own time {head.timestamp}")
         if not 0 < token < await self._next_token(head):
             raise NotFound(f"no position {token} on {self._info.name}: it was never minted")
         start = None if since is None else await self._times.last_by(since, head)
         try:
-            return await self._build_history(token, start, head)
+            return await self._build_history(token, start, head, plans)
         except NoSuchState as missing:
             if isinstance(missing, NodeBehind) or (await self._node.block(head.number)).hash != head.hash:
                 raise
             raise Unavailable(f"a history needs a node that keeps past state (an archive node): {missing}") from missing
 
-    async def _build_history(self, token: int, start: Block | None, head: Block) -> PositionHistory:
+    async def _build_history(
+        self, token: int, start: Block | None, head: Block, plans: JournaledPlans
+    ) -> PositionHistory:
         first = await self._read.deployed.block(head.number) if start is None else start.number + 1
-        lives, notes = await self._lineage_reader.read(token, first, head)
+        lives, notes = await self._lineage_reader.read(token, first, head, plans)
         newest, oldest = lives[0], lives[-1]
         if start is None and oldest.mint is None:
             seen = min((log.block_number for log in oldest.transfers), default=head.number + 1)
@@ -73,6 +82,8 @@ class HistoryReader:
         if oldest.mint is not None:
             first = max(first, await self._lineage_reader.shortly_before(oldest.mint, head))
         entries.add(await self._read_events(lives, first, closed.number, head))
+        for life in lives:
+            await self._add_gas(plans.sent.get(life.token, {}), newest.nft.pool_id, start, head, entries)
         events = tuple(event for _, event in sorted(entries.events, key=lambda entry: entry[0]))
         if standing is None and not events:
             raise Malformed(f"position {token} was minted without a liquidity event")
@@ -92,6 +103,7 @@ class HistoryReader:
             path=path,
             native_side=self._info.native_side(key),
             externals=tuple(entries.externals),
+            lineage=plans.name_lineage([None if life.mint is None else life.mint.tx for life in lives]),
             computed=tuple(entries.computed),
             notes=tuple(entries.notes),
         )
@@ -152,6 +164,27 @@ class HistoryReader:
             )
         priced = {point.block.number: point for point in (*inside, *edges)}
         return tuple(priced[number] for number in sorted(priced))
+
+    async def _add_gas(
+        self, sent: Mapping[HexId, Block], pool_id: HexId, start: Block | None, head: Block, entries: HistoryEntries
+    ) -> None:
+        """What the wallet paid for transactions of its plans that are not in the record yet."""
+        slot0, known = pool_slots(pool_id).slot0, {event.tx for _, event in entries.events}
+        for tx, mined in sent.items():
+            if tx in known or mined.number > head.number or (start is not None and mined.number <= start.number):
+                continue
+            block = await self._times.block(mined.number, head)
+            if block.hash != mined.hash:
+                continue  # reorganised away, or of a local world that is no more
+            receipt = await self._node.receipt(tx)
+            coin = await ledger.read_coin_change(self._node, self._times, receipt, receipt.sender, head)
+            paid = coin.fell if coin.fell == coin.gas else coin.fell - await self._node.value(tx)
+            if paid < coin.gas or (coin.beside and paid != coin.gas):
+                entries.computed.append(f"the gas of {tx} is what its receipt says: its block holds other payments")
+                paid = coin.gas
+            price = SqrtPriceX96(unpack_slot0((await self._read.storage.words([slot0], block))[slot0]).sqrt_price_x96)
+            event = WalletSwap(block, tx, price, 0, 0, 0, 0, receipt.cost, Wei(paid))
+            entries.events.append(((block.number, -1), event))
 
     # -- what happened
 

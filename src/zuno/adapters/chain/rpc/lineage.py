@@ -17,6 +17,7 @@ from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, NotFound
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
+from zuno.lp.model.history import JournaledPlans
 
 NOBODY: Address = NATIVE
 """The zero address again: tokens come from it when minted and go to it when burnt."""
@@ -73,11 +74,16 @@ class LineageReader:
         self._manager = readers.info.deployment.position_manager
         self._replay = replay
 
-    async def read(self, token: int, first: int, head: Block) -> tuple[list[PositionLife], list[str]]:
+    async def read(
+        self, token: int, first: int, head: Block, plans: JournaledPlans
+    ) -> tuple[list[PositionLife], list[str]]:
         """The position and those it was rebalanced from since block `first`, newest first, and what to know of it."""
-        lives, notes = [await self._read_life(token, first, head)], list[str]()
+        lives, notes = [await self._read_life(token, first, head)], [plans.note] if plans.note else []
         while (mint := lives[-1].mint) is not None:
-            closing = await self._find_closing(lives[-1], mint, first, head)
+            if mint.tx in plans.mints:
+                closing = await self._read_closing(plans, mint, first)
+            else:
+                closing = await self._find_closing(lives[-1], mint, first, head)
             notes += closing.notes
             if closing.token is None:
                 break
@@ -130,6 +136,13 @@ class LineageReader:
         at = await self._times.block(moment.block_number, head)
         before = await self._times.last_by(Seconds(at.timestamp - PREPARATION), head)
         return 0 if before is None else before.number + 1
+
+    async def _read_closing(self, plans: JournaledPlans, mint: Log, first: int) -> _Closing:
+        """The position that a plan closed for its mint, if that was in the window."""
+        closed = plans.mints[mint.tx]
+        if closed is None or (receipt := await self._node.receipt(closed[1])).block_number < first:
+            return _Closing()
+        return _Closing(closed[0], (receipt.block_number, receipt.tx_index))
 
     async def _find_closing(self, life: PositionLife, mint: Log, first: int, head: Block) -> _Closing:
         """The position that the wallet closed in the transaction of this mint, or else shortly before it."""

@@ -9,13 +9,15 @@ from typing import Any, Final
 
 from zuno.adapters.chain.rpc import abi, requests
 from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
-from zuno.adapters.chain.rpc.node import Receipt, RpcNode, parse_receipt
-from zuno.amm.model import Block
+from zuno.adapters.chain.rpc.node import Receipt, parse_receipt
+from zuno.adapters.chain.rpc.readers import Readers
+from zuno.adapters.chain.rpc.replay import BlockReplay
+from zuno.adapters.chain.rpc.scan import Query, Scanner
+from zuno.amm.model import Block, Range
 from zuno.kernel.errors import Malformed
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId
-from zuno.lp.model.chains import ChainInfo
-from zuno.lp.ports.spending import Mined, NonceStatus
+from zuno.lp.ports.spending import Call, LiquidityTouch, Mined, NonceStatus, SentTransaction, SentTransactions
 
 _NO_BLOCK: Final = {None, "0x" + "00" * 32}
 
@@ -30,14 +32,17 @@ class _FoundTransaction:
     success: bool
     gas_used: int
     waiting: bool
+    call: Call | None = None
 
 
 class NonceTracker:
     """Looks for transactions at one head."""
 
-    def __init__(self, node: RpcNode, info: ChainInfo) -> None:
-        self._node = node
-        self._info = info
+    def __init__(self, readers: Readers) -> None:
+        self._node = readers.node
+        self._info = readers.info
+        at = readers.info.deployment
+        self._replay = BlockReplay(readers.node, readers.storage, readers.times, at.pool_manager, at.position_manager)
 
     async def status_at(self, head: Block, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         settled = await self._settled_block(head)
@@ -45,6 +50,9 @@ class NonceTracker:
             self._node.transaction_count(wallet, head), self._node.transaction_count(wallet, settled)
         )
         found = await self._find_transactions(head, hashes, spent=counted > nonce)
+        for each in found:
+            if each.receipt is not None and each.receipt.sender != wallet:
+                raise Malformed(f"transaction {each.tx} is {each.receipt.sender}'s, not the wallet's")
         mined = [
             result
             for result in await asyncio.gather(*(self._mined_result(each, wallet, head) for each in found))
@@ -56,6 +64,47 @@ class NonceTracker:
             raise NodeBehind(f"number {nonce} is mined by a receipt and not by the state")
         waiting = tuple(each.tx for each in found if each.waiting)
         return NonceStatus(head, mined[0] if mined else None, waiting, counted, final)
+
+    async def read_sent(self, head: Block, wallet: Address, hashes: Sequence[HexId]) -> SentTransactions:
+        """Those of these transactions that are mined."""
+        sent = []
+        for found in await self._find_transactions(head, hashes, spent=False):
+            mined = await self._mined_result(found, wallet, head)
+            if mined is not None and found.receipt is not None and found.call is not None:
+                touches = tuple(
+                    LiquidityTouch(change.token, change.range, change.delta)
+                    for change in self._replay.changes(found.receipt.logs)
+                )
+                sent.append(SentTransaction(found.receipt.sender, found.call, mined, touches))
+        return SentTransactions(head, await self._settled_block(head), tuple(sent))
+
+    async def touching_at(
+        self, head: Block, wallet: Address, after: int, pool_id: HexId, band: Range
+    ) -> SentTransactions:
+        topics = (abi.MODIFY_LIQUIDITY, pool_id, abi.address_word(self._info.deployment.position_manager))
+        logs = await Scanner(self._node).all(Query(self._info.deployment.pool_manager, topics), after + 1, head.number)
+        hashes = dict.fromkeys(change.log.tx for change in self._replay.changes(logs) if change.range == band)
+        return await self.read_sent(head, wallet, list(hashes))
+
+    async def sent_at(self, head: Block, wallet: Address, after: int) -> SentTransactions:
+        """Nodes have no index by sender: the blocks in which the wallet's count grew are found by halving."""
+        if after >= head.number:
+            return await self.read_sent(head, wallet, [])
+        first = await self._node.transaction_count(wallet, await self._node.block(after))
+        spans = [(after, first, head.number, await self._node.transaction_count(wallet, head))]
+        hashes: list[HexId] = []
+        while spans:
+            low, before, high, by_then = spans.pop()
+            if by_then <= before:
+                continue
+            if high - low > 1:
+                middle = await self._node.block((low + high) // 2)
+                counted = await self._node.transaction_count(wallet, middle)
+                spans += [(middle.number, counted, high, by_then), (low, before, middle.number, counted)]
+                continue
+            mined = await self._node.senders_and_receivers(await self._node.block(high))
+            hashes += [tx for tx, sender, _ in mined if sender == wallet]
+        return await self.read_sent(head, wallet, hashes)
 
     async def _settled_block(self, head: Block) -> Block:
         number = max(0, head.number - max(1, self._info.confirmations) + 1)
@@ -96,8 +145,6 @@ class NonceTracker:
         receipt = found.receipt
         if receipt is None:
             return None
-        if receipt.sender != wallet:
-            raise Malformed(f"transaction {found.tx} is {receipt.sender}'s, not the wallet's")
         if receipt.block_number > head.number:
             raise NoSuchState(f"mined in block {receipt.block_number}, after the head was read")
         block = head if receipt.block_number == head.number else await self._node.block(receipt.block_number)
@@ -121,6 +168,8 @@ def _parse_found(tx: HexId, receipt: Any, transaction: Any) -> _FoundTransaction
         raise Malformed("a receipt that does not say in which block it is and how it went")
     block_hash = HexId(receipt["blockHash"].lower())
     gas_used = requests.parse_int(receipt["gasUsed"])
-    return _FoundTransaction(
-        tx, parse_receipt(receipt), block_hash, requests.parse_int(receipt["status"]) == 1, gas_used, False
-    )
+    success, call = requests.parse_int(receipt["status"]) == 1, None
+    if transaction is not None and transaction.get("to"):
+        data = bytes.fromhex(transaction["input"][2:])
+        call = Call(Address(transaction["to"].lower()), requests.parse_int(transaction["value"]), data)
+    return _FoundTransaction(tx, parse_receipt(receipt), block_hash, success, gas_used, False, call)

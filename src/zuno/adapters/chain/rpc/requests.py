@@ -66,6 +66,10 @@ def height(at_least: int) -> RpcRequest:
     return RpcRequest("eth_blockNumber", [], check_height)
 
 
+def code(account: Address) -> RpcRequest:
+    return RpcRequest("eth_getCode", [to_checksum_address(account), "latest"], lambda result: bytes.fromhex(result[2:]))
+
+
 def receipt(tx: HexId) -> RpcRequest:
     return RpcRequest("eth_getTransactionReceipt", [tx], may_lack=True)
 

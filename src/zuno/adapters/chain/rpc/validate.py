@@ -239,7 +239,11 @@ def _transaction(params: Sequence[Any], result: Any) -> dict[str, Any]:
     if result is None:
         raise NoSuchState("the node does not have the transaction")
     fields = _require_object(result)
-    transaction: dict[str, Any] = {"hash": _require_match(_WORD, fields, "hash"), "value": _quantity(fields, "value")}
+    transaction = {
+        **_parties(fields),
+        "value": _quantity(fields, "value"),
+        "input": _require_match(_DATA, fields, "input"),
+    }
     transaction["blockHash"] = None if fields.get("blockHash") is None else _require_match(_WORD, fields, "blockHash")
     if not _equal_hex(transaction["hash"], params[0]):
         raise Malformed("another transaction than the one asked for")

@@ -14,12 +14,12 @@ from zuno.adapters.chain.rpc.receipts import NonceTracker
 from zuno.adapters.chain.rpc.simulate import Simulator
 from zuno.adapters.chain.rpc.tokens import CALL_GAS
 from zuno.adapters.chain.rpc.transport import Callee, RpcRequest
-from zuno.amm.model import Block, Depth
+from zuno.amm.model import Block, Depth, Range
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.plan import Allowances, Grant, WalletState
-from zuno.lp.ports.spending import Call, NonceStatus, SendResult, Simulation
+from zuno.lp.ports.spending import Call, NonceStatus, SendResult, SentTransactions, Simulation
 
 DepthAt = Callable[[HexId, Block], Awaitable[Depth]]
 
@@ -30,6 +30,8 @@ more to cross, about 25,000 gas each, or a slot that has become cold. Gas that i
 
 _ALLOWANCE: Final = abi.selector("allowance(address,address)")
 _GRANT: Final = abi.selector("allowance(address,address,address)")
+_DELEGATED: Final = bytes.fromhex("ef0100")
+"""How the code of an account begins whose key still signs (EIP-7702)."""
 _GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
 
 
@@ -42,7 +44,7 @@ class RpcWriter:
         self._at_head = at_head
         self._depth_at = depth_at
         self._simulator = Simulator(readers.node, readers.info.deployment.pool_manager)
-        self._nonces = NonceTracker(readers.node, readers.info)
+        self._nonces = NonceTracker(readers)
         self._genesis: HexId | None = None
 
     async def genesis(self) -> HexId:
@@ -74,6 +76,21 @@ class RpcWriter:
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         return await self._at_head(lambda head: self._nonces.status_at(head, wallet, nonce, hashes), by_events=True)
+
+    async def find_sent(self, wallet: Address, after: int) -> SentTransactions:
+        return await self._at_head(lambda head: self._nonces.sent_at(head, wallet, after), by_events=True)
+
+    async def find_touching(self, wallet: Address, after: int, pool_id: HexId, band: Range) -> SentTransactions:
+        return await self._at_head(
+            lambda head: self._nonces.touching_at(head, wallet, after, pool_id, band), by_events=True
+        )
+
+    async def find_transaction(self, wallet: Address, tx: HexId) -> SentTransactions:
+        return await self._at_head(lambda head: self._nonces.read_sent(head, wallet, [tx]), by_events=True)
+
+    async def is_contract(self, wallet: Address) -> bool:
+        code: bytes = await self._node.ask(requests.code(wallet))
+        return bool(code) and not code.startswith(_DELEGATED)
 
     async def _is_mined(self, tx: HexId) -> bool:
         try:

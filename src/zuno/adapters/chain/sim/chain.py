@@ -20,7 +20,7 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import NotFound, PoolNotInitialized, Refused, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.chains import curated_keys
-from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
+from zuno.lp.model.history import PositionHistory, PricedBlock, ReadPlans, SwapFees, read_no_plans
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.ports.chain import (
     Holdings,
@@ -45,8 +45,8 @@ class SimChain:
 
     info = SIM
 
-    def __init__(self, file: SimFile) -> None:
-        self._file = file
+    def __init__(self, file: SimFile, read_plans: ReadPlans = read_no_plans) -> None:
+        self._file, self._read_plans = file, read_plans
         self._world: SimWorld | None = None
 
     async def head(self) -> Block:
@@ -111,7 +111,7 @@ class SimChain:
         )
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
-        return position_history(self._now, position_id, since)
+        return position_history(self._now, position_id, since, await self._read_plans(self.info.name))
 
     async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
         world, fees = self._now, dict[int, tuple[int, int]]()

@@ -89,9 +89,9 @@ class SimWorld:
         self.all_nfts: dict[int, Nft] = {}
         """Every position there ever was, the burnt ones too."""
         self.effects: list[TransactionEffects] = []
-        """The transactions that touched positions, and those that came in and swapped."""
-        self.mined: dict[HexId, tuple[Address, Mined]] = {}
-        """Transactions that came in, by hash, with their sender."""
+        """The transactions that came in, and those of the story that touched positions."""
+        self.mined: dict[HexId, tuple[SimTransaction, Mined]] = {}
+        """Transactions that came in, by hash, oldest first."""
         self.nonces: Counter[Address] = Counter(_SENT_BEFORE)
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
         self.traded: list[set[int]] = [set() for _ in self.pools]
@@ -233,14 +233,13 @@ class SimWorld:
         self._seal(timestamp, transacted=True)
         cost = Wei(done.gas_used * (BASE_FEE + tip))
         theirs = tuple(token_id for token_id, owner in done.minted if owner == tx.sender)
-        self.mined[tx.hash] = tx.sender, Mined(tx.hash, self.head, done.error is None, done.gas_used, cost, theirs)
-        if done.pool_events or done.burnt:
-            minted = tuple(token_id for token_id, _ in done.minted)
-            self.effects.append(
-                TransactionEffects(
-                    self.head, tx.hash, tx.sender, cost, gas_paid, done.pool_events, moved, minted, done.burnt
-                )
+        self.mined[tx.hash] = tx, Mined(tx.hash, self.head, done.error is None, done.gas_used, cost, theirs)
+        minted = tuple(token_id for token_id, _ in done.minted)
+        self.effects.append(
+            TransactionEffects(
+                self.head, tx.hash, tx.sender, cost, gas_paid, done.pool_events, moved, minted, done.burnt
             )
+        )
 
     def _minted_nft(self, done: CallOutcome, token_id: int) -> Nft:
         """Of a position that may have been burnt in the transaction that minted it."""

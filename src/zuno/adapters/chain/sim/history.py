@@ -1,7 +1,8 @@
 """What happened to a position on the simulated chain, in the form of a live chain's history.
 
 The rules are those of `adapters.chain.rpc` (decision 8): a mint follows what was closed for it, gas is charged once for
-each transaction, and what moved beyond the wallet's own payments was somebody else's.
+each transaction, and what moved beyond the wallet's own payments was somebody else's. No other home acts here, so that
+nothing has to be guessed from what happened shortly before.
 """
 
 from __future__ import annotations
@@ -16,22 +17,30 @@ from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
-from zuno.lp.model.history import ExternalFlow, PositionEvent, PositionHistory, PricedBlock, WalletSwap
+from zuno.lp.model.history import (
+    NO_PLANS,
+    ExternalFlow,
+    JournaledPlans,
+    PositionEvent,
+    PositionHistory,
+    PricedBlock,
+    WalletSwap,
+)
 from zuno.lp.model.market import HOUR
 
-PREPARATION = Seconds(900)
-"""How long before a mint the closing of a position counts as made for it."""
 _STARTS = "its record starts there"
 Two = tuple[int, int]
 
 
-def position_history(world: SimWorld, position_id: int, since: Seconds | None) -> PositionHistory:
+def position_history(
+    world: SimWorld, position_id: int, since: Seconds | None, plans: JournaledPlans = NO_PLANS
+) -> PositionHistory:
     """What happened to a position and to those it was rebalanced from, from `since` (None: the first mint) to now."""
     if since is not None and since > world.head.timestamp:
         raise UsageError(f"The window would open at {since}, after the chain's own time {world.head.timestamp}.")
     if position_id not in world.all_nfts:
         raise NotFound(f"No position {position_id} on sim; `zuno lp positions --chain sim` lists them.")
-    return _HistoryBuilder(world, position_id, since).build()
+    return _HistoryBuilder(world, position_id, since, plans).build()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +61,11 @@ class _Entries:
 
 
 class _HistoryBuilder:
-    def __init__(self, world: SimWorld, position_id: int, since: Seconds | None) -> None:
-        self._world, self._since = world, since
+    def __init__(self, world: SimWorld, position_id: int, since: Seconds | None, plans: JournaledPlans) -> None:
+        self._world, self._since, self._plans = world, since, plans
         self._nft = world.all_nfts[position_id]
         self._key = world.specs[self._nft.pool].key
-        self._notes: list[str] = []
+        self._notes = [plans.note] if plans.note else []
 
     def build(self) -> PositionHistory:
         world, nft = self._world, self._nft
@@ -67,6 +76,7 @@ class _HistoryBuilder:
         start = None
         if self._since is not None and self._mint(lives[-1].nft) is None:
             start = world.past(self._since).snapshot_position(lives[-1].nft)
+        mints = [self._mint(life.nft) for life in lives]
         entries = self._build_entries({life.nft.id: life for life in lives})
         opened = entries.events[0].block if start is None else start.block
         closed = world.head if burn is None else burn.block
@@ -83,6 +93,7 @@ class _HistoryBuilder:
             path=hourly_prices(world.prices[nft.pool], opened, closed),
             native_side=SIM.native_side(spec.key),
             externals=tuple(entries.externals),
+            lineage=self._plans.name_lineage([None if mint is None else mint[1].tx for mint in mints]),
             notes=(*self._notes, *entries.notes),
         )
 
@@ -108,41 +119,20 @@ class _HistoryBuilder:
         return lives
 
     def _find_closing(self, nft: Nft, place: int, mint: TransactionEffects) -> _Life | None:
-        """What the owner closed in the transaction of this mint, or else shortly before it."""
+        """What a plan closed for this mint, or else what the owner closed in the mint's own transaction."""
+        if mint.tx in self._plans.mints:
+            old, closing = self._plans.mints[mint.tx] or (0, None)
+            places = (at for at, effects in self._window() if effects.tx == closing)
+            return next((_Life(self._world.all_nfts[old], at) for at in places), None)
         emptied = [_Life(old, place) for old in _find_emptied(mint, nft)]
+        siblings = [token for token in mint.minted if self._is_sibling(token, nft)]
         if len(emptied) > 1:
             self._notes.append(f"{len(emptied)} positions were closed when {nft.id} was minted: {_STARTS}")
-            return None
-        closing, said = (emptied[0], "") if emptied else self._find_closed_before(nft, place, mint)
-        if closing is None:
-            self._notes += [said] if said else []
-            return None
-        siblings = [token for token in mint.minted if self._is_sibling(token, nft)]
-        if len(siblings) > 1:
-            said = f"position {closing.nft.id} was closed for {len(siblings)} new ones, {nft.id} among them: {_STARTS}"
-            closing = None
-        self._notes += [said] if said else []
-        return closing
-
-    def _find_closed_before(self, nft: Nft, place: int, mint: TransactionEffects) -> tuple[_Life | None, str]:
-        """A rebalance in two transactions: closed, then swapped and minted, with no other deposit in between."""
-        closed = list[_Life]()
-        for at, effects in self._window():
-            soon = effects.block.timestamp > mint.block.timestamp - PREPARATION
-            if at >= place or not soon or effects.sender != nft.owner:
-                continue
-            if any(change.delta > 0 for change in effects.changes if change.nft.pool == nft.pool):
-                closed = []  # what was closed before has found its successor
-            else:
-                closed += [_Life(old, at) for old in _find_emptied(effects, nft)]
-        if len(closed) != 1:
-            said = f"{len(closed)} positions were closed shortly before {nft.id} was minted: {_STARTS}"
-            return None, said if closed else ""
-        (life,) = closed
-        waited = mint.block.timestamp - self._world.effects[life.until].block.timestamp
-        return life, (
-            f"position {life.nft.id} was closed {waited} s before {nft.id} was minted and counts as its predecessor"
-        )
+        elif emptied and len(siblings) > 1:
+            self._notes.append(
+                f"position {emptied[0].nft.id} was closed for {len(siblings)} new ones, {nft.id} among them: {_STARTS}"
+            )
+        return emptied[0] if len(emptied) == len(siblings) == 1 else None
 
     def _is_sibling(self, token_id: int, nft: Nft) -> bool:
         sibling = self._world.all_nfts[token_id]
@@ -152,12 +142,17 @@ class _HistoryBuilder:
 
     def _build_entries(self, lives: dict[int, _Life]) -> _Entries:
         entries = _Entries()
+        sent = {tx for token in lives for tx in self._plans.sent.get(token, ())}
+        prices = {price.block.number: price.sqrt_price_x96 for price in self._world.prices[self._nft.pool]}
         for place, effects in self._window():
             ours = [
                 change for change in effects.changes if change.nft.id in lives and place <= lives[change.nft.id].until
             ]
             if ours:
                 self._add_transaction(effects, ours, entries)
+            elif effects.tx in sent and not effects.changes:
+                price, paid = prices[effects.block.number], (effects.gas, effects.gas_paid)
+                entries.events.append(WalletSwap(effects.block, effects.tx, price, 0, 0, 0, 0, *paid))
         return entries
 
     def _add_transaction(self, effects: TransactionEffects, ours: Sequence[PositionChange], entries: _Entries) -> None:

@@ -86,7 +86,7 @@ PoolEvent = PositionChange | Trade
 
 @dataclass(frozen=True, slots=True)
 class TransactionEffects:
-    """A transaction that touched positions or swapped, as it was measured."""
+    """A transaction as it was measured."""
 
     block: Block
     tx: HexId

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.transactions import SimTransaction
 from zuno.adapters.chain.world import DEPLOYMENT, SIM
-from zuno.amm.model import Depth
+from zuno.amm.model import Depth, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId
 from zuno.lp.model.plan import Allowances, WalletState
 from zuno.lp.ports.spending import (
     Call,
+    Mined,
     NonceStatus,
     SendResult,
+    SentTransaction,
+    SentTransactions,
     SimulatedCall,
     Simulation,
     SimulationMethod,
@@ -81,8 +85,27 @@ class SimWriter:
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         world, owner = self._chain.latest(), _lower(wallet)
         found = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
-        mined = next((result for sender, result in found if sender == owner), None)
+        mined = next((result for sent, result in found if sent.sender == owner), None)
         return NonceStatus(world.head, mined, (), world.nonces[owner], world.nonces[owner])
+
+    async def find_sent(self, wallet: Address, after: int) -> SentTransactions:
+        owner = _lower(wallet)
+        return self._select_sent(lambda sent, mined: sent.sender == owner and mined.block.number > after)
+
+    async def find_touching(self, wallet: Address, after: int, pool_id: HexId, band: Range) -> SentTransactions:
+        return self._select_sent(lambda sent, mined: False)  # every wallet here is a key's
+
+    async def find_transaction(self, wallet: Address, tx: HexId) -> SentTransactions:
+        return self._select_sent(lambda sent, mined: sent.hash == tx)
+
+    async def is_contract(self, wallet: Address) -> bool:
+        return False
+
+    def _select_sent(self, wanted: Callable[[SimTransaction, Mined], bool]) -> SentTransactions:
+        world = self._chain.latest()
+        sent = ((sent, mined) for sent, mined in world.mined.values() if wanted(sent, mined))
+        found = tuple(SentTransaction(sent.sender, sent.call, mined) for sent, mined in sent)
+        return SentTransactions(world.head, world.head, found)
 
 
 def _normalize(call: Call) -> Call:

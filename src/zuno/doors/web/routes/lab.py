@@ -12,11 +12,14 @@ from zuno.doors.web.services import Services, document
 from zuno.doors.zuno import Zuno
 from zuno.lab.reports import LabReport, LabReports, LabReportsView
 
-PAGE_POLICY: Final = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; sandbox"
-)
+_STYLED: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+PAGE_POLICY: Final = f"{_STYLED}frame-ancestors 'none'; sandbox"
 """Of a report's page: it has its own styles and pictures inside, and nothing in it is ever run."""
+FRAME_HEADERS: Final = {
+    "Content-Security-Policy": f"{_STYLED}frame-ancestors 'self'; sandbox allow-same-origin",
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""Of the empty document around a report's page in ours: the policy that the page inherits."""
 
 
 def build_lab_routes(services: Services) -> APIRouter:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from fastapi import APIRouter, Response
 
 from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers, is_word, need_word
@@ -12,6 +10,7 @@ from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.routes.parameters import Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View, sanitise
 from zuno.lp.service.archive import PlanDiffView, PlanListView
@@ -21,7 +20,7 @@ from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.stress_fan import StressFanView
 
 
-def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
+def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: Helper) -> APIRouter:
     router = APIRouter(prefix="/lp/plans", tags=["plans"], route_class=LookRoute)
     offers = Offers()
 
@@ -81,7 +80,7 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRou
         """Without a word what is about to be applied; with the word `apply` it is, exactly once. With real money the
         hash of what was shown is needed too."""
         if body.word is None:
-            return await services.answer(lambda zuno: zuno.execution().offer_apply(plan, WHO))
+            return await services.answer(lambda zuno: zuno.execution().offer_apply(plan))
         if not is_word(body.word, "apply"):
             raise need_word("apply", f"{sanitise(plan)} is applied.")
 
@@ -101,18 +100,13 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRou
     @router.post("/{plan}/cancel", **document(ExecutionView))
     async def cancel_plan(plan: Id, body: ConfirmBody) -> Response:
         """Replace pending transactions, revoke allowances; with real money the word `cancel` is needed."""
-        if not is_word(body.word, "cancel") and not await services.ask(
-            lambda zuno: zuno.execution().uses_play_money(plan)
-        ):
+        if not is_word(body.word, "cancel") and not await helper.ask(("uses_play_money", plan)):
             what = "is called off: transactions that wait are replaced and allowances revoked, for gas."
             raise need_word("cancel", f"{sanitise(plan)} {what}")
 
         def tell(line: str) -> None:
             feed.publish("step", {"planId": plan, "text": sanitise(line)})
 
-        def act(zuno: Zuno) -> Awaitable[View]:
-            return zuno.execution().cancel(plan, tell)
-
-        return respond(await jobs.finish(jobs.new_id("job_"), "cancel", plan, act))
+        return respond(await jobs.follow(jobs.new_id("job_"), "cancel", plan, helper.ask(("cancel", plan), tell)))
 
     return router

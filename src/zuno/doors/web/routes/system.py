@@ -19,8 +19,9 @@ from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.problems import describe_error
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, Chain, Id
 from zuno.doors.web.services import Services, document, respond
+from zuno.doors.web_logins import LoginScope
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import ZunoError
+from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.view import View
 from zuno.lp.model.chains import chain_named
 from zuno.lp.service.archive import PlanLine
@@ -42,8 +43,10 @@ class AccountChoiceView(View):
 
 
 class SessionView(View):
-    csrf_token: str | None
-    """For the header X-CSRF-Token of everything that changes state; null for a script, which needs none."""
+    scope: LoginScope
+    """Of this login."""
+    may_act: bool
+    """False where it may only look, or where real money waits for `zuno web allow`; then it may still lower risk."""
     home: str
     chain: str
     mode: Trading
@@ -95,6 +98,10 @@ def judge_mode(trading: Trading, liquidity: Liquidity) -> Trading:
     return "synthetic" if trading == liquidity == "synthetic" else "paper"
 
 
+def has_real_money(config: ConfigView) -> bool:
+    return judge_mode(judge_trading(config), judge_liquidity(config)) == "live"
+
+
 async def _list_accounts(zuno: Zuno, trading: Trading) -> tuple[AccountChoiceView, ...]:
     """Live is the first where money may be traded; else what happened at an exchange can still be looked at."""
     used: tuple[str, ...] = ()
@@ -110,14 +117,15 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
 
     @router.get("/session", **document(SessionView))
     async def get_session(request: Request) -> Response:
-        """Who is asked, and the token for what changes state."""
+        """Who is asked, and what this login may do."""
         caller: Caller = request.state.caller
 
         async def look(zuno: Zuno) -> View:
             config = zuno.config()
             trading, liquidity = judge_trading(config), judge_liquidity(config)
             return SessionView(
-                csrf_token=None if caller.session is None else access.csrf_token(caller.session),
+                scope=caller.scope,
+                may_act=access.may_act(caller),
                 home=config.home,
                 chain=config.chain,
                 mode=judge_mode(trading, liquidity),
@@ -131,8 +139,9 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
         return await services.answer(look)
 
     @router.delete("/session", status_code=204)
-    async def end_session() -> Response:
+    async def end_session(request: Request) -> Response:
         """Log this browser out."""
+        await access.log_out(request.state.caller)
         response = Response(status_code=204)
         response.delete_cookie(access.cookie, httponly=True, samesite="strict", path="/")
         return response
@@ -146,6 +155,8 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
             try:
                 return await services.fetch(question)
             except ZunoError as error:
+                if account is not None and isinstance(error, NotFound):
+                    raise
                 notes.append(describe_error(error).detail)
                 return None
 
@@ -176,13 +187,11 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream."}},
     )
     async def follow_events(
-        last_event_id: Annotated[str | None, Header(max_length=TEXT_CHARS)] = None,
-        after: Annotated[
-            str | None, Query(max_length=TEXT_CHARS, description="The same, where no header can be.")
-        ] = None,
+        request: Request, last_event_id: Annotated[str | None, Header(max_length=TEXT_CHARS)] = None
     ) -> Response:
         """Server-sent events: what the journal gets, and what jobs are doing. Resumes after the event of an id."""
-        stream = await feed.open(last_event_id or after)
+        caller: Caller = request.state.caller
+        stream = await feed.open(last_event_id, lambda: access.lasts(caller))
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     @router.get("/config", **document(ConfigView))

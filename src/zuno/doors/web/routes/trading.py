@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -14,9 +14,11 @@ from zuno.doors.web.jobs import Jobs, JobView
 from zuno.doors.web.look_route import LookRoute
 from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AccountField, AsOf, Cursor, Id, Limit, Mode, Symbol
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno
+from zuno.kernel.accounts import PAPER_ACCOUNT, KillLock
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import NotFound, Refused
+from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.trading.model.market import parse_mode, parse_symbol
@@ -72,7 +74,7 @@ class UnlockBody(AccountBody):
     """Only this one; default: all."""
 
 
-def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
+def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: Helper, lock: KillLock) -> APIRouter:
     router = APIRouter(prefix="/trading", tags=["trading"], route_class=LookRoute)
 
     @router.get("/account", **document(TradeStatusView))
@@ -201,7 +203,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
     @router.post("/pause", **document(ActionView))
     async def pause(body: AccountBody) -> Response:
         """Open no new trades and cancel waiting entries; open positions keep their stops and targets."""
-        return respond(await services.ask(lambda zuno: zuno.account(body.account).pause()))
+        return respond(await helper.ask(("pause", body.account)))
 
     @router.post("/resume", **document(ActionView))
     async def resume(body: AccountBody) -> Response:
@@ -210,14 +212,13 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs) -> API
 
     @router.post("/kill", **document(ActionView))
     async def kill(body: AccountBody) -> Response:
-        """Cancel all orders, close all positions and lock; the word `kill` is needed."""
-
-        def act(zuno: Zuno) -> Awaitable[ActionView]:
-            return zuno.account(body.account).kill(confirm_by(body.word))
-
-        if not is_word(body.word, "kill"):
-            return respond(await services.ask(act))  # says what would be done
-        return respond(await jobs.finish(jobs.new_id("job_"), "kill", body.account or "the home's account", act))
+        """Lock, cancel all orders and close all positions; the word `kill` is needed."""
+        if not is_word(body.word, "kill"):  # says what would be done
+            return respond(await services.ask(lambda zuno: zuno.account(body.account).kill(confirm_by(body.word))))
+        with suppress(Unavailable):  # then it is said after everything is closed
+            lock.lock(body.account or PAPER_ACCOUNT, "page")
+        about = body.account or "the home's account"
+        return respond(await jobs.follow(jobs.new_id("job_"), "kill", about, helper.ask(("kill", body.account))))
 
     @router.post("/unlock", **document(ActionView))
     async def unlock(body: UnlockBody) -> Response:

@@ -13,6 +13,11 @@ export class Problem extends Error {
   }
 }
 
+/** Where the header's secret lies: only pages of this very origin, port included, can read it; tabs share it. */
+const SECRET = "zuno-session";
+const LOGIN = "#login=";
+let held = null; // where storage is forbidden: it holds until the page is closed
+
 let session = null;
 let account = null;
 let asking = null;
@@ -58,48 +63,74 @@ export function currentSession() {
   return session ?? {};
 }
 
+/** The one-time code of a login link, which leaves the address and the history at once; null where there is none. */
+export function takeCode() {
+  if (!location.hash.startsWith(LOGIN)) return null;
+  const code = location.hash.slice(LOGIN.length);
+  history.replaceState(null, "", "#/");
+  return code;
+}
+
+/** A session of this browser's own for a code: its cookie is set by the answer, its header's secret is kept here. */
+export async function logIn(code) {
+  const answer = await ask("/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) });
+  const document = await readJson(answer);
+  if (!answer.ok) throw new Problem(answer.status, document ?? {});
+  held = document.secret;
+  try {
+    localStorage.setItem(SECRET, held);
+  } catch { /* storage is forbidden */ }
+}
+
+function sessionHeader() {
+  let secret = held;
+  try {
+    secret = localStorage.getItem(SECRET) ?? held;
+  } catch { /* storage is forbidden */ }
+  return secret ? { "X-Zuno-Session": secret } : {};
+}
+
 export async function get(path, { query, signal } = {}) {
   return request("GET", path + encodeQuery(query), undefined, signal);
 }
 
+/** The answer as it was sent: a document with every digit, or a page. */
+export async function getText(path, { signal } = {}) {
+  const answer = await send(path, { signal });
+  if (!answer.ok) throw new Problem(answer.status, (await readJson(answer)) ?? {});
+  return answer.text();
+}
+
 export async function post(path, body = {}, { signal } = {}) {
-  if (!session) await loadSession();
   try {
     return await request("POST", path, body, signal);
-  } catch (error) {
-    // A server that was started again has a new session: take its token and try once more.
-    if (!(error instanceof Problem) || error.status !== 403) throw error;
-    const before = session;
-    await loadSession();
-    if (session.csrfToken === before.csrfToken) throw error;
-    if (!isSameDesk(before, session)) throw new Problem(409, { title: "Changed", detail: "Zuno's server was started again with another home, chain or mode; nothing was done. Look again first." });
-    return request("POST", path, body, signal);
+  } finally {
+    if (session && !session.mayAct) loadSession().catch(() => {}); // somebody may have let it act meanwhile
   }
 }
 
 async function request(method, path, body, signal) {
-  const headers = { Accept: "application/json" };
-  if (body !== undefined) {
-    headers["Content-Type"] = "application/json";
-    headers["X-CSRF-Token"] = session.csrfToken;
-  }
-  let answer;
+  const headers = { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) };
+  const answer = await send(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+  const document = await readJson(answer);
+  if (!answer.ok) throw new Problem(answer.status, document ?? {});
+  return document;
+}
+
+/** Ask the interface with this browser's login. */
+async function send(path, { headers, ...options } = {}) {
+  const answer = await ask(ROOT + path, { ...options, headers: { ...headers, ...sessionHeader() } });
+  if (answer.status === 401) notedSignOut();
+  return answer;
+}
+
+async function ask(address, options) {
   try {
-    answer = await fetch(ROOT + path, {
-      method,
-      headers,
-      signal,
-      credentials: "same-origin",
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
+    return await fetch(address, { credentials: "same-origin", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { title: "Unreachable", detail: "Zuno's server does not answer. Is `zuno web` still running?" });
   }
-  if (answer.status === 401) notedSignOut();
-  const document = await readJson(answer);
-  if (!answer.ok) throw new Problem(answer.status, document ?? {});
-  return document;
 }
 
 async function readJson(answer) {
@@ -118,81 +149,121 @@ function encodeQuery(query) {
   return pairs.length ? `?${new URLSearchParams(pairs)}` : "";
 }
 
-/** The address of a document, for links that show where a number came from. */
+/** Where this page shows a document, for links that show where a number came from: the header is needed to read it. */
 export function documentAddress(path) {
-  return ROOT + path;
+  return `#/document/${encodeURIComponent(path)}`;
 }
 
 /**
  * One connection for a tab that is looked at: a browser has six for one server, so a hidden tab gives its own back.
- * It is resumed by the id of the last event.
+ * It is read by `fetch`, for an EventSource sends no header, and resumed by the id of the last event.
  */
 export class EventStream {
   constructor() {
     this.listeners = new Map();
     this.watchers = new Set();
     this.state = "connecting";
-    this.source = null;
+    this.reading = null;
+    this.waiting = null;
+    this.retry = 1000;
     this.delay = 1000;
-    this.waiting = false;
     this.lastId = "";
     this.returns = new Set();
     this.ended = false;
-    addEventListener("pagehide", () => this.source?.close());
-    addEventListener("pageshow", (event) => { if (event.persisted) this.resume(); });
-    document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.resume()));
-    this.on("start", () => {}); // the id of the newest entry
-    this.on("entry", () => {}); // every kept event carries its id there
+    addEventListener("pagehide", () => this.rest());
+    addEventListener("pageshow", (event) => { if (event.persisted) this.open(); });
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.open()));
   }
 
   rest() {
-    if (!this.source) return;
-    this.source.close();
+    if (!this.reading) return;
+    this.reading.abort();
+    this.reading = null;
     this.setState("lost");
-  }
-
-  resume() {
-    if (this.source?.readyState === EventSource.CLOSED && !this.waiting) this.open();
   }
 
   /** For good: this browser is not signed in any more. */
   end() {
     this.ended = true;
-    this.source?.close();
+    this.rest();
     this.setState("lost");
   }
 
-  open() {
-    if (this.ended) return;
-    this.source = new EventSource(`${ROOT}/events${encodeQuery({ after: this.lastId })}`);
-    const { source } = this;
-    this.source.onopen = () => {
-      this.delay = 1000;
-      const back = this.state === "lost";
-      this.setState("connected");
-      if (back) for (const action of this.returns) action();
-    };
-    this.source.onerror = () => {
-      this.setState("lost");
-      if (source === this.source && source.readyState === EventSource.CLOSED && !this.waiting) this.reopen();
-    };
-    for (const type of this.listeners.keys()) this.attach(type);
+  /** Read events until they end, then again after a while; once at a time. */
+  async open() {
+    if (this.ended || this.reading || this.waiting || document.hidden) return;
+    const reading = new AbortController();
+    this.reading = reading;
+    let delay = this.retry;
+    try {
+      const answer = await send("/events", { signal: reading.signal, cache: "no-store", headers: this.lastId ? { "Last-Event-ID": this.lastId } : {} });
+      if (answer.ok) {
+        this.connected();
+        await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
+        delay = this.retry;
+      } else {
+        // Too many viewers, or an id of another home.
+        reading.abort();
+        if (answer.status === 409) this.lastId = "";
+        delay = this.delay;
+        this.delay = Math.min(this.delay * 2, 30000);
+        await loadSession();
+      }
+    } catch { /* a lost connection: asked again */ }
+    if (this.reading !== reading) return; // given back
+    this.reading = null;
+    this.setState("lost");
+    this.waiting = setTimeout(() => {
+      this.waiting = null;
+      this.open();
+    }, delay);
   }
 
-  /** The browser gives up after an answer that is no stream: too many viewers, a refused session, an id of another home. */
-  async reopen() {
-    this.waiting = true;
-    await new Promise((resolve) => setTimeout(resolve, this.delay));
-    this.delay = Math.min(this.delay * 2, 30000);
+  connected() {
+    this.delay = this.retry;
+    const back = this.state === "lost";
+    this.setState("connected");
+    if (back) for (const action of this.returns) action();
+  }
+
+  /** Lines of a stream as they are defined: `field: value`, an empty one ends an event, a colon begins a comment. */
+  async read(reader) {
+    let rest = "";
+    let event = { type: "message", id: null, data: [] };
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
+      rest = lines.pop();
+      for (const line of lines) {
+        if (line) {
+          this.take(event, line);
+        } else {
+          this.tell(event);
+          event = { type: "message", id: null, data: [] };
+        }
+      }
+    }
+  }
+
+  take(event, line) {
+    const [, name, value] = /^([^:]*)(?:: ?(.*))?$/.exec(line);
+    if (name === "event") event.type = value;
+    else if (name === "data") event.data.push(value ?? "");
+    else if (name === "id") event.id = value ?? "";
+    else if (name === "retry" && /^[0-9]+$/.test(value)) this.retry = Number(value);
+  }
+
+  tell({ type, id, data }) {
+    if (id !== null) this.lastId = id;
+    if (!data.length) return;
+    let read;
     try {
-      await loadSession();
-      const stream = new AbortController();
-      const answer = await fetch(`${ROOT}/events${encodeQuery({ after: this.lastId })}`, { signal: stream.signal });
-      stream.abort();
-      if (answer.status === 409) this.lastId = "";
-    } catch { /* not there yet: asked again */ }
-    this.waiting = false;
-    if (!document.hidden) this.open();
+      read = JSON.parse(data.join("\n"));
+    } catch {
+      return;
+    }
+    for (const listener of this.listeners.get(type) ?? []) listener(read, { lastEventId: this.lastId });
   }
 
   /** Call `action()` when a lost connection is there again; the answer stops it. */
@@ -203,24 +274,9 @@ export class EventStream {
 
   /** Call `listener(data, event)` for events of a type; the answer stops it. */
   on(type, listener) {
-    const known = this.listeners.has(type);
-    if (!known) this.listeners.set(type, new Set());
+    if (!this.listeners.has(type)) this.listeners.set(type, new Set());
     this.listeners.get(type).add(listener);
-    if (!known && this.source) this.attach(type);
-    return () => this.listeners.get(type)?.delete(listener);
-  }
-
-  attach(type) {
-    this.source.addEventListener(type, (event) => {
-      if (event.lastEventId) this.lastId = event.lastEventId;
-      let data;
-      try {
-        data = JSON.parse(event.data);
-      } catch {
-        return;
-      }
-      for (const listener of this.listeners.get(type) ?? []) listener(data, event);
-    });
+    return () => this.listeners.get(type).delete(listener);
   }
 
   watchState(watcher) {

@@ -1,5 +1,5 @@
 // The shell: which page is shown, the mode that must never be mistaken, theme, connection to the server.
-import { EventStream, currentSession, documentAddress, get, isSameDesk, loadSession, post, watchSession } from "./api.js";
+import { EventStream, currentSession, documentAddress, get, getText, isSameDesk, loadSession, logIn, post, takeCode, watchSession } from "./api.js";
 import { h, replace, s } from "./dom.js";
 import { button, keepAges, loading, problemNotice, titleNumbers, toast } from "./widgets.js";
 
@@ -22,6 +22,8 @@ const ROUTES = [
   [/^\/trust$/, "trust", "Trust", "trust"],
   [/^\/lab$/, "lab", "Lab", "lab"],
   [/^\/lab\/(?<id>[^/]+)$/, "lab", "Report", "lab"],
+  [/^\/lab\/(?<id>[^/]+)\/page$/, "report", "Report", "lab"],
+  [/^\/document\/(?<path>[^/]+)$/, "document", "Document", null],
 ];
 
 const main = document.getElementById("main");
@@ -94,6 +96,7 @@ function pageApi(signal, stops) {
   return {
     signal,
     get: (path, query) => get(path, { query, signal }),
+    getText: (path) => getText(path, { signal }),
     post: (path, body) => post(path, body),
     address: documentAddress,
     session: currentSession,
@@ -150,8 +153,9 @@ function drawMode(session) {
   replace(document.getElementById("mode"), mode);
   const money = { synthetic: "play money", test: "test money", real: "real money" }[session.liquidity];
   const parts = `Trading: ${session.trading}. Liquidity: ${session.chain}, ${money}.`;
+  const limits = session.mayAct ? null : session.scope === "look" ? "This login may only look." : ["Acting is off: ", h("code", null, "zuno web allow --for 30m"), " lets this page act; kill, pause and cancel always work."];
   const banner = document.getElementById("banner");
-  replace(banner, h("strong", null, mode), h("span", null, MODES[mode]), h("span", { class: "banner-parts" }, parts));
+  replace(banner, h("strong", null, mode), h("span", null, MODES[mode]), h("span", { class: "banner-parts" }, parts), limits ? h("span", { class: "banner-limits" }, limits) : null);
   banner.hidden = false;
 }
 
@@ -181,7 +185,7 @@ function showSignedOut() {
   drawConnection("lost");
   delete main.dataset.shown;
   replace(main, h("div", { class: "page" }, h("h1", null, "Not signed in"),
-    h("p", null, "Open the link that ", h("code", null, "zuno web"), " printed. It holds the token of this home."),
+    h("p", null, "Type ", h("code", null, "zuno web link"), " in a terminal, and open the link that it prints: it is good for one login within two minutes."),
     button("Try again", () => location.reload())));
 }
 
@@ -228,12 +232,29 @@ document.addEventListener("keydown", (event) => {
   if (tab) location.hash = tab[0];
 });
 
+/** By the code of a login link, if the page was opened by one. A link that is no good leaves the login there was. */
+async function useCode() {
+  const code = takeCode();
+  if (code === null) return false;
+  try {
+    await logIn(code);
+    return true;
+  } catch (error) {
+    toast(error.message, "bad");
+    return false;
+  }
+}
+
 drawTheme();
 stream.watchState(drawConnection);
 titleNumbers(main);
-addEventListener("hashchange", () => showPage({ focus: true }));
 keepAges(main);
 watchSession(followSession, showSignedOut);
 stream.onReturn(lookAgain);
+await useCode();
+addEventListener("hashchange", async () => {
+  if (await useCode()) location.reload();
+  else showPage({ focus: true });
+});
 lookAgain().finally(() => stream.open());
 showPage({ focus: false });

@@ -16,7 +16,7 @@ export function sourceLine({ href, at, text }) {
   const shown = [text || (at ? null : "document"), text && at ? " · " : null, at ? freshness(at) : null];
   return h("p", { class: "source" },
     href && isLocalAddress(href)
-      ? h("a", { href, target: "_blank", rel: "noopener", title: at ? `as of ${time(at)}; opens the JSON document` : "opens the JSON document" }, shown)
+      ? h("a", { href, target: "_blank", rel: "noopener", title: at ? `as of ${time(at)}; shows the JSON document` : "shows the JSON document" }, shown)
       : h("span", { title: at ? `as of ${time(at)}` : null }, shown));
 }
 
@@ -120,6 +120,11 @@ export function problemNotice(error, retry) {
 
 export function notice(text, kind = "") {
   return h("p", { class: `notice ${kind}` }, text);
+}
+
+/** Of a run or a plan that is shown without its stored view. */
+export function computedNotice(view) {
+  return view.computedBy ? notice(`computed by Zuno ${view.computedBy}: ${view.computedWhy}`) : null;
 }
 
 export function loading(text = "Loading …") {

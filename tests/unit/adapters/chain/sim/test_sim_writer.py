@@ -17,6 +17,7 @@ import pytest
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.engine import SentTransaction, SimWorld
 from zuno.adapters.chain.sim.gas import BLOCK_GAS, gas_needed
+from zuno.adapters.chain.sim.history import position_history
 from zuno.adapters.chain.sim.ledger import PROPOSER
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
@@ -25,7 +26,7 @@ from zuno.amm.model import Range
 from zuno.kernel.errors import Broken, DiskFull, NotFound, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Tick
-from zuno.lp.model.history import PositionEvent, WalletSwap
+from zuno.lp.model.history import JournaledPlans, PositionEvent, PositionHistory, WalletSwap
 from zuno.lp.model.plan import Grant, StepKind
 from zuno.lp.plan import calldata, encoding
 from zuno.lp.plan.decoding import decode
@@ -417,35 +418,42 @@ async def test_two_closed_for_one_are_nobodys_past(chain: SimChain, writer: SimW
     assert attribute(told).exact
 
 
-@pytest.mark.parametrize(("moves", "follows"), [(0, True), (74, True), (75, False)])
-async def test_a_mint_follows_what_was_closed_within_fifteen_minutes(
-    chain: SimChain, writer: SimWriter, sign: Sign, acting: Act, moves: int, follows: bool
-) -> None:
-    await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), *closing(PAIR)))
-    for _ in range(moves - 1):  # each takes twelve seconds
-        await done(writer, sign, HELLO)
-    await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
-    new = chain.latest().books.next_id - 1
-    told = await chain.history(new, None)
-    assert attribute(told).exact
-    ids = [event.position_id for event in told.events if isinstance(event, PositionEvent)]
-    assert ids == ([EDGE, EDGE, new] if follows else [new])
-    if follows:
-        waited = 12 * max(1, moves)
-        assert (
-            told.notes[0] == f"position 1 was closed {waited} s before {new} was minted and counts as its predecessor"
-        )
-
-
-async def test_a_deposit_in_between_has_taken_the_closed_one(
+async def test_a_mint_follows_what_its_plan_closed_and_nothing_else(
     chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
 ) -> None:
-    await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), *closing(PAIR)))
-    for _ in range(2):
-        await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
-    second = chain.latest().books.next_id - 1
-    assert len((await chain.history(second, None)).events) == 1
-    assert len((await chain.history(second - 1, None)).events) == 3
+    """No other home acts here: what was closed shortly before is not taken for a predecessor."""
+    burn = await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), *closing(PAIR)))
+    hello = await done(writer, sign, HELLO)
+    mint = await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
+    world, new = chain.latest(), chain.latest().books.next_id - 1
+    alone = await chain.history(new, None)
+    assert (_ids(alone), alone.lineage) == ([new], None)
+    created = position_history(world, new, None, JournaledPlans({mint: None}))
+    assert (_ids(created), created.lineage) == ([new], "journal")
+    sent = {new: {tx: world.mined[tx][1].block for tx in (burn, hello, mint)}}
+    moved = position_history(world, new, None, JournaledPlans({mint: (EDGE, burn)}, sent))
+    assert (_ids(moved), moved.lineage) == ([EDGE, EDGE, new], "journal")
+    beside = [event for event in moved.events if isinstance(event, WalletSwap)]
+    assert [(event.tx, event.gas, event.gas_paid) for event in beside] == [
+        (hello, world.mined[hello][1].cost, world.mined[hello][1].cost)
+    ]
+    assert attribute(moved).exact
+    without = replace(moved, events=tuple(event for event in moved.events if event not in beside))
+    assert attribute(moved).gas_wei - attribute(without).gas_wei == world.mined[hello][1].cost
+    late = position_history(world, new, world.mined[burn][1].block.timestamp, JournaledPlans({mint: (EDGE, burn)}))
+    assert _ids(late) == [new], "the window opens after the burn"
+
+
+def _ids(told: PositionHistory) -> list[int]:
+    return [event.position_id for event in told.events if isinstance(event, PositionEvent)]
+
+
+async def test_a_move_in_one_transaction_that_no_plan_made_is_a_guess(
+    chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
+) -> None:
+    await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), minted(chain.latest(), 0), *closing(PAIR)))
+    told = await chain.history(chain.latest().books.next_id - 1, None)
+    assert told.lineage == "chain guess"
 
 
 async def test_one_that_was_only_made_smaller_is_nobodys_past(
@@ -462,14 +470,14 @@ async def test_what_is_done_with_an_emptied_one_later_is_another_story(
     chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
 ) -> None:
     held = chain.latest().position(chain.latest().nfts[EDGE]).liquidity
-    await done(writer, sign, acting(encoding.decrease(EDGE, held, 0, 0), *closing(PAIR)))
-    await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
-    new = chain.latest().books.next_id - 1
-    before = await chain.history(new, None)
+    emptied = await done(writer, sign, acting(encoding.decrease(EDGE, held, 0, 0), *closing(PAIR)))
+    mint = await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
+    new, plans = chain.latest().books.next_id - 1, JournaledPlans({mint: (EDGE, emptied)})
+    before = position_history(chain.latest(), new, None, plans)
     await done(writer, sign, acting(encoding.increase(EDGE, 10**12, AMPLE, AMPLE), *closing(PAIR)))
-    after = await chain.history(new, None)
+    after = position_history(chain.latest(), new, None, plans)
     assert after.events == before.events
-    assert [event.position_id for event in after.events if isinstance(event, PositionEvent)] == [EDGE, EDGE, new]
+    assert _ids(after) == [EDGE, EDGE, new]
     assert attribute(after).exact
     assert attribute(await chain.history(EDGE, None)).exact
 

@@ -95,7 +95,7 @@ function lpStats(portfolio, api) {
 function tradingStats(account, performance, api) {
   const drawdown = performance?.maxDrawdownPct;
   return stats({ href: api.address("/trading/account"), at: account.asOf, text: account.account },
-    stat("Trading equity", money(account.equityUsd), { note: account.synthetic ? "invented prices" : account.origin, href: "#/trading" }),
+    stat("Trading equity", money(account.equityUsd), { note: account.recorded ? `recorded time, as of ${shortTime(account.asOf)}` : account.synthetic ? "invented prices" : account.origin, href: "#/trading" }),
     stat("Net PnL", money(account.netPnlUsd), { tone: tone(account.netPnlUsd), note: `${account.closedTrades} closed` }),
     stat("Today", money(account.todayUsd), { tone: tone(account.todayUsd), note: `unrealised ${money(account.unrealisedUsd)}` }),
     stat("Max drawdown", drawdown === null || drawdown === undefined ? "–" : percent(drawdown / 100, 2), { note: performance?.maxDrawdownUsd ? money(performance.maxDrawdownUsd) : "nothing closed yet" }),
@@ -154,6 +154,7 @@ function deskPart(account, api) {
     locks.length
       ? h("ul", { class: "list" }, locks.map((lock) => h("li", null, badge(words(lock.protection), "warn"), " ", lock.reason ?? "", lock.symbol ? ` (${lock.symbol})` : "")))
       : h("p", { class: "empty" }, "None is on."),
+    account.mode === "paper" ? null : account.notes.map((note) => h("p", { class: "hint" }, note)),
     sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin }),
   ];
 }

@@ -42,7 +42,7 @@ function drawReport(report, api) {
   return [
     panel(report.title, { source }, report.partial ? notice("It was stopped before its end: what is there is usable, --resume goes on.", "warn") : null,
       h("p", null, h("code", { class: "long" }, report.command)),
-      h("p", null, h("a", { class: "button", href: api.address(`/lab/reports/${encodeURIComponent(report.id)}/page`), target: "_blank", rel: "noopener" }, "Its own page, with charts")), drawFacts(plain)),
+      h("p", null, h("a", { class: "button", href: `#/lab/${encodeURIComponent(report.id)}/page` }, "Its own page, with charts")), drawFacts(plain)),
     nested.map(([name, value]) => panel(title(name), { source }, drawValue(name, value))),
   ];
 }

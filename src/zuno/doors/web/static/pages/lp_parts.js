@@ -65,8 +65,8 @@ export function positionsTable({ positions, portfolio }, { brief = false } = {})
 }
 
 export function planState(state) {
-  const kind = { confirmed: "good", approved: "info", applying: "info", failed: "bad", partial: "warn", cancelled: "", expired: "warn" }[state] ?? "";
-  return badge(state, kind);
+  const kind = { confirmed: "good", approved: "info", applying: "info", handed_out: "info", failed: "bad", partial: "warn", cancelled: "", expired: "warn" }[state] ?? "";
+  return badge(state.replaceAll("_", " "), kind);
 }
 
 export function verdictBadge(verdict) {

@@ -1,7 +1,7 @@
 // A plan: what the desk decided and why, what it was weighed by, and what can be done with it.
 import { h, replace } from "../dom.js";
 import { clock, isKnown, money, number, percent, shorten, signed, span, time, tone } from "../format.js";
-import { askForWord, badge, button, collapse, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
+import { askForWord, badge, button, collapse, computedNotice, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { planState, transcript, verdictBadge } from "./lp_parts.js";
 
@@ -17,6 +17,7 @@ export async function show(root, params, api) {
   replace(root,
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"),
       h("h1", null, `${capital(plan.recommended.kind)} ${about}`), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
+    computedNotice(plan),
     h("p", { class: "because" }, plan.because),
     plan.cautions.length ? notice(plan.cautions.join(" · "), "warn") : null,
     figures(plan, source),
@@ -211,7 +212,7 @@ function statePart(view, api, at, result, reload) {
   const actions = over ? null : h("div", { class: "actions" },
     button("Simulate", run(async () => replace(result, simulationPart(await api.post(`${at}/simulate`))))),
     button("Approve …", run(() => approve(api, at, result, reload)), { kind: view.state === "approved" ? "" : "primary" }),
-    button("Apply …", run(() => apply(api, at, result, reload)), { kind: view.state === "approved" ? "primary" : "", disabled: !["approved", "applying", "partial"].includes(view.state), title: view.state === "approved" ? null : "approve it first" }),
+    button("Apply …", run(() => apply(api, at, result, reload)), { kind: view.state === "approved" ? "primary" : "", disabled: !["approved", "applying", "handed_out", "partial"].includes(view.state), title: view.state === "approved" ? null : "approve it first" }),
     button("Cancel", run(() => cancel(api, at, result, reload)), { kind: "danger" }));
   return [
     h("div", { class: "row wrap" }, planState(view.state), h("span", { class: "soft" }, view.why || `${view.action} on ${view.chain}, wallet ${shorten(view.wallet, 8, 6)}`), view.expiresText ? h("span", { class: "soft" }, `approval ends ${view.expiresText}`) : null, view.newPositionId ? h("a", { href: `#/liquidity/${encodeURIComponent(view.newPositionId)}?chain=${encodeURIComponent(view.chain)}` }, `new position ${view.newPositionId}`) : null),
@@ -286,8 +287,15 @@ async function approve(api, at, result, reload) {
   await reload();
 }
 
+/** What a signer elsewhere is to send: one transaction, or the batch of a Safe. */
+function handedOutPart(view) {
+  const bytes = view.safe ?? view.transactions[0];
+  return [view.notes.map((text) => notice(text)), h("pre", { class: "mono" }, JSON.stringify(bytes, null, 2))];
+}
+
 async function apply(api, at, result, reload) {
   const offer = await api.post(`${at}/apply`, {});
+  if (offer.transactions) return replace(result, handedOutPart(offer)); // nothing new: what waits for its signer
   const yes = await askForWord({ title: offer.playMoney ? "Apply with play money" : "Apply: this moves real money", word: "apply", action: "Apply", danger: !offer.playMoney, content: [
     h("p", null, "The chain is read again, and the plan is refused where anything has left its bounds."),
     facts([["Plan", h("span", { class: "mono" }, offer.planId)], ["Chain", `${offer.chain} (${offer.chainId})`], ["Approval", h("span", { class: "mono", title: offer.approvalHash }, shorten(offer.approvalHash, 12, 8))]]), simulationPart(offer)] });
@@ -300,7 +308,8 @@ async function apply(api, at, result, reload) {
   const stop = api.on("step", (data) => { if (data.planId === offer.planId) list.append(h("li", null, data.text)); });
   try {
     const done = await api.post(`${at}/apply`, { word: "apply", approvalHash: offer.approvalHash });
-    toast(done.transactions ? "This wallet is only watched: sign the transactions where its key is." : `The plan is ${done.state}.`, "good");
+    toast(done.transactions ? "This wallet is only watched: sign where its key is." : `The plan is ${done.state}.`, "good");
+    if (done.transactions) replace(result, handedOutPart(done));
   } finally {
     stop();
   }

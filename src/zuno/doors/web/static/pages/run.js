@@ -2,7 +2,7 @@
 import { candleChart, styled } from "../charts_trading.js";
 import { h, replace, s } from "../dom.js";
 import { isKnown, money, number, percent, shorten, signed, span, time, tone, words } from "../format.js";
-import { badge, button, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, table } from "../widgets.js";
+import { badge, button, computedNotice, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, table } from "../widgets.js";
 
 /** The graph: who waits for whom, from left to right. */
 const STEPS = [
@@ -139,7 +139,8 @@ export function drawReplay(view) {
   return h("div", { class: `notice ${view.ok ? "good" : "bad"}`, role: "status" }, h("strong", null, said),
     h("span", { class: "mono" }, `${shorten(view.hash, 10, 6)}${view.replayedHash ? ` = ${shorten(view.replayedHash, 10, 6)}` : ""}`),
     h("span", { class: "hint" }, `edition ${view.edition}, code ${view.codeThen} → ${view.codeNow}`),
-    view.differences.length ? h("ul", { class: "bullets" }, view.differences.map((text) => h("li", null, text))) : null);
+    view.differences.length ? h("ul", { class: "bullets" }, view.differences.map((text) => h("li", null, text))) : null,
+    view.viewDifferences.length ? [h("p", { class: "hint" }, "Today's code shows these differently; the stored values are what was shown."), h("ul", { class: "bullets" }, view.viewDifferences.map((text) => h("li", null, text)))] : null);
 }
 
 function drawRun(why, run, api) {
@@ -158,6 +159,7 @@ function drawRun(why, run, api) {
       panel("What the Judge remembered", { wide: "half", source }, drawMemory(run.memory)),
       panel("Who spoke, and for how much", { wide: "half", source }, drawVoices(why, run))),
     panel("Inputs and their age", { source }, drawInputs(run)),
+    computedNotice(run),
     run.notes.map((text) => notice(text)),
   ];
 }

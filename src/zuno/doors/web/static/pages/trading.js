@@ -115,6 +115,7 @@ function key(layers, view) {
 function drawAccount(view, api, refresh) {
   const leverage = view.risk.leverage;
   return [
+    view.recorded ? notice(`Recorded time: everything is as of ${time(view.asOf)}, this account's last moment.`) : null,
     stats({ href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
       stat("Equity", money(view.equityUsd), { note: view.unknown ?? "cash and what is open" }),
       stat("Unrealised PnL", money(view.unrealisedUsd), { tone: tone(view.unrealisedUsd), note: `${view.openTrades} open, ${view.openOrders} orders` }),
@@ -126,6 +127,7 @@ function drawAccount(view, api, refresh) {
     view.protections.map((lock) => h("div", { class: "notice warn" }, h("strong", null, words(lock.protection), lock.symbol ? ` ${lock.symbol}` : ""), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")),
       LIFTED.has(lock.protection) ? button("Unlock", async () => { if (await postWithWord(api, "/trading/unlock", { view, title: "Unlock the desk", action: "Unlock", body: { protection: lock.protection } })) await refresh(); }) : null)),
     view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
+    view.mode === "paper" ? null : view.notes.map((note) => notice(note, "warn")),
   ];
 }
 
@@ -137,7 +139,7 @@ function drawRisk(view, api) {
       { name: "Trading", number: true, cell: (row) => [signed(row.positions, 5), row.pending ? h("span", { class: "sub" }, `${signed(row.pending, 5)} pending`) : null] },
       { name: "LP", number: true, cell: (row) => signed(row.lp, 5) },
       { name: "Delta", number: true, cell: (row) => [money(row.deltaUsd), h("span", { class: "sub" }, signed(row.delta, 5))] },
-    ], view.risk.rows, { empty: "Nothing is held." }));
+    ], view.risk.rows, { empty: view.mode === "paper" || view.exchanges?.every((answer) => answer.unknown === null && !answer.unbooked.length) ? "Nothing is held." : "The log holds nothing." }));
 }
 
 /** Pause and kill: what changes state asks as the terminal does. */
@@ -240,7 +242,8 @@ function drawResults({ equity, daily, closed }, api) {
         ["Trades", String(whole.trades)],
         ["Won", whole.trades ? `${whole.wins} (${percent(whole.winRate, 0)})` : "–"],
         ["Profit factor", number(whole.profitFactor, 2)],
-        ["Expectancy", isKnown(whole.expectancyR) ? `${signed(whole.expectancyR, 3)} R` : "–"],
+        ["Expectancy", isKnown(whole.expectancyUsd) ? `${money(whole.expectancyUsd)} a trade` : "–", tone(whole.expectancyUsd)],
+        ["in R, each trade alike", isKnown(whole.expectancyR) ? `${signed(whole.expectancyR, 3)} R of ${whole.rTrades} with a stop` : "–"],
         ["Return", isKnown(equity.returnPct) ? `${signed(equity.returnPct, 2)} %` : "–", tone(equity.returnPct)],
         ["Max drawdown", isKnown(equity.maxDrawdownUsd) ? `${money(equity.maxDrawdownUsd)} (${number(equity.maxDrawdownPct, 2)} %)` : "–"],
         ["Fees", money(whole.fees)],

@@ -1,0 +1,141 @@
+"""One process beside this one that answers questions over a pipe: it waits for nothing that this one does, and its open
+files are its own. It is started anew when it dies, and ends with this one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any, Final
+
+from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
+
+Tell = Callable[[str], None]
+Handle = Callable[[Any, Tell], Awaitable[Any]]
+OpenHandle = Callable[..., Awaitable[Handle]]
+MOST_SENDS: Final = 2
+"""A question that a process died over is put to the next one once."""
+_RESTART_SECONDS: Final = 0.2
+_END_SECONDS: Final = 5.0
+_PLAIN: Final = (UsageError, NotFound, Refused, Unavailable, Malformed, Broken)
+
+
+@dataclass(slots=True)
+class _Question:
+    asked: Any
+    tell: Tell
+    answer: Future[Any] = field(default_factory=Future)
+    sends: int = 0
+
+
+class HelperProcess:
+    """`open_handle` makes, in the new process and from what `read_arguments` gives, what answers questions there.
+    Questions are answered side by side; what they ask for must be harmless when it is done twice."""
+
+    def __init__(self, open_handle: OpenHandle, read_arguments: Callable[[], tuple[Any, ...]]) -> None:
+        self._open_handle = open_handle
+        self._read_arguments = read_arguments
+        self._questions: dict[int, _Question] = {}
+        self._numbers = count()
+        self._turn = threading.Lock()
+        self._pipe: Connection | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep_alive, name="zuno-helper", daemon=True)
+        self.process: SpawnProcess | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def ask(self, asked: Any, tell: Tell = lambda line: None) -> Any:
+        """`tell` hears what it says meanwhile, in another thread."""
+        question, number = _Question(asked, tell), next(self._numbers)
+        with self._turn:
+            self._questions[number] = question
+            self._send(number)
+        return await asyncio.wrap_future(question.answer)
+
+    def stop(self) -> None:
+        """After what it has begun."""
+        self._ended.set()
+        with self._turn, suppress(OSError):
+            if self._pipe is not None:
+                self._pipe.send(None)
+        self._thread.join(_END_SECONDS)
+        if self.process is not None:
+            self.process.kill()
+
+    def _keep_alive(self) -> None:
+        context = get_context("spawn")
+        while not self._ended.is_set():
+            pipe, theirs = context.Pipe()
+            arguments = (theirs, self._open_handle, self._read_arguments())
+            self.process = context.Process(target=_serve, args=arguments, daemon=True)
+            self.process.start()
+            theirs.close()  # the helper's end alone stays open, so that its death is the end of the pipe
+            with self._turn:
+                self._pipe = pipe
+                for number in list(self._questions):
+                    self._send(number)
+            with suppress(EOFError, OSError):
+                while True:
+                    self._take(*pipe.recv())
+            with self._turn:
+                self._pipe = None
+            pipe.close()
+            self.process.join(_END_SECONDS)
+            self._ended.wait(_RESTART_SECONDS)
+
+    def _send(self, number: int) -> None:
+        question = self._questions[number]
+        if question.sends == MOST_SENDS:
+            del self._questions[number]
+            question.answer.set_exception(Unavailable("The helper process died over it; try again."))
+        elif self._pipe is not None:
+            question.sends += 1
+            with suppress(OSError):  # it is dead, and the next one is asked
+                self._pipe.send((number, question.asked))
+
+    def _take(self, number: int, done: bool, told: Any) -> None:
+        question = self._questions[number]
+        if not done:
+            question.tell(told)
+            return
+        with self._turn:
+            del self._questions[number]
+        if isinstance(told, Exception):
+            question.answer.set_exception(told)
+        else:
+            question.answer.set_result(told)
+
+
+def _serve(pipe: Connection, open_handle: OpenHandle, arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent, with which this ends
+    with suppress(EOFError, OSError):
+        asyncio.run(_answer_all(pipe, open_handle, arguments))
+
+
+async def _answer_all(pipe: Connection, open_handle: OpenHandle, arguments: tuple[Any, ...]) -> None:
+    handle = await open_handle(*arguments)
+
+    async def answer(number: int, asked: Any) -> None:
+        try:
+            told: Any = await handle(asked, lambda line: pipe.send((number, False, line)))
+        except ZunoError as error:  # one that can be pickled
+            told = next(plain for plain in _PLAIN if isinstance(error, plain))(str(error))
+        except Exception as error:
+            logging.getLogger(__name__).exception("a question failed")
+            told = RuntimeError(type(error).__name__)
+        pipe.send((number, True, told))
+
+    async with asyncio.TaskGroup() as running:
+        while (received := await asyncio.to_thread(pipe.recv)) is not None:
+            running.create_task(answer(*received))

@@ -1,0 +1,134 @@
+"""`kill.lock` in the home: a line for every account that was killed, `ACCOUNT [TIME [DOOR]]`.
+
+It can be made by hand: `echo live >> kill.lock`. A file that is empty or cannot be read locks every account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final, LiteralString
+
+from zuno.adapters.atomic_file import flush_to_disk, replace_file
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import FileLock
+from zuno.adapters.full_disk import build_write_error
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused, UsageError, ZunoError
+
+FILE: Final = "kill.lock"
+DEFAULT_HOME: Final = "~/.zuno"
+_WAIT_SECONDS: Final = 0.5
+"""For another process that is writing the file; a kill waits no longer and writes all the same."""
+_SHARED: Final = (LIVE_ACCOUNT, DEMO_ACCOUNT)
+"""Other homes may hold the keys of the same account; accounts on paper are each home's own."""
+_SCHEMA: Final[tuple[LiteralString, ...]] = (
+    "SELECT pg_advisory_xact_lock(hashtext('zuno kills schema'))",
+    "CREATE SCHEMA IF NOT EXISTS zuno",
+    "CREATE TABLE IF NOT EXISTS zuno.kills (account text PRIMARY KEY, said text NOT NULL)",
+)
+
+
+def find_home(home: str | None, environment: Mapping[str, str]) -> Path:
+    """As the settings find it, without reading any other: a kill waits for no setting that cannot be read."""
+    set_home = next((value for name, value in environment.items() if name.upper() == "ZUNO_HOME" and value), None)
+    return Path(home or set_home or DEFAULT_HOME).expanduser()
+
+
+class KillLockFile:
+    """The `KillLock` of a home. `database_url`: of the Postgres that it shares with other homes."""
+
+    def __init__(self, home: Path, database_url: str | None = None) -> None:
+        self.path = home / FILE
+        self._turn = FileLock(home / "leases" / FILE, timeout=_WAIT_SECONDS, parents=True)
+        self._url = database_url
+        self._ready = False
+
+    def why_locked(self, account: str | None = None) -> str | None:
+        try:
+            kills = self._read()
+            if self._url is not None and (account in _SHARED or (account is None and not kills)):
+                kills = {**self._query("SELECT account, said FROM zuno.kills"), **kills}
+        except ZunoError as error:
+            return str(error)
+        killed = next(iter(kills), "") if account is None else account
+        return f"{killed} was killed ({kills[killed] or 'by hand'})" if killed in kills else None
+
+    def list_kills(self) -> frozenset[tuple[str, str]]:
+        """Accounts by their names in the file, each with when and where; of one that cannot be read nobody knows."""
+        with suppress(ZunoError):
+            return frozenset(self._read().items())
+        return frozenset()
+
+    def lock(self, account: str, door: str) -> None:
+        check_account_name(account)
+        with suppress(OSError):  # or the write says why
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            with suppress(ZunoError):  # whoever holds it was stopped half-way
+                stack.enter_context(self._turn)
+            try:
+                kills = self._read()
+            except Refused:
+                return  # every account is locked
+            if account not in kills:
+                self._write({**kills, account: f"{iso(unix_millis())} {door}"})
+
+    def share(self, account: str, door: str) -> None:
+        if self._url is not None and account in _SHARED:
+            said = f"{iso(unix_millis())} {door} of another home"
+            self._query("INSERT INTO zuno.kills VALUES (%s, %s) ON CONFLICT DO NOTHING", account, said)
+
+    def unlock(self, account: str) -> None:
+        with self._turn:
+            kills = self._read()
+            if kills.pop(account, None) is not None:
+                self._write(kills)
+        if self._url is not None and account in _SHARED:
+            self._query("DELETE FROM zuno.kills WHERE account = %s", account)
+
+    def _read(self) -> dict[str, str]:
+        """When and where each account was killed. `Refused` where the file names none, or cannot be read."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._refuse(error.strerror or "unread") from error
+        lines = [line.split(" ", 1) for line in content.decode("utf-8", "replace").splitlines()]
+        try:
+            for account, *_ in lines:
+                check_account_name(account)
+        except UsageError as error:
+            raise self._refuse("damaged") from error
+        if not content.endswith(b"\n"):
+            raise self._refuse("cut off" if content else "it names none")
+        return {account: " ".join(said) for account, *said in lines}
+
+    def _refuse(self, why: str) -> Refused:
+        return Refused(f"{self.path} locks every account ({why}); look at it, and remove it by hand to lift it.")
+
+    def _write(self, kills: Mapping[str, str]) -> None:
+        try:
+            if kills:
+                replace_file(self.path, "".join(f"{account} {said}\n" for account, said in kills.items()).encode())
+            else:
+                self.path.unlink()
+                flush_to_disk(self.path.parent)
+        except OSError as error:
+            raise build_write_error(self.path, error) from error
+
+    def _query(self, statement: LiteralString, *values: str) -> dict[str, str]:
+        from zuno.adapters.store.lease import connect
+
+        assert self._url is not None
+        with connect(self._url) as connection:
+            if not self._ready:
+                with connection.transaction():
+                    for made in _SCHEMA:
+                        connection.execute(made)
+                self._ready = True
+            answer = connection.execute(statement, values)
+            return dict(answer.fetchall()) if answer.description else {}

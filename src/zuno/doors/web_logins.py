@@ -1,0 +1,245 @@
+"""Who may ask the page: browsers' sessions, scripts' tokens and one-time codes, in one small file of the home.
+
+Secrets are given out once and kept as hashes. The server and the commands beside it read and change the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+from pydantic import Field
+
+from zuno.kernel.arguments import parse_span
+from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
+from zuno.kernel.units import Millis
+from zuno.kernel.view import View
+
+T = TypeVar("T")
+LoginScope = Literal["look", "act"]
+LoginKind = Literal["code", "session", "token"]
+CODE_MS: Final = 120_000
+DAY_MS: Final = 86_400_000
+IDLE_MS: Final = 7 * DAY_MS
+SESSION_MS: Final = 30 * DAY_MS
+SEEN_MS: Final = 3_600_000
+CLOCK_TOLERANCE_MS: Final = DAY_MS
+"""By which the clock may have been set back since the login."""
+LONGEST_ALLOWANCE_MS: Final = DAY_MS
+ALL: Final = "all"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+class LoginFile(Protocol):
+    def stamp(self) -> object | None:
+        """Another one after every change; None: no file. Needs no descriptor."""
+        ...
+
+    def read(self) -> bytes | None: ...
+
+    def change(self, make: Callable[[bytes | None], tuple[bytes, T]], *, wait: bool = True) -> T:
+        """Replace what was read by what `make` answers, one process at a time. `wait`: for others, and for the disk."""
+        ...
+
+
+class WebLoginView(View):
+    kind: LoginKind
+    name: str
+    """Of a token; of a session its id."""
+    scope: LoginScope
+    made: int
+    """Unix milliseconds."""
+    seen: int
+    """When it was last used, to the hour."""
+    token: str | None = None
+    """Shown when it is made, and never again."""
+
+    def lasts(self, now: int) -> bool:
+        match self.kind:
+            case "code":
+                return self.made <= now < self.made + CODE_MS
+            case "session":
+                return self.made - CLOCK_TOLERANCE_MS <= now < min(self.made + SESSION_MS, self.seen + IDLE_MS)
+            case "token":
+                return True
+
+
+class WebLoginsView(View):
+    logins: tuple[WebLoginView, ...]
+
+
+class WebLinkView(View):
+    url: str
+    """With a code that is good for one login."""
+    scope: LoginScope
+    expires: int
+    """Unix milliseconds."""
+
+
+class WebAllowanceView(View):
+    until: int | None
+    """Unix milliseconds; null: in a home with real money the page may not act."""
+
+
+class LoginBook(View):
+    format: Literal[1] = 1
+    url: str | None = None
+    """Where the page is served, or was."""
+    logins: dict[str, WebLoginView] = Field(default_factory=dict)
+    """By the hash of their secret; a session's is that of its cookie and its header."""
+    allowed: tuple[int, int] | None = None
+    """From when until when the page may act with real money."""
+
+
+class Logins:
+    """`served`: whether a page of this home is being served."""
+
+    def __init__(
+        self,
+        file: LoginFile,
+        now: Callable[[], Millis],
+        chance: Callable[[int], bytes],
+        served: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._file = file
+        self._now = now
+        self._chance = chance
+        self._served = served
+        self._stamp: object | None = None
+        self._book = LoginBook()
+        self._noted: dict[str, int] = {}
+        """When a use was last written down, or tried to be."""
+
+    # -- from a terminal
+
+    def link(self, scope: LoginScope) -> WebLinkView:
+        """`Refused` where no page is served."""
+        url = self._load().url
+        if url is None or not self._served():
+            raise Refused("No page of this home is served; `zuno web` serves it, and prints a link.")
+        code, new = self._chance(16).hex(), self._build("code", "", scope)
+        self._update(lambda book: {"logins": book.logins | {hash_secret(code): new}})
+        return WebLinkView(url=f"{url}#login={code}", scope=scope, expires=new.made + CODE_MS)
+
+    def create_token(self, name: str, scope: LoginScope) -> WebLoginView:
+        if _NAME.fullmatch(name) is None:
+            raise UsageError("A token's name has up to 40 letters, digits, dots, dashes and underscores.")
+        token, new = self._chance(32).hex(), self._build("token", name, scope)
+
+        def add(book: LoginBook) -> dict[str, Any]:
+            if any((known.kind, known.name) == ("token", name) for known in book.logins.values()):
+                raise Refused(f"There is a token {name} already; `zuno web token revoke {name}` ends it.")
+            return {"logins": book.logins | {hash_secret(token): new}}
+
+        self._update(add)
+        return new.model_copy(update={"token": token})
+
+    def list(self, kind: LoginKind, end: str | None = None) -> WebLoginsView:
+        """Those that last; `end`: after the one of this name was ended, or `all` sessions. `NotFound` where none is."""
+
+        def drop(book: LoginBook) -> dict[str, Any]:
+            every = kind == "session" and end == ALL
+            items = book.logins.items()
+            kept = {key: login for key, login in items if login.kind != kind or not (every or login.name == end)}
+            if not every and len(kept) == len(book.logins):
+                raise NotFound(f"No {kind} of this home is called so.")
+            return {"logins": kept}
+
+        logins = (self._load() if end is None else self._update(drop)).logins.values()
+        return WebLoginsView(logins=tuple(login for login in logins if login.kind == kind and login.lasts(self._now())))
+
+    def allow(self, span: str | None = None, *, end: bool = False) -> WebAllowanceView:
+        """Let the page act with real money for a time, or no longer; with neither, say whether it may."""
+        if span is not None or end:
+            length = 0 if span is None else parse_span(span) * 1_000
+            if end is not (span is None) or length > LONGEST_ALLOWANCE_MS or (length == 0 and not end):
+                raise UsageError("Give --for a length of time up to 1d, as 30m, or --end.")
+            now = self._now()
+            self._update(lambda book: {"allowed": None if end else (now, now + length)})
+        return WebAllowanceView(until=self.allowed_until())
+
+    # -- of the server
+
+    def start(self, url: str, *, end_sessions: bool) -> None:
+        """The page is served there from now on."""
+        if end_sessions:
+            self.list("session", ALL)
+        self._update(lambda book: {"url": url})
+
+    def log_in(self, code: str) -> tuple[str, str, LoginScope] | None:
+        """Cookie, header and scope of a new session, for a code that is used up by it."""
+        cookie, secret, given = self._chance(32).hex(), self._chance(32).hex(), self.find(hash_secret(code), "code")
+        if given is None:
+            return None
+        session = self._build("session", self._chance(4).hex(), given.scope)
+
+        def redeem(book: LoginBook) -> dict[str, Any]:
+            left = {key: login for key, login in book.logins.items() if key != hash_secret(code)}
+            new = {hash_session(cookie, secret): session} if len(left) < len(book.logins) else {}
+            return {"logins": left | new}
+
+        done = self._update(redeem)
+        return (cookie, secret, session.scope) if hash_session(cookie, secret) in done.logins else None
+
+    def find(self, key: str, kind: LoginKind) -> WebLoginView | None:
+        """By its hash, if neither anybody nor time has ended it."""
+        login, now = self._load().logins.get(key), self._now()
+        if login is None or login.kind != kind:
+            return None
+        login = login.model_copy(update={"seen": max(login.seen, self._noted.get(key, 0))})
+        if not login.lasts(now):
+            return None
+        if now - login.seen >= SEEN_MS:
+            self._noted[key] = now
+            used = {key: login.model_copy(update={"seen": now})}
+            with suppress(ZunoError):  # nobody who asks waits for it
+                self._update(lambda book: {"logins": book.logins | used} if key in book.logins else {}, wait=False)
+        return login
+
+    def allowed_until(self) -> int | None:
+        allowed = self._load().allowed
+        return allowed[1] if allowed is not None and allowed[0] <= self._now() < allowed[1] else None
+
+    def _build(self, kind: LoginKind, name: str, scope: LoginScope) -> WebLoginView:
+        now = self._now()
+        return WebLoginView(kind=kind, name=name, scope=scope, made=now, seen=now)
+
+    def _load(self) -> LoginBook:
+        """Read again only when the file has changed. One that cannot be read just now leaves what was known."""
+        stamp = self._file.stamp()
+        if stamp != self._stamp:
+            try:
+                self._book, self._stamp = _parse(self._file.read()), stamp
+            except ZunoError:
+                if self._stamp is None:
+                    raise
+        return self._book
+
+    def _update(self, make: Callable[[LoginBook], dict[str, Any]], *, wait: bool = True) -> LoginBook:
+        def rewrite(content: bytes | None) -> tuple[bytes, LoginBook]:
+            book, now = _parse(content), self._now()
+            lasting = {key: login for key, login in book.logins.items() if login.lasts(now)}
+            book = book.model_copy(update={"logins": lasting})
+            book = book.model_copy(update=make(book))
+            return book.model_dump_json(indent=1).encode(), book
+
+        return self._file.change(rewrite, wait=wait)
+
+
+def _parse(content: bytes | None) -> LoginBook:
+    try:
+        return LoginBook() if content is None else LoginBook.model_validate_json(content)
+    except ValueError as error:
+        raise Broken("web-logins.json is damaged; delete it, then log in and make tokens anew.") from error
+
+
+def hash_secret(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def hash_session(cookie: str, secret: str) -> str:
+    """Of what both have to be there."""
+    return hash_secret(f"{cookie}\n{secret}")

@@ -1,0 +1,149 @@
+"""What was shown of a finished run or plan: its view, an entry of its own that is bound to the decided hash.
+
+The decided bytes do not hold it, so it may be missing (an older Zuno decided, or a process died before it was stored).
+Then a look computes the view and says so; `zuno journal upgrade` and the next start of a desk store it. Everything in
+it comes from entries and bundles of the same journal, which were searched for secrets when they were written.
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from zuno.journal.port import Author, Journal
+from zuno.journal.record import Record
+from zuno.kernel.canonical import Json, canonical, decode_canonical, to_json
+from zuno.kernel.errors import Broken, Malformed, Unavailable, ZunoError
+from zuno.kernel.view import ForeignText, RecordedView, View
+from zuno.kernel.wire import Hex64
+
+V = TypeVar("V", bound=RecordedView)
+Facts = Mapping[str, Mapping[str, str]]
+"""Every fact that a shown text cites: by id its value, its unit and what was printed."""
+
+DECISION_VIEW: Final = "decision_view"
+"""The kind of entry; a run or a debate has one at most."""
+MAX_CONTENT: Final = 4 * 1024 * 1024
+"""Bytes that a stored view may unpack to; one of a whole debate has a hundredth of that."""
+
+
+class StoredView(Record):
+    decided: Hex64
+    """The hash of the decision that it shows."""
+    version: int
+    """Of the view's fields. A reader takes every version up to its own."""
+    content: str
+    """Canonical JSON, `view` and `facts`, compressed by zlib, in base64."""
+
+
+class JournalUpgradeView(View):
+    """What `zuno journal upgrade` did."""
+
+    stored: int
+    """Views of finished runs and plans that had none."""
+    not_stored: tuple[ForeignText, ...]
+    """Runs and debates whose view this Zuno cannot compute, and why."""
+
+
+def pack_view(view: RecordedView, facts: Facts) -> StoredView:
+    packed = zlib.compress(canonical(_write_content(view, facts)), 9)
+    return StoredView(decided=view.hash, version=view.VERSION, content=b64encode(packed).decode())
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord(Generic[V]):
+    """The view of one decision: what is stored of it, and how today's code computes it."""
+
+    shape: type[V]
+    decided: str
+    stored: Mapping[str, Json] | None
+    compute: Callable[[], Awaitable[tuple[V, Facts]]]
+
+    async def show(self, code: str) -> V:
+        """The stored view; where none can be read it is computed, and says by which Zuno and why."""
+        try:
+            return self.shape.model_validate(self._unpack()["view"], strict=False)
+        except Malformed as error:
+            why = str(error)
+        except ValidationError as error:
+            why = f"the view on record has {error.error_count()} fields that do not fit"
+        view, _ = await self.compute()
+        return view.model_copy(update={"computed_by": code, "computed_why": why})
+
+    async def compare(self) -> tuple[str, ...]:
+        """Where today's code shows something else than was stored; nothing where nothing is stored."""
+        try:
+            return (
+                ()
+                if self.stored is None
+                else tuple(list_differences(self._unpack(), _write_content(*await self.compute())))
+            )
+        except ZunoError as error:
+            return (str(error),)
+
+    async def pack(self) -> StoredView:
+        """What is to be stored. `Broken` where the record gives another hash than it names."""
+        view, facts = await self.compute()
+        if view.hash != self.decided:
+            raise Broken(f"The record names hash {self.decided[:12]}…, its content gives {view.hash[:12]}….")
+        return pack_view(view, facts)
+
+    def _unpack(self) -> dict[str, Any]:
+        """`Malformed` says why nothing stored can be shown."""
+        if self.stored is None:
+            raise Malformed("its view is not on record")
+        try:
+            stored = StoredView.model_validate(dict(self.stored))
+            if stored.decided != self.decided:
+                raise Malformed("the view on record is of another decision")
+            if stored.version > self.shape.VERSION:
+                raise Malformed(f"the view on record is of version {stored.version}, which this Zuno does not know")
+            opener = zlib.decompressobj()
+            content = opener.decompress(b64decode(stored.content, validate=True), MAX_CONTENT)
+            found = decode_canonical(content) if opener.eof and not opener.unused_data else None
+        except (ValueError, zlib.error) as error:
+            raise Malformed(f"the view on record cannot be read ({type(error).__name__})") from error
+        if not isinstance(found, dict) or found.keys() != {"view", "facts"}:
+            raise Malformed("the view on record is cut, too large or has other parts")
+        return found
+
+
+def _write_content(view: RecordedView, facts: Facts) -> Json:
+    fields = view.model_dump(by_alias=True, round_trip=True, exclude={"computed_by", "computed_why"})
+    return to_json({"view": fields, "facts": facts})
+
+
+def list_differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
+    """Every value of two documents that is not the same, under its path."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in {**before, **after}:
+            yield from list_differences(before.get(name), after.get(name), f"{where}.{name}" if where else name)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for at, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from list_differences(old, new, f"{where}[{at}]")
+    elif before != after:
+        yield f"{where + ' was ' if where else 'was '}{str(before)[:80]}, is {str(after)[:80]}"
+
+
+async def store_missing_views(
+    journal: Journal, ended: str, author: Author, load: Callable[[str], Awaitable[DecisionRecord[Any]]]
+) -> JournalUpgradeView:
+    """Store the view of each request that has an entry of the kind `ended` and no view."""
+    known = {entry.request_id async for entry in journal.entries(kind=DECISION_VIEW)}
+    decided = dict.fromkeys([entry.request_id or "" async for entry in journal.entries(kind=ended)])
+    stored, failed = 0, []
+    for request_id in decided.keys() - known:
+        try:
+            packed = await (await load(request_id)).pack()
+            await journal.append_once(kind=DECISION_VIEW, author=author, payload=packed, request_id=request_id)
+            stored += 1
+        except Unavailable:
+            raise
+        except ZunoError as error:
+            failed.append(f"{request_id}: {error}")
+    return JournalUpgradeView(stored=stored, not_stored=tuple(failed))

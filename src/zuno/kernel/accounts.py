@@ -1,0 +1,54 @@
+"""What trading accounts are called, and the lock that a kill puts on them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Protocol
+
+from zuno.kernel.errors import UsageError
+from zuno.kernel.text import plain_text
+
+PAPER_ACCOUNT: Final = "paper"
+"""The home's own on paper, which has no name of its own."""
+PAPER_WORD: Final = f"{PAPER_ACCOUNT}:"
+LIVE_ACCOUNT: Final = "live"
+"""At the exchanges, with money."""
+DEMO_ACCOUNT: Final = "demo"
+"""At an exchange that trades without money: everything else is as with it."""
+_ACCOUNT_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class KillLock(Protocol):
+    """Accounts that were killed, by the names that `--account` takes. Readable without database, market or network."""
+
+    def why_locked(self, account: str | None = None) -> str | None:
+        """Why an account may open nothing new; None as an account: whether any is locked. What cannot be read counts
+        as locked."""
+        ...
+
+    def lock(self, account: str, door: str) -> None:
+        """On disk when it returns; again is harmless. `door`: where it was asked for."""
+        ...
+
+    def share(self, account: str, door: str) -> None:
+        """Lock it for the other homes on the same database, too, where the account can be theirs."""
+        ...
+
+    def unlock(self, account: str) -> None:
+        """Here and for the other homes. `Refused` where the lock names no accounts: it is removed by hand."""
+        ...
+
+
+def check_account_name(name: str) -> None:
+    if not _ACCOUNT_NAME.fullmatch(name):
+        raise UsageError(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
+    word = name.lower()
+    if word in (LIVE_ACCOUNT, DEMO_ACCOUNT, PAPER_ACCOUNT) and name != word:
+        raise UsageError(f"No account is called {name}; write {word}.")
+
+
+def short_name(account: str) -> str:
+    """What `--account` says for an account's whole name: `live`, `demo`, `paper` for a market's own, or a name."""
+    if not account.startswith(PAPER_WORD):
+        return account
+    return account.removeprefix(PAPER_WORD).partition(":")[2] or PAPER_ACCOUNT

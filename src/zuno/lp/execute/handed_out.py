@@ -1,0 +1,116 @@
+"""Steps in the hands of a signer elsewhere, recognised on the chain by what they do: a plain wallet's by sender,
+target, value and calldata, a Safe's by the position's events and its owner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from zuno.kernel.errors import NotFound, Unavailable
+from zuno.kernel.units import HexId, Wei
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.draft import all_steps, decode_step
+from zuno.lp.execute.plan_state import PlanProgress, StepProgress
+from zuno.lp.model.plan import StepState
+from zuno.lp.model.plan_events import Draft, StepHandedOut
+from zuno.lp.plan.calls import Burn, Decrease, Increase, Mint, MintFromDeltas
+from zuno.lp.ports.spending import LiquidityTouch, Mined, SentTransaction, SentTransactions
+
+
+async def find_step(
+    context: ExecutionContext, progress: PlanProgress, step: StepProgress, tx: HexId | None = None
+) -> tuple[SentTransactions, Mined | None]:
+    """The transaction that did the step: one that went through before one that reverted. `tx`: where its hash is known
+    already, by its receipt or by its owner's word."""
+    handed, draft = step.handed_out, progress.draft
+    if handed is None or draft is None:
+        raise NotFound(f"a step of {progress.plan_id} was not handed out")
+    after = _last_block_before(context, handed)
+    if tx is None and step.mined is not None and step.mined.success:
+        tx = HexId(step.mined.hash)
+    try:
+        if tx is not None:
+            seen = await context.writer.find_transaction(context.wallet, tx)
+        elif handed.batch and (touch := _expected_touch(context, draft)) is not None:
+            seen = await context.writer.find_touching(context.wallet, after, draft.pool.id, touch.range)
+        else:
+            seen = await context.writer.find_sent(context.wallet, after)
+    except Unavailable as error:
+        raise Unavailable(f"{error} `zuno plan apply {progress.plan_id} --tx HASH` names what was sent.") from error
+    matches = [sent.mined for sent in seen.transactions if explain_mismatch(context, draft, sent, handed) is None]
+    mined = next((mined for mined in matches if mined.success), matches[-1] if matches else None)
+    if mined is not None and handed.batch:  # whoever runs a Safe's transaction pays for it, once for all its calls
+        mined = replace(mined, cost=Wei(0), gas_used=0 if handed.step else mined.gas_used)
+    return seen, mined
+
+
+def explain_mismatch(
+    context: ExecutionContext, draft: Draft, sent: SentTransaction, handed: StepHandedOut
+) -> str | None:
+    """Why a transaction is not the step that was handed out; None where it is."""
+    if sent.mined.block.number <= _last_block_before(context, handed):
+        return f"it was mined in block {sent.mined.block.number}, before the step was handed out"
+    if handed.batch:
+        return _explain_other_batch(sent, _expected_touch(context, draft), handed)
+    if sent.sender != context.wallet:
+        return f"it was sent by {sent.sender}, not by {context.wallet}"
+    if sent.call.to != handed.to:
+        return f"it calls {sent.call.to}, the step calls {handed.to}"
+    if sent.call.value != handed.value:
+        return f"it sends {sent.call.value} wei, the step sends {handed.value} wei"
+    return None if sent.call.data == handed.data else "its calldata is not the step's"
+
+
+def _explain_other_batch(sent: SentTransaction, touch: LiquidityTouch | None, handed: StepHandedOut) -> str | None:
+    if touch is None:  # about no position, as a revocation: known by its bytes alone
+        return None if handed.data in sent.call.data else "its calldata does not hold the step's"
+    opened = [each for each in sent.touches if each.position_id in sent.mined.minted and each.range == touch.range]
+    if touch in sent.touches or (touch.position_id == _NEW and opened):
+        return None
+    return "it does not do to the position what the batch does"
+
+
+def _expected_touch(context: ExecutionContext, draft: Draft) -> LiquidityTouch | None:
+    """What a batch does first to a position; None where it is about none."""
+    for step in all_steps(draft):
+        for action in decode_step(context, step).position_actions:
+            position = draft.position
+            match action:
+                case Burn() if position is not None:
+                    return LiquidityTouch(position.id, position.range, -position.liquidity)
+                case Decrease(liquidity=liquidity) if position is not None:
+                    return LiquidityTouch(position.id, position.range, -liquidity)
+                case Increase(liquidity=liquidity) if position is not None:
+                    return LiquidityTouch(position.id, position.range, liquidity)
+                case Mint(range=band) | MintFromDeltas(range=band):
+                    return LiquidityTouch(_NEW, band, 0)
+                case _:
+                    pass
+    return None
+
+
+_NEW: Final = 0
+"""The number of a position that is yet to be minted, by however much comes to it."""
+
+
+def _last_block_before(context: ExecutionContext, handed: StepHandedOut) -> int:
+    """A reorganisation may take back as many blocks as a receipt waits for: the step may be mined under their
+    numbers."""
+    return max(0, handed.block.number - context.depth + 1)
+
+
+def explain_waiting(progress: PlanProgress, wallet: str) -> str:
+    """What a plan waits for that was handed out; empty where it waits for no signer."""
+    waiting = [step for step in progress.steps if step.state is StepState.HANDED_OUT]
+    if not waiting or waiting[0].handed_out is None:
+        return ""
+    if waiting[0].handed_out.batch:
+        return f"handed out: waiting for {wallet} to send the batch of {len(waiting)} calls"
+    return f"handed out: waiting for {wallet} to send {number_step(progress, waiting[0].handed_out.step)}"
+
+
+def number_step(progress: PlanProgress, index: int) -> str:
+    """Which step of how many; a second half that is not built yet counts as it was approved."""
+    draft = progress.draft
+    known = 0 if draft is None or progress.finishing is not None else len(all_steps(draft))
+    return f"step {index + 1} of {max(known, len(progress.steps))}"
