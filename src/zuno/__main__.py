@@ -88,7 +88,7 @@ def _shell(home: str | None) -> int:
         from zuno.doors.shell.terminal import converse
 
         return converse(door_of(home))
-    from zuno.doors.shell.piped import run_lines
+    from zuno.doors.shell.turns import run_lines
 
     return run_lines(door_of(home), sys.stdin)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal
@@ -55,42 +54,48 @@ _TRADING_ROLES = {
 """Whose setting names the models of a role."""
 
 
-def _address(text: str) -> str:
-    if not _ADDRESS.fullmatch(text):
-        raise ValueError("expected an address of 0x and 40 hex digits")
-    return text.lower()
+def _matching(pattern: re.Pattern[str], expected: str, finish: Callable[[str], str]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"expected {expected}")
+        return finish(text)
+
+    return read
 
 
-def _peer_id(text: str) -> str:
-    if not _PEER_ID.fullmatch(text):
-        raise ValueError("expected 64 hex digits")
-    return text.lower()
+def _matching_secret(pattern: re.Pattern[str], expected: str) -> Callable[[SecretStr], SecretStr]:
+    def read(secret: SecretStr) -> SecretStr:
+        if not pattern.fullmatch(secret.get_secret_value()):
+            raise ValueError(f"expected {expected}")  # never echo it: it may hold a password
+        return secret
+
+    return read
 
 
-def _url(text: str) -> str:
-    if not _URL.fullmatch(text):
-        raise ValueError("expected an http(s) URL")
-    return text.rstrip("/")
+def _checked_by(parse: Callable[[str], object]) -> Callable[[str], str]:
+    """The text as it is, where it can be read so."""
+
+    def read(text: str) -> str:
+        try:
+            parse(text)
+        except UsageError as error:
+            raise ValueError(str(error).rstrip(".")) from error
+        return text
+
+    return read
 
 
-def _push_modes(text: str) -> str:
-    with _as_value_error():
-        parse_push_modes(text)
-    return text
+def _comma_separated(read_parts: Callable[[list[str]], object]) -> BeforeValidator:
+    """What is set is split at its commas; a default is taken as it is."""
+
+    def read(raw: object) -> object:
+        return read_parts([part for part in map(str.strip, raw.split(",")) if part]) if isinstance(raw, str) else raw
+
+    return BeforeValidator(read)
 
 
-def _quiet_hours(text: str) -> str:
-    with _as_value_error():
-        parse_quiet_hours(text)
-    return text
-
-
-@contextmanager
-def _as_value_error() -> Iterator[None]:
-    try:
-        yield
-    except UsageError as error:
-        raise ValueError(str(error).rstrip(".")) from error
+_address = _matching(_ADDRESS, "an address of 0x and 40 hex digits", str.lower)
+_url = _matching(_URL, "an http(s) URL", lambda url: url.rstrip("/"))
 
 
 def _node_url(text: str) -> str:
@@ -102,49 +107,23 @@ def _node_url(text: str) -> str:
     return url
 
 
-def _stream(text: str) -> str:
-    if not _STREAM.fullmatch(text):
-        raise ValueError("expected a ws(s) URL")
-    return text.rstrip("/")
-
-
-def _channels(raw: object) -> object:
-    if not isinstance(raw, str):
-        return raw
-    names = tuple(part.strip().removeprefix("@") for part in raw.split(",") if part.strip())
+def _channels(parts: list[str]) -> tuple[str, ...]:
+    names = tuple(part.removeprefix("@") for part in parts)
     if not all(_CHANNEL.fullmatch(name) for name in names):
         raise ValueError("expected names of public channels as in t.me/NAME, separated by commas")
     return names
 
 
-def _chat_ids(raw: object) -> object:
-    if not isinstance(raw, str):
-        return raw
-    parts = [part.strip() for part in raw.split(",") if part.strip()]
+def _chat_ids(parts: list[str]) -> tuple[int, ...]:
     if not all(_CHAT_ID.fullmatch(part) for part in parts):
         raise ValueError("expected numbers separated by commas, as `zuno telegram setup` shows them")
     return tuple(map(int, parts))
 
 
-def _urls(raw: object) -> object:
-    if not isinstance(raw, str):
-        return raw
-    urls = [part.strip() for part in raw.split(",") if part.strip()]
+def _urls(urls: list[str]) -> tuple[SecretStr, ...]:
     if not urls or not all(_URL.fullmatch(url) for url in urls):
         raise ValueError("expected one or more http(s) URLs, separated by commas")  # never echo them: they hold keys
-    return tuple(SecretStr(url) for url in urls)
-
-
-def _postgres(secret: SecretStr) -> SecretStr:
-    if not _POSTGRES.fullmatch(secret.get_secret_value()):
-        raise ValueError("expected a postgresql:// URL")  # never echo it: it holds a password
-    return secret
-
-
-def _secret_url(secret: SecretStr) -> SecretStr:
-    if not _URL.fullmatch(secret.get_secret_value()):
-        raise ValueError("expected an http(s) URL")  # never echo it: it may hold a password
-    return secret
+    return tuple(map(SecretStr, urls))
 
 
 def _embedding_model(text: str) -> str:
@@ -160,11 +139,9 @@ def _embedding_model(text: str) -> str:
     return str(model) if model.url else f"{model.vendor}:{model.name}"
 
 
-def _model_keys(raw: object) -> object:
-    if not isinstance(raw, str):
-        return raw
+def _model_keys(parts: list[str]) -> dict[str, SecretStr]:
     keys: dict[str, SecretStr] = {}
-    for part in filter(None, map(str.strip, raw.split(","))):
+    for part in parts:
         host, _, key = part.partition("=")
         if not _HOST.fullmatch(host) or not key:
             raise ValueError("expected HOST=KEY, separated by commas")  # never echo them
@@ -179,12 +156,10 @@ def _models(text: str) -> str:
         raise ValueError(str(error).rstrip(".")) from None
 
 
-def _model_prices(raw: object) -> object:
+def _model_prices(parts: list[str]) -> dict[str, tuple[Decimal, Decimal]]:
     """`NAME=IN/OUT`: the last sign of equality divides, for a URL may hold others."""
-    if not isinstance(raw, str):
-        return raw
     prices: dict[str, tuple[Decimal, Decimal]] = {}
-    for part in filter(None, map(str.strip, raw.split(","))):
+    for part in parts:
         name, _, text = part.rpartition("=")
         try:
             usd_in, usd_out = map(Decimal, text.split("/"))
@@ -197,15 +172,9 @@ def _model_prices(raw: object) -> object:
     return prices
 
 
-def _addresses(raw: object) -> object:
-    return tuple(map(_address, filter(None, map(str.strip, raw.split(","))))) if isinstance(raw, str) else raw
-
-
-def _labelled_wallets(raw: object) -> object:
+def _labelled_wallets(parts: list[str]) -> dict[str, str]:
     """`cold=0x…, 0x…` as addresses with their labels; one without a label has none."""
-    if not isinstance(raw, str):
-        return raw
-    pairs = [part.rpartition("=") for part in filter(None, map(str.strip, raw.split(",")))]
+    pairs = [part.rpartition("=") for part in parts]
     return {_address(address.strip()): label.strip() for label, _, address in pairs}
 
 
@@ -221,22 +190,22 @@ def _chain(text: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_url)]
-PushModes = Annotated[str, AfterValidator(_push_modes)]
-QuietHours = Annotated[str, AfterValidator(_quiet_hours)]
+PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
+QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)]
-StreamUrl = Annotated[str, AfterValidator(_stream)]
-Channels = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_channels)]
-ChatIds = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_chat_ids)]
-Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_urls)]
+StreamUrl = Annotated[str, AfterValidator(_matching(_STREAM, "a ws(s) URL", lambda url: url.rstrip("/")))]
+Channels = Annotated[tuple[str, ...], NoDecode, _comma_separated(_channels)]
+ChatIds = Annotated[tuple[int, ...], NoDecode, _comma_separated(_chat_ids)]
+Urls = Annotated[tuple[SecretStr, ...], NoDecode, _comma_separated(_urls)]
 Models = Annotated[str, AfterValidator(_models)]
-ModelKeys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_model_keys)]
-ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], NoDecode, BeforeValidator(_model_prices)]
+ModelKeys = Annotated[dict[str, SecretStr], NoDecode, _comma_separated(_model_keys)]
+ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], NoDecode, _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
-Hooks = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)]
-LabelledWallets = Annotated[dict[str, str], NoDecode, BeforeValidator(_labelled_wallets)]
-PeerId = Annotated[str, AfterValidator(_peer_id)] | None
+Hooks = Annotated[tuple[str, ...], NoDecode, _comma_separated(lambda parts: tuple(map(_address, parts)))]
+LabelledWallets = Annotated[dict[str, str], NoDecode, _comma_separated(_labelled_wallets)]
+PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
 
 
 def _axl(port: int) -> str:
@@ -249,8 +218,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_prefix="ZUNO_", env_ignore_empty=True)
 
     home: Path = Field(Path("~/.zuno"), description="data directory (created 0700)")
-    database_url: Annotated[SecretStr, AfterValidator(_postgres)] | None = Field(
-        None, description="Postgres URL of the journal; default: `journal.db` in the home"
+    database_url: Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None = (
+        Field(None, description="Postgres URL of the journal; default: `journal.db` in the home")
     )
     chain_id: Annotated[str, AfterValidator(_chain)] | None = Field(
         None,
@@ -315,12 +284,10 @@ class Settings(BaseSettings):
         "gemini-3-flash-preview", description="models of the microstructure expert (order book)"
     )
     model_macro: Models = Field(
-        "gemini-3-flash-preview",
-        description="models of the macro and options expert, of Meta and of the risk manager",
+        "gemini-3-flash-preview", description="models of the macro and options expert, of Meta and of the risk manager"
     )
     model_vlm_geometric: Models = Field(
-        "gemini-3.1-pro-preview,gemini-3-flash-preview",
-        description="vision models of the chart expert",
+        "gemini-3.1-pro-preview,gemini-3-flash-preview", description="vision models of the chart expert"
     )
     model_post_mortem: Models = Field(
         "gemini-3-flash-preview", description="models that write the post-mortem of a closed trade"
@@ -366,7 +333,7 @@ class Settings(BaseSettings):
     memory_store: Literal["sqlite", "milvus", "lightrag"] = Field(
         "sqlite", description="index of the desk's memories: SQLite in the home, Milvus or LightRAG (extras)"
     )
-    memory_url: Annotated[SecretStr, AfterValidator(_secret_url)] | None = Field(
+    memory_url: Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(s) URL"))] | None = Field(
         None, description="Milvus server URL, with USER:PASSWORD@ if it asks for one; default: milvus-lite in the home"
     )
     embedding_model: Annotated[str, AfterValidator(_embedding_model)] = Field(
@@ -389,8 +356,7 @@ class Settings(BaseSettings):
     spend_usd_per_plan: Dollars = Field(Decimal(25_000), description="max spend per plan, USD")
     spend_usd_per_day: Dollars = Field(Decimal(100_000), description="max spend per 24 h, all plans, USD")
     allowed_hooks: Hooks = Field(
-        (),
-        description="trusted hook addresses, comma-separated; pools with other hooks are view-only",
+        (), description="trusted hook addresses, comma-separated; pools with other hooks are view-only"
     )
     receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="receipt timeout of `plan apply`, s")
     monitor_interval_ms: int = Field(60_000, ge=5_000, description="monitor interval, ms")
@@ -450,8 +416,7 @@ class Settings(BaseSettings):
     fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED API URL (macro data)")
     fred_api_key: SecretStr | None = Field(None, description="FRED API key (free); without one no macro prints")
     yahoo_url: Url = Field(
-        "https://query1.finance.yahoo.com",
-        description="Yahoo-compatible chart API: DXY, Nasdaq, gold, oil",
+        "https://query1.finance.yahoo.com", description="Yahoo-compatible chart API: DXY, Nasdaq, gold, oil"
     )
     fear_greed_url: Url = Field("https://api.alternative.me", description="Fear & Greed index API URL")
     perplexity_url: Url = Field("https://api.perplexity.ai", description="Perplexity-compatible search API URL")

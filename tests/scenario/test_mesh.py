@@ -213,7 +213,12 @@ def test_the_same_plan_and_transcript_as_in_one_process(mesh: Mesh, here: dict[s
     assert same(ran.document, here)
     request = ran.document["requestId"]
     assert ran.err.endswith(f"zuno: {request} is argued over iroh; `zuno mesh join {request}` rejoins.\n")
-    assert kinds(mesh.home, request) == ["flow_start", "plan_ready", "plan"]  # what the owner said and heard
+    assert kinds(mesh.home, request) == [
+        "flow_start",
+        "plan_ready",
+        "plan",
+        "decision_view",
+    ]  # what the owner said and heard
     assert kinds(mesh.folder("scout"), request) == ["flow_start", "context_observed"]
     for command in (("why", request), ("replay", request), ("plan", "show", ran.document["planId"])):
         assert mesh.zuno(*command, "--json").code == 0, command
@@ -316,7 +321,7 @@ def test_a_debate_goes_on_without_its_owner_and_is_joined_by_its_request(mesh: M
     ran = mesh.zuno("mesh", "join", request, "--json")
     assert ran.code == 0, ran.err
     assert (ran.document["hash"], ran.document["requestId"]) == (here["hash"], request)
-    assert kinds(mesh.home, request) == ["flow_start", "plan_ready", "plan"]
+    assert kinds(mesh.home, request) == ["flow_start", "plan_ready", "plan", "decision_view"]
     assert kinds(mesh.folder("critic"), request).count("plan_ready") == 1  # nobody spoke twice
     assert mesh.zuno("replay", request).code == 0
 
@@ -489,7 +494,7 @@ def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Pa
             assert "model_attempt" in kinds(mesh.folder("critic"), request)
             assert run_zuno(mesh.folder("critic"), "journal", "tail").code == 0  # a peer's own journal
             assert run_zuno(mesh.folder("critic"), "journal", "verify").code == 0
-            assert kinds(home, request) == ["flow_start", "plan_ready", "plan"]
+            assert kinds(home, request) == ["flow_start", "plan_ready", "plan", "decision_view"]
             replayed = mesh.zuno("replay", request, "--json")
             assert (replayed.code, replayed.document["differences"]) == (0, [])
             os.kill(mesh.process.pid, signal.SIGKILL)  # its peers notice that they are orphans

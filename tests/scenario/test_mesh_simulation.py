@@ -313,7 +313,7 @@ def as_in_fine_weather(theatre: Theatre, world: World, debate: Debate, told: str
         assert decided_hash(theatre.frozen, plan) == theatre.hash, f"{told}: another plan"
     for role, kinds in theatre.journals.items():
         written = [kind for kind in world.written(role, debate) if kind in TOLD]
-        assert written == kinds, f"{told}: the journal of the {role} holds {written}"
+        assert written == [kind for kind in kinds if kind in TOLD], f"{told}: the journal of the {role} holds {written}"
 
 
 def test_a_calm_mesh_is_quick_and_quiet(theatre: Theatre) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.adapters.chain.world import WALLET
 from zuno.adapters.file_lock import wallet_lock
 from zuno.journal.port import Entry
+from zuno.kernel.units import Millis
+from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.model.trade_events import AccountOpened
 from zuno.trading.service.account_page import AccountPageReader
 
 pytestmark = pytest.mark.usefixtures("invented_market")
@@ -104,6 +108,9 @@ async def test_a_paper_account_is_unlocked_by_its_name_and_no_other(api: Telegra
     async def list_locks(name: str | None) -> list[str]:
         return [lock.protection for lock in (await bot.zuno.account(name).locks()).protections]
 
+    own = await bot.zuno.account().status()
+    opened = AccountOpened(at=Millis(0), usd=Decimal(1_000), krw=Decimal(0))
+    await AccountWriter(bot.zuno._trade_log(), f"{own.account}:scout").write([opened])
     for name in (None, "scout"):
         await bot.zuno.account(name).pause()
     api.say(ALICE, "/locks paper:scout")

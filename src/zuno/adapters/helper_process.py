@@ -58,6 +58,7 @@ class HelperProcess:
     async def ask(self, asked: Any, tell: Tell = lambda line: None) -> Any:
         """`tell` hears what it says meanwhile, in another thread."""
         question, number = _Question(asked, tell), next(self._numbers)
+        question.answer.set_running_or_notify_cancel()  # whoever asks may go away; the answer comes all the same
         with self._turn:
             self._questions[number] = question
             self._send(number)
@@ -74,25 +75,31 @@ class HelperProcess:
             self.process.kill()
 
     def _keep_alive(self) -> None:
-        context = get_context("spawn")
         while not self._ended.is_set():
-            pipe, theirs = context.Pipe()
-            arguments = (theirs, self._open_handle, self._read_arguments())
-            self.process = context.Process(target=_serve, args=arguments, daemon=True)
-            self.process.start()
-            theirs.close()  # the helper's end alone stays open, so that its death is the end of the pipe
-            with self._turn:
-                self._pipe = pipe
-                for number in list(self._questions):
-                    self._send(number)
-            with suppress(EOFError, OSError):
+            with suppress(EOFError, OSError):  # it died, or none can be started just now
+                self._follow_process()
+            self._ended.wait(_RESTART_SECONDS)
+
+    def _follow_process(self) -> None:
+        context = get_context("spawn")
+        pipe, theirs = context.Pipe()
+        with pipe:
+            with theirs:  # the helper's copy alone stays open, so that its death is the end of the pipe
+                arguments = (theirs, self._open_handle, self._read_arguments())
+                process = context.Process(target=_serve, args=arguments, daemon=True)
+                process.start()
+            self.process = process
+            try:
+                with self._turn:
+                    self._pipe = pipe
+                    for number in list(self._questions):
+                        self._send(number)
                 while True:
                     self._take(*pipe.recv())
-            with self._turn:
-                self._pipe = None
-            pipe.close()
-            self.process.join(_END_SECONDS)
-            self._ended.wait(_RESTART_SECONDS)
+            finally:
+                with self._turn:
+                    self._pipe = None
+                process.join(_END_SECONDS)
 
     def _send(self, number: int) -> None:
         question = self._questions[number]

@@ -37,6 +37,14 @@ def find_home(home: str | None, environment: Mapping[str, str]) -> Path:
     return Path(home or set_home or DEFAULT_HOME).expanduser()
 
 
+def _describe_kill(door: str) -> str:
+    """When and where. A kill waits for no clock that can be read."""
+    try:
+        return f"{iso(unix_millis())} {door}"
+    except ZunoError:
+        return f"undated {door}"
+
+
 class KillLockFile:
     """The `KillLock` of a home. `database_url`: of the Postgres that it shares with other homes."""
 
@@ -74,12 +82,12 @@ class KillLockFile:
             except Refused:
                 return  # every account is locked
             if account not in kills:
-                self._write({**kills, account: f"{iso(unix_millis())} {door}"})
+                self._write({**kills, account: _describe_kill(door)})
 
     def share(self, account: str, door: str) -> None:
         if self._url is not None and account in _SHARED:
-            said = f"{iso(unix_millis())} {door} of another home"
-            self._query("INSERT INTO zuno.kills VALUES (%s, %s) ON CONFLICT DO NOTHING", account, said)
+            statement: LiteralString = "INSERT INTO zuno.kills VALUES (%s, %s) ON CONFLICT DO NOTHING"
+            self._query(statement, account, f"{_describe_kill(door)} of another home")
 
     def unlock(self, account: str) -> None:
         with self._turn:

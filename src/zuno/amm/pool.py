@@ -24,24 +24,7 @@ from zuno.amm.ticks import (
     check_tick_spacing,
     tick_at_sqrt_price,
 )
-from zuno.kernel.errors import (
-    CannotUpdateEmptyPosition,
-    InvalidFeeForExactOut,
-    Malformed,
-    NoLiquidityToReceiveFees,
-    Panic,
-    PoolRefusal,
-    PriceLimitAlreadyExceeded,
-    PriceLimitOutOfBounds,
-    SafeCastOverflow,
-    SwapAmountCannotBeZero,
-    TickLiquidityOverflow,
-    TickLowerOutOfBounds,
-    TicksMisordered,
-    TickUpperOutOfBounds,
-    UnauthorizedDynamicLPFeeUpdate,
-    UsageError,
-)
+from zuno.kernel import errors
 
 # These values are named tuples rather than dataclasses: swaps build them by the million, and a frozen
 # dataclass takes three times as long to build.
@@ -202,7 +185,7 @@ class Pool:
         """Set the LP fee of a dynamic-fee pool, as its hook would."""
         lp_fee = index(lp_fee)
         if self.fee != fees.DYNAMIC_FEE_FLAG:
-            raise UnauthorizedDynamicLPFeeUpdate(f"the pool's fee is fixed at {self.fee} pips")
+            raise errors.UnauthorizedDynamicLPFeeUpdate(f"the pool's fee is fixed at {self.fee} pips")
         fees.check_lp_fee(lp_fee)
         self.slot0 = self.slot0._replace(lp_fee=lp_fee)
 
@@ -225,7 +208,7 @@ class Pool:
             limit = max_liquidity_per_tick(self.tick_spacing)
             for tick, info in ((tick_lower, lower), (tick_upper, upper)):
                 if info.liquidity_gross > limit:
-                    raise TickLiquidityOverflow(f"tick {tick} would carry more than {limit}")
+                    raise errors.TickLiquidityOverflow(f"tick {tick} would carry more than {limit}")
         flips_lower = bool(before_lower.liquidity_gross) != bool(lower.liquidity_gross)
         flips_upper = bool(before_upper.liquidity_gross) != bool(upper.liquidity_gross)
         if flips_lower:
@@ -235,7 +218,7 @@ class Pool:
 
         position = self._positions.get(key, _UNTOUCHED_POSITION)
         if not delta and not position.liquidity:
-            raise CannotUpdateEmptyPosition("the position has no liquidity to collect for")
+            raise errors.CannotUpdateEmptyPosition("the position has no liquidity to collect for")
         position_liquidity = to_uint128(position.liquidity + delta)
         inside0, inside1 = self._growth_between(tick_lower, lower, tick_upper, upper)
         fees0 = to_int128(fees.earned_rounding_down(inside0, position.fee_growth_inside0_last_x128, position.liquidity))
@@ -260,12 +243,12 @@ class Pool:
         amount, limit = to_int256(index(amount_specified)), index(sqrt_price_limit_x96)
         zero_for_one = bool(zero_for_one)
         if not amount:
-            raise SwapAmountCannotBeZero("a swap needs an amount")
+            raise errors.SwapAmountCannotBeZero("a swap needs an amount")
         price, tick, packed_protocol_fee, lp_fee = self.slot0
         protocol_fee = fees.protocol_fee_of_direction(packed_protocol_fee, zero_for_one)
         fee = fees.swap_fee(protocol_fee, lp_fee) if protocol_fee else lp_fee
         if fee >= fees.PIPS and amount > 0:
-            raise InvalidFeeForExactOut("the whole input would go to the fee")
+            raise errors.InvalidFeeForExactOut("the whole input would go to the fee")
         _check_price_limit(zero_for_one, price, limit)
 
         exact_input = amount < 0
@@ -318,7 +301,7 @@ class Pool:
                 tick = tick_at_sqrt_price(price)
 
         if paid > -MIN_INT128 or received > MAX_INT128:
-            raise SafeCastOverflow("the amounts of this swap do not fit int128")
+            raise errors.SafeCastOverflow("the amounts of this swap do not fit int128")
 
         # Nothing below this line can be refused.
         self.slot0 = Slot0(price, tick, packed_protocol_fee, lp_fee)
@@ -336,7 +319,7 @@ class Pool:
         """Give both amounts to the liquidity in range; what does not divide by it stays in the pool."""
         amount0, amount1 = to_uint256(index(amount0)), to_uint256(index(amount1))
         if not self.liquidity:
-            raise NoLiquidityToReceiveFees("no liquidity is in range to receive a donation")
+            raise errors.NoLiquidityToReceiveFees("no liquidity is in range to receive a donation")
         growth0 = (to_int128(amount0) << 128) // self.liquidity
         growth1 = (to_int128(amount1) << 128) // self.liquidity
         self.fee_growth_global0_x128 = (self.fee_growth_global0_x128 + growth0) & MAX_UINT256
@@ -405,8 +388,8 @@ class Pool:
                 pool._positions[_position_key(owner, lower, upper, salt)] = PositionInfo(
                     to_uint128(liquidity), to_uint256(inside0), to_uint256(inside1)
                 )
-        except (KeyError, TypeError, ValueError, AttributeError, PoolRefusal, UsageError) as error:
-            raise Malformed(f"not the state of a pool: {error}") from error
+        except (KeyError, TypeError, ValueError, AttributeError, errors.PoolRefusal, errors.UsageError) as error:
+            raise errors.Malformed(f"not the state of a pool: {error}") from error
         return pool
 
     # --- parts of a change
@@ -437,7 +420,7 @@ class Pool:
         net = info.liquidity_net + net_delta
         if not MIN_INT128 <= net <= MAX_INT128:
             # Reached before the limit per tick is looked at, and the contract has no name for it.
-            raise Panic(f"net liquidity of tick {tick} does not fit int128")
+            raise errors.Panic(f"net liquidity of tick {tick} does not fit int128")
         outside0, outside1 = info.fee_growth_outside0_x128, info.fee_growth_outside1_x128
         if not info.liquidity_gross and tick <= self.slot0.tick:
             # A new tick takes all growth so far to lie below it.
@@ -467,7 +450,7 @@ class Pool:
 
 def _position_key(owner: str, tick_lower: int, tick_upper: int, salt: int) -> PositionKey:
     if not _ADDRESS.fullmatch(owner):
-        raise UsageError(f"{owner!r} is not an address: 0x and up to 40 hex digits")
+        raise errors.UsageError(f"{owner!r} is not an address: 0x and up to 40 hex digits")
     return PositionKey(
         "0x" + owner[2:].lower().rjust(40, "0"), index(tick_lower), index(tick_upper), to_uint256(index(salt))
     )
@@ -475,18 +458,18 @@ def _position_key(owner: str, tick_lower: int, tick_upper: int, salt: int) -> Po
 
 def _check_range(tick_lower: int, tick_upper: int) -> None:
     if tick_lower >= tick_upper:
-        raise TicksMisordered(f"lower tick {tick_lower} is not below upper tick {tick_upper}")
+        raise errors.TicksMisordered(f"lower tick {tick_lower} is not below upper tick {tick_upper}")
     if tick_lower < MIN_TICK:
-        raise TickLowerOutOfBounds(f"lower tick {tick_lower} is below {MIN_TICK}")
+        raise errors.TickLowerOutOfBounds(f"lower tick {tick_lower} is below {MIN_TICK}")
     if tick_upper > MAX_TICK:
-        raise TickUpperOutOfBounds(f"upper tick {tick_upper} is above {MAX_TICK}")
+        raise errors.TickUpperOutOfBounds(f"upper tick {tick_upper} is above {MAX_TICK}")
 
 
 def _check_price_limit(zero_for_one: bool, price: int, limit: int) -> None:
     if limit >= price if zero_for_one else limit <= price:
-        raise PriceLimitAlreadyExceeded(f"price {price} is already past the limit {limit}")
+        raise errors.PriceLimitAlreadyExceeded(f"price {price} is already past the limit {limit}")
     if not MIN_SQRT_PRICE < limit < MAX_SQRT_PRICE:
-        raise PriceLimitOutOfBounds(f"price limit {limit} is not inside ({MIN_SQRT_PRICE}, {MAX_SQRT_PRICE})")
+        raise errors.PriceLimitOutOfBounds(f"price limit {limit} is not inside ({MIN_SQRT_PRICE}, {MAX_SQRT_PRICE})")
 
 
 def _whole(text: object) -> int:

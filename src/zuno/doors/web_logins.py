@@ -110,8 +110,6 @@ class Logins:
         self._served = served
         self._stamp: object | None = None
         self._book = LoginBook()
-        self._noted: dict[str, int] = {}
-        """When a use was last written down, or tried to be."""
 
     # -- from a terminal
 
@@ -187,13 +185,9 @@ class Logins:
     def find(self, key: str, kind: LoginKind) -> WebLoginView | None:
         """By its hash, if neither anybody nor time has ended it."""
         login, now = self._load().logins.get(key), self._now()
-        if login is None or login.kind != kind:
-            return None
-        login = login.model_copy(update={"seen": max(login.seen, self._noted.get(key, 0))})
-        if not login.lasts(now):
+        if login is None or login.kind != kind or not login.lasts(now):
             return None
         if now - login.seen >= SEEN_MS:
-            self._noted[key] = now
             used = {key: login.model_copy(update={"seen": now})}
             with suppress(ZunoError):  # nobody who asks waits for it
                 self._update(lambda book: {"logins": book.logins | used} if key in book.logins else {}, wait=False)

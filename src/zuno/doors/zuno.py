@@ -41,7 +41,6 @@ from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.imports import Imports
 from zuno.trading.service.learning import LearningDesk
 from zuno.trading.service.memory import MemoryDesk
-from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import PaperBookDesk
 from zuno.trading.service.runs import Cycles
 from zuno.trading.service.trade_desk import TradeDesk
@@ -186,10 +185,6 @@ class Zuno(Protocol):
 
     def cycles(self) -> Cycles:
         """The trading desk's cycles: run, resumed, replayed."""
-        ...
-
-    def orders(self) -> TradingOrders:
-        """Orders, positions and protections of the accounts of this home."""
         ...
 
     def trade_desk(self) -> TradeDesk:

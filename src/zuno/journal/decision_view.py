@@ -77,12 +77,10 @@ class DecisionRecord(Generic[V]):
 
     async def compare(self) -> tuple[str, ...]:
         """Where today's code shows something else than was stored; nothing where nothing is stored."""
+        if self.stored is None:
+            return ()
         try:
-            return (
-                ()
-                if self.stored is None
-                else tuple(list_differences(self._unpack(), _write_content(*await self.compute())))
-            )
+            return tuple(list_differences(self._unpack(), _write_content(*await self.compute())))
         except ZunoError as error:
             return (str(error),)
 
@@ -99,8 +97,6 @@ class DecisionRecord(Generic[V]):
             raise Malformed("its view is not on record")
         try:
             stored = StoredView.model_validate(dict(self.stored))
-            if stored.decided != self.decided:
-                raise Malformed("the view on record is of another decision")
             if stored.version > self.shape.VERSION:
                 raise Malformed(f"the view on record is of version {stored.version}, which this Zuno does not know")
             opener = zlib.decompressobj()
@@ -108,8 +104,10 @@ class DecisionRecord(Generic[V]):
             found = decode_canonical(content) if opener.eof and not opener.unused_data else None
         except (ValueError, zlib.error) as error:
             raise Malformed(f"the view on record cannot be read ({type(error).__name__})") from error
-        if not isinstance(found, dict) or found.keys() != {"view", "facts"}:
+        if not isinstance(found, dict) or found.keys() != {"view", "facts"} or not isinstance(found["view"], dict):
             raise Malformed("the view on record is cut, too large or has other parts")
+        if not stored.decided == found["view"].get("hash") == self.decided:
+            raise Malformed("the view on record is of another decision")
         return found
 
 
@@ -135,15 +133,17 @@ async def store_missing_views(
 ) -> JournalUpgradeView:
     """Store the view of each request that has an entry of the kind `ended` and no view."""
     known = {entry.request_id async for entry in journal.entries(kind=DECISION_VIEW)}
-    decided = dict.fromkeys([entry.request_id or "" async for entry in journal.entries(kind=ended)])
+    decided = [entry.request_id or "" async for entry in journal.entries(kind=ended)]
     stored, failed = 0, []
-    for request_id in decided.keys() - known:
+    for request_id in dict.fromkeys(decided):
+        if request_id in known:
+            continue
         try:
             packed = await (await load(request_id)).pack()
             await journal.append_once(kind=DECISION_VIEW, author=author, payload=packed, request_id=request_id)
             stored += 1
         except Unavailable:
             raise
-        except ZunoError as error:
+        except (ZunoError, ValidationError) as error:  # one that cannot be read keeps no other from its view
             failed.append(f"{request_id}: {error}")
     return JournalUpgradeView(stored=stored, not_stored=tuple(failed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 
@@ -13,6 +15,15 @@ class ProcessLock(Protocol):
         ...
 
     def leave(self) -> None: ...
+
+
+@contextmanager
+def hold(lock: ProcessLock) -> Iterator[None]:
+    lock.take()
+    try:
+        yield
+    finally:
+        lock.leave()
 
 
 class Lease(ProcessLock, Protocol):

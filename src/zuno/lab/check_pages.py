@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zuno.lab.model import RateView, format_rate
 from zuno.lab.report_page import heading, interval_chart, paragraph, table
 
 if TYPE_CHECKING:
     from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
     from zuno.lab.lp.debate_checks import PoolCheckView, PoolInvarianceView, PoolLookaheadView
-    from zuno.lab.model import RateView
     from zuno.lab.noedge import NoEdgeView
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
@@ -35,7 +35,7 @@ def list_no_edge_sections(view: NoEdgeView) -> list[str]:
         heading("Share of worlds with a claim"),
         table(
             ("market", "judged", "claims", "share", "95 %"),
-            [(name, f"{rate.total}", f"{rate.count}", format_rate(rate), format_ends(rate)) for name, rate in rates],
+            [(name, f"{rate.total}", f"{rate.count}", *format_rate(rate)) for name, rate in rates],
         ),
         interval_chart(
             "Share of worlds", [(name, 100 * (rate.rate or 0.0), _percents(rate)) for name, rate in rates], "%"
@@ -87,14 +87,7 @@ def list_lookahead_sections(view: LookaheadView) -> list[str]:
         table(
             ("bars of each timeframe", "decisions that differ", "95 %", "rulings that differ", "95 %", "indicators"),
             [
-                (
-                    f"{row.bars:,}",
-                    format_rate(row.decisions),
-                    format_ends(row.decisions),
-                    format_rate(row.rulings),
-                    format_ends(row.rulings),
-                    f"{len(row.indicators)}",
-                )
+                (f"{row.bars:,}", *format_rate(row.decisions), *format_rate(row.rulings), f"{len(row.indicators)}")
                 for row in view.startups
             ],
         ),
@@ -151,11 +144,9 @@ def list_invariance_sections(view: InvarianceView) -> list[str]:
                 (
                     row.change,
                     f"{row.rulings.total}",
-                    format_rate(row.decisions),
-                    format_rate(row.rulings),
-                    format_ends(row.rulings),
-                    format_rate(row.active),
-                    format_ends(row.active),
+                    format_rate(row.decisions)[0],
+                    *format_rate(row.rulings),
+                    *format_rate(row.active),
                 )
                 for row in view.changes
             ],
@@ -195,11 +186,10 @@ def _list_pool_invariance(pool: PoolInvarianceView) -> list[str]:
                 (
                     pool.change,
                     f"{pool.moments}",
-                    format_rate(pool.choices),
-                    format_ends(pool.choices),
-                    format_rate(pool.ranges),
+                    *format_rate(pool.choices),
+                    format_rate(pool.ranges)[0],
                     f"{pool.ranges.total}",
-                    format_ends(pool.ranges),
+                    format_rate(pool.ranges)[1],
                 )
             ],
         ),
@@ -281,14 +271,6 @@ def list_veto_sections(view: VetoesView) -> list[str]:
             text_columns=2,
         ),
     ]
-
-
-def format_rate(rate: RateView) -> str:
-    return "" if rate.rate is None else f"{rate.rate:.1%}"
-
-
-def format_ends(rate: RateView) -> str:
-    return "" if rate.ci95 is None else f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"
 
 
 def _percents(rate: RateView) -> tuple[float, float] | None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.kernel.canonical import Digest, canonical, digest
@@ -55,13 +56,8 @@ class DeskChecks:
         pools = await self._noedge.read_pools()
         data = fingerprint_pools(pools)
         report = report_id("noedge", asked, data, EDITION)
-        if not resume:
-            self._reports.forget_parts(report)
-        done = self._reports.load_parts(report, WorldResult)
-
-        def keep(result: WorldResult) -> None:
-            self._reports.keep_part(report, result)
-
+        done = self._reports.load_parts(report, WorldResult, resume=resume)
+        keep = partial(self._reports.keep_part, report)
         view = await self._noedge.study(worlds, pools, workers, tell, stop, done, keep)
         check_any_done(view.worlds)
         return self._save("noedge", title, report, asked, view, list_no_edge_sections(view))

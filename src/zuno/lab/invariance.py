@@ -19,13 +19,13 @@ from zuno.lab.lookahead import OpenModelContext, rule_moment
 from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
-from zuno.lab.model import CheckView, RateView
+from zuno.lab.model import MarketCheckView, RateView
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
-from zuno.lab.service import MarketPlan, format_seeds
+from zuno.lab.service import MarketPlan, describe_markets
 from zuno.lab.trading.figures import MarketFigures
 from zuno.trading.model.account import Account
-from zuno.trading.model.cycle import EDITION, Call, Node
+from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.market import (
     Book,
     Candle,
@@ -123,14 +123,6 @@ def _scale_candle(bar: Candle) -> Candle:
     return Candle(bar.at, opened, high, low, close, bar.volume / FACTOR, taken)
 
 
-def _scale_level(row: Level) -> Level:
-    return Level(row.at, row.value / FACTOR)
-
-
-def _scale_marks(row: MarkAndIndex) -> MarkAndIndex:
-    return MarkAndIndex(row.at, FACTOR * row.mark, FACTOR * row.spot)
-
-
 def _scale_book(book: Book) -> Book:
     bids, asks = (
         tuple(Quote(FACTOR * quote.price, quote.size / FACTOR) for quote in side) for side in (book.bids, book.asks)
@@ -160,8 +152,8 @@ def _scale_chain(chain: OptionChain) -> OptionChain:
 
 _SCALES: Final[Mapping[Feed, Callable[[Any], Any]]] = {
     Feed.CANDLES: _scale_candle,
-    Feed.OPEN_INTEREST: _scale_level,
-    Feed.BASIS: _scale_marks,
+    Feed.OPEN_INTEREST: lambda row: Level(row.at, row.value / FACTOR),
+    Feed.BASIS: lambda row: MarkAndIndex(row.at, FACTOR * row.mark, FACTOR * row.spot),
     Feed.BOOK: _scale_book,
     Feed.LIQUIDATIONS: _scale_event,
     Feed.WHALES: _scale_event,
@@ -302,15 +294,9 @@ class ChangeView(View):
     flips: tuple[FlipView, ...]
 
 
-class InvarianceView(CheckView):
+class InvarianceView(MarketCheckView):
     """`ok` always: flip rates are measured, and no bar is set but that of `lab study` for the mirror."""
 
-    synthetic: bool
-    origin: str
-    edition: int
-    seeds: tuple[int, ...]
-    asked: int
-    moments: int
     changes: tuple[ChangeView, ...]
     pool: PoolInvarianceView | None = None
     """Of the LP desk, where a recorded pool was named."""
@@ -319,16 +305,10 @@ class InvarianceView(CheckView):
 def build_invariance_view(
     moments: Sequence[InvarianceMoment], plans: Sequence[MarketPlan], stopped: bool
 ) -> InvarianceView:
-    seeds = tuple(plan.seed for plan in plans)
     return InvarianceView(
         ok=True,
         stopped=stopped,
-        synthetic=True,
-        origin=f"SYNTHETIC seeds {format_seeds(seeds)}",
-        edition=EDITION,
-        seeds=seeds,
-        asked=sum(plan.moments for plan in plans),
-        moments=len(moments),
+        **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), len(moments)),
         changes=tuple(_sum_change(change, moments) for change in Change),
     )
 

@@ -21,10 +21,10 @@ from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_views import ChangedSeries
-from zuno.lab.model import CheckView, RateView
+from zuno.lab.model import MarketCheckView, RateView
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
-from zuno.lab.service import MarketPlan, format_seeds
+from zuno.lab.service import MarketPlan, describe_markets
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
@@ -33,7 +33,7 @@ from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.measure.indicators.all import Indicators
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import BundleEncoder, Slot
-from zuno.trading.model.cycle import EDITION, Node
+from zuno.trading.model.cycle import Node
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Candle, Feed, Row, Series
 from zuno.trading.model.outcome import Outcome, content_for_hash
@@ -81,15 +81,16 @@ class ScrambledSeries(ChangedSeries):
         self._at = at
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
-        return rows if _all_known(series, rows, self._at) else list(self._scramble(series, rows))
-
-    def _scramble(self, series: Series[R], rows: Sequence[R]) -> Iterator[R]:
+        if _all_known(series, rows, self._at):
+            return rows
+        found = []
         for row in rows:
             if _known(series, row, self._at):
-                yield row
+                found.append(row)
             elif isinstance(row, tuple) and hasattr(row, "_replace"):
                 numbers = {name: value for name, value in row._asdict().items() if isinstance(value, float)}
-                yield row._replace(**{name: 1.07 * value for name, value in numbers.items()})
+                found.append(row._replace(**{name: 1.07 * value for name, value in numbers.items()}))
+        return found
 
 
 class ShortSeries(ChangedSeries):
@@ -301,15 +302,9 @@ class StartupView(View):
     """Those that differ by more than a thousandth anywhere, the largest first."""
 
 
-class LookaheadView(CheckView):
+class LookaheadView(MarketCheckView):
     """`ok`: nothing differs where the future is cut off or other."""
 
-    synthetic: bool
-    origin: str
-    edition: int
-    seeds: tuple[int, ...]
-    asked: int
-    moments: int
     compared: int
     """Rulings that were compared with one that cannot know the future."""
     leaks: int
@@ -323,17 +318,11 @@ class LookaheadView(CheckView):
 def build_lookahead_view(
     moments: Sequence[LookaheadMoment], plans: Sequence[MarketPlan], stopped: bool
 ) -> LookaheadView:
-    seeds = tuple(plan.seed for plan in plans)
     leaky = [moment for moment in moments if moment.leaks]
     return LookaheadView(
         ok=not leaky,
         stopped=stopped,
-        synthetic=True,
-        origin=f"SYNTHETIC seeds {format_seeds(seeds)}",
-        edition=EDITION,
-        seeds=seeds,
-        asked=sum(plan.moments for plan in plans),
-        moments=len(moments),
+        **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), len(moments)),
         compared=2 * len(moments),
         leaks=len(leaky),
         differences=tuple(

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import Row, Series
-from zuno.trading.ports.series import (
-    Batch,
-    Flaw,
-    Origin,
-    RenewedStore,
-    RowSource,
-    SeriesSnapshot,
-    SeriesStore,
-    Slice,
-    Span,
-    WriteCounts,
-)
+from zuno.trading.ports.series import Origin, SeriesSnapshot, SeriesStore, Slice, Span
 
 R = TypeVar("R", bound=Row)
 
@@ -42,38 +31,11 @@ class ReadOnlySeries:
         rows = [await self.read(each.series, each.since, each.until, known_by, each.newest) for each in slices]
         return SeriesSnapshot(self.origin, tuple(rows), ((),) * len(rows))
 
-    async def spans(self) -> tuple[Span, ...]:
-        _refuse()
+    async def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise Refused("This market is read only.")
 
-    async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        _refuse()
-
-    async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        _refuse()
-
-    async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        _refuse()
-
-    async def sources(self) -> tuple[RowSource, ...]:
-        _refuse()
-
-    async def flaws(self) -> tuple[Flaw, ...]:
-        _refuse()
-
-    async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
-        _refuse()
-
-    async def mend(self, flaws: Sequence[Flaw]) -> None:
-        _refuse()
-
-    async def seal(self, before: Millis) -> int:
-        _refuse()
-
-    async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
-        _refuse()
-
-    async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
-        _refuse()
+    spans = newest_known = all_known = first_times = sources = flaws = _refuse
+    write = mend = seal = renew = begin = _refuse
 
     async def close(self) -> None:
         """Whoever opened what lies behind closes it."""
@@ -141,7 +103,3 @@ class ChangedSeries(ReadOnlySeries):
 
     async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         return await self._store.first_times(several)
-
-
-def _refuse() -> NoReturn:
-    raise Refused("This market is read only.")

@@ -13,11 +13,11 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from zuno.kernel.errors import UsageError
-from zuno.kernel.view import PartialView, View
+from zuno.kernel.view import View
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.service import RunTasks, collect_results, format_seeds, parse_seeds
+from zuno.lab.model import MarketStudyView
+from zuno.lab.service import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.workers import Progress, check_workers
-from zuno.trading.model.cycle import EDITION
 
 LEAST_OUTCOMES: Final = 50
 """Outcomes of each of two arms, below which no verdict on them is given."""
@@ -98,17 +98,9 @@ class WorldView(View):
     pairs: tuple[PairView, ...]
 
 
-class MemoryStudyView(PartialView):
+class MemoryStudyView(MarketStudyView):
     """`ok`: no bar was missed. `judged`: every bar has outcomes enough, and the study was not stopped."""
 
-    synthetic: bool
-    origin: str
-    edition: int
-    seeds: tuple[int, ...]
-    moments: int
-    asked: int
-    judged: bool
-    missed: tuple[str, ...]
     worlds: tuple[WorldView, ...]
 
 
@@ -149,12 +141,7 @@ def build_memory_view(
     return MemoryStudyView(
         ok=not missed,
         stopped=stopped,
-        synthetic=True,
-        origin=f"SYNTHETIC seeds {format_seeds(tuple(seeds))}",
-        edition=EDITION,
-        seeds=tuple(seeds),
-        moments=len(moments),
-        asked=asked,
+        **describe_markets(seeds, asked, len(moments)),
         judged=judged,
         missed=missed,
         worlds=worlds,

@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 from zuno.kernel.canonical import Digest
 from zuno.kernel.units import Millis
 from zuno.lab.rulings import STARTING_ACCOUNT
+from zuno.lab.trading.cycles import always
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import Case, build_case, replace_bundle
 from zuno.trading.agents.learned import find_cut
@@ -31,8 +32,8 @@ from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
 from zuno.trading.model.memory import MemoryRecord, PostMortem, RecallQuery, RecallResult
-from zuno.trading.model.outcome import NodeEvent, Outcome
-from zuno.trading.model.record import DeskRecord, Exploration, record_slot
+from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.record import DeskRecord, record_slot
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
@@ -139,8 +140,7 @@ class ShuffledIndex:
         known.sort(key=lambda id: sha256(f"{self._seed} {query.before} {id}".encode()).digest())
         found = zip(answer.found, known, strict=False)
         return RecallResult(
-            source=self.name,
-            found=tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in found),
+            source=self.name, found=tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in found)
         )
 
     async def remove(self, id: str) -> None:
@@ -250,51 +250,26 @@ async def rule_case(desk: ArmDesk, case: Case, recalled: Sequence[Slot] = ()) ->
     case = replace_bundle(case, add_slots(case.bundle, recalled))
     bundle = case.bundle
 
-    async def collect() -> MarketMoment:
-        return MarketMoment(as_of=bundle.as_of, origin=bundle.origin)
-
-    async def gather(_: MarketMoment) -> tuple[Digest, Case]:
-        return _NO_DIGEST, case
-
     async def refuse(*_: object) -> NoReturn:
         raise NotImplementedError("a study keeps nothing to read again")
 
-    async def paint(_: object) -> ChartRecord:
-        return ChartRecord(chart=None)
-
-    async def show(_: object) -> None:
-        return None
-
-    async def cost(_: object) -> float:
-        return 0.0
-
-    async def claim(_: Exploration) -> tuple[Exploration, ...]:
-        return ()
-
-    async def list_cases() -> tuple[str, ...]:
-        return ()
-
     sources = CycleSources(
-        collect=collect,
-        gather=gather,
+        collect=always(MarketMoment(as_of=bundle.as_of, origin=bundle.origin)),
+        gather=always((_NO_DIGEST, case)),
         recorded=refuse,
-        paint=paint,
-        image=show,
-        ahead=cost,
-        claim_exploration=claim,
+        paint=always(ChartRecord(chart=None)),
+        image=always(None),
+        ahead=always(0.0),
+        claim_exploration=always(()),
         now=lambda _, as_of: as_of,
-        new_cases=list_cases,
+        new_cases=always(()),
     )
     journal = desk.open_journal()
-    cycle = Cycle(journal, sources, desk.model_context(journal), _ignore, CODE)
+    cycle = Cycle(journal, sources, desk.model_context(journal), lambda event: None, CODE)
     steps = cycle.steps()
     for node in Node:
         await steps[node]()
     return cycle.outcome
-
-
-def _ignore(_: NodeEvent) -> None:
-    """Nobody listens to a study."""
 
 
 async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> TradeSummary | None:

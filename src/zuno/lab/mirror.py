@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, fsum, log, sqrt
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.lab.market_views import ChangedSeries
@@ -43,6 +43,8 @@ from zuno.trading.model.venues import BINANCE, FIGURES, UPBIT, krw_symbol
 from zuno.trading.ports.series import SeriesStore
 
 R = TypeVar("R", bound=Row)
+Mirror: TypeAlias = Callable[[Any, float], Any]
+"""Of a row about an anchor."""
 YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
 """Figures in percentage points: their changes are negated, not their ratios."""
 FULL_MOOD: Final = 100.0
@@ -77,9 +79,9 @@ class MirroredSeries(ChangedSeries):
         return self._anchors[symbol]
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
-        mirror = _mirror_of(series)
+        mirror: Mirror | None = _mirror_yield if series.name in YIELDS else _MIRRORS.get(series.feed)
         anchor = self._anchors.get(_anchor_name(series), 1.0)
-        return rows if mirror is None else tuple(mirror(row, anchor) for row in rows)
+        return rows if mirror is None or series.row is Heartbeat else tuple(mirror(row, anchor) for row in rows)
 
 
 async def open_mirror(store: SeriesStore, at: Millis) -> MirroredSeries:
@@ -120,12 +122,6 @@ def mirror_account(account: Account, mirror: MirroredSeries) -> Account:
     )
 
 
-def _mirror_of(series: Series[Any]) -> Callable[[Any, float], Any] | None:
-    if series.row is Heartbeat:
-        return None
-    return _mirror_yield if series.name in YIELDS else _MIRRORS.get(series.feed)
-
-
 def _anchor_name(series: Series[Any]) -> str:
     """Of a bar its symbol, of an option the symbol of its currency."""
     name = series.name.partition("/")[0]
@@ -136,22 +132,6 @@ def _mirror_candle(bar: Candle, anchor: float) -> Candle:
     square = anchor * anchor
     taken = None if bar.taker_buy is None else bar.volume - bar.taker_buy
     return Candle(bar.at, square / bar.open, square / bar.low, square / bar.high, square / bar.close, bar.volume, taken)
-
-
-def _mirror_funding(row: Funding, anchor: float) -> Funding:
-    return Funding(row.at, -row.rate, row.interval_hours)
-
-
-def _mirror_long_short(row: Level, anchor: float) -> Level:
-    return Level(row.at, 1 / row.value if row.value else row.value)
-
-
-def _mirror_basis(row: MarkAndIndex, anchor: float) -> MarkAndIndex:
-    return MarkAndIndex(row.at, mirror_price(row.mark, anchor), mirror_price(row.spot, anchor))
-
-
-def _mirror_book(book: Book, anchor: float) -> Book:
-    return Book(book.at, _mirror_quotes(book.asks, anchor), _mirror_quotes(book.bids, anchor))
 
 
 def _mirror_quotes(quotes: Sequence[Quote], anchor: float) -> tuple[Quote, ...]:
@@ -201,28 +181,22 @@ def _mirror_option(quote: OptionQuote, at: Millis, anchor: float, put_share: flo
     )
 
 
-def _mirror_print(row: MacroRelease, anchor: float) -> MacroRelease:
-    return row._replace(value=anchor * anchor / row.value if row.value else row.value)
-
-
 def _mirror_yield(row: MacroRelease, anchor: float) -> MacroRelease:
     return row._replace(value=2 * anchor - row.value)
 
 
-def _mirror_mood(row: Level, anchor: float) -> Level:
-    return Level(row.at, FULL_MOOD - row.value)
-
-
-_MIRRORS: Final[Mapping[Feed, Callable[[Any, float], Any]]] = {
+_MIRRORS: Final[Mapping[Feed, Mirror]] = {
     Feed.CANDLES: _mirror_candle,
-    Feed.FUNDING: _mirror_funding,
-    Feed.LONG_SHORT: _mirror_long_short,
-    Feed.BASIS: _mirror_basis,
-    Feed.BOOK: _mirror_book,
+    Feed.FUNDING: lambda row, _: Funding(row.at, -row.rate, row.interval_hours),
+    Feed.LONG_SHORT: lambda row, _: Level(row.at, 1 / row.value if row.value else row.value),
+    Feed.BASIS: lambda row, anchor: MarkAndIndex(
+        row.at, mirror_price(row.mark, anchor), mirror_price(row.spot, anchor)
+    ),
+    Feed.BOOK: lambda book, anchor: Book(book.at, _mirror_quotes(book.asks, anchor), _mirror_quotes(book.bids, anchor)),
     Feed.LIQUIDATIONS: _mirror_event,
     Feed.WHALES: _mirror_event,
     Feed.OPTIONS: _mirror_chain,
-    Feed.MACRO: _mirror_print,
-    Feed.FEAR_GREED: _mirror_mood,
+    Feed.MACRO: lambda row, anchor: row._replace(value=mirror_price(row.value, anchor) if row.value else row.value),
+    Feed.FEAR_GREED: lambda row, _: Level(row.at, FULL_MOOD - row.value),
 }
 """Open interest, volatility, exchange rates and words have no side: they stay as they are."""

@@ -147,8 +147,8 @@ class SymmetryView(View):
     differences: tuple[MirrorDifferenceView, ...]
 
 
-class StudyView(PartialView):
-    """`ok`: no bar was missed; a bar is judged from 200 moments on. `stopped`: Ctrl-C came before the end."""
+class MarketStudyView(PartialView):
+    """What a study of synthetic markets found."""
 
     synthetic: bool
     origin: str
@@ -158,6 +158,11 @@ class StudyView(PartialView):
     asked: int
     judged: bool
     missed: tuple[str, ...]
+
+
+class StudyView(MarketStudyView):
+    """`ok`: no bar was missed; a bar is judged from 200 moments on. `stopped`: Ctrl-C came before the end."""
+
     decisions: tuple[CountView, ...]
     rulings: tuple[CountView, ...]
     exploration: int
@@ -184,6 +189,17 @@ class CheckView(PartialView):
     """The id of its report in the home."""
 
 
+class MarketCheckView(CheckView):
+    """What a check over synthetic markets found."""
+
+    synthetic: bool
+    origin: str
+    edition: int
+    seeds: tuple[int, ...]
+    asked: int
+    moments: int
+
+
 class RateView(View):
     """How often something happened, of as many times as it could."""
 
@@ -192,3 +208,10 @@ class RateView(View):
     rate: float | None
     ci95: tuple[float, float] | None
     """Wilson's."""
+
+
+def format_rate(rate: RateView) -> tuple[str, str]:
+    """With its interval; blank where nothing was counted."""
+    if rate.rate is None or rate.ci95 is None:
+        return "", ""
+    return f"{rate.rate:.1%}", f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"

@@ -49,6 +49,10 @@ LEVEL: Final = 0.05
 CODE: Final = "noedge"
 COSTS_PCT: Final = 2 * Fees().binance.taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
 _MICRO: Final = 1_000_000
+_VERDICTS: Final = {
+    True: "No edge is claimed more often than chance allows.",
+    False: "An edge is claimed where there is none.",
+}
 _NOT_JUDGED: Final = f"Not judged: {MIN_WORLDS:,} worlds are needed, and {LEAST_TRADES} trades in some of them."
 
 
@@ -77,11 +81,6 @@ class WorldResult(View):
     gained: bool
     """Whether the trades made money after costs, too clearly for chance."""
     gained_before_costs: bool
-
-    @property
-    def enough_trades(self) -> bool:
-        """Whether a claim can be made in it at all."""
-        return len(self.net) >= LEAST_TRADES
 
 
 RunWorlds: TypeAlias = RunTasks[WorldsPlan, WorldResult]
@@ -134,10 +133,7 @@ class NoEdgeView(CheckView):
 class NoEdgeStudy:
     def __init__(self, run_worlds: RunWorlds, read_pools: ReadPools) -> None:
         self._run_worlds = run_worlds
-        self._read_pools = read_pools
-
-    async def read_pools(self) -> Sequence[HourPool]:
-        return await self._read_pools()
+        self.read_pools = read_pools
 
     async def study(
         self,
@@ -296,16 +292,12 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
         desk=whole.desk,
         weighed=whole.weighed,
         kinds=kinds,
-        said=_verdict(passed) if judged else _NOT_JUDGED,
+        said=_VERDICTS[passed] if judged else _NOT_JUDGED,
     )
 
 
-def _verdict(passed: bool) -> str:
-    return "No edge is claimed more often than chance allows." if passed else "An edge is claimed where there is none."
-
-
 def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
-    judged = [result for result in results if result.enough_trades]
+    judged = [result for result in results if len(result.net) >= LEAST_TRADES]
     gross = [pct for result in results for pct in result.gross]
     return WorldKindView(
         kind=kind,

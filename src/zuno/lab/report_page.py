@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -147,19 +147,7 @@ def bar_chart(caption: str, names: Sequence[str], rows: Sequence[Bars], unit: st
     if not rows:
         return ""
     sums = [sum(part for part in row.parts if part * sign > 0) for row in rows for sign in (1, -1)]
-    marks = _ticks(min(0.0, *sums), max(0.0, *sums))
-    low, high = marks[0], marks[-1]
-    left = _name_space([row.name for row in rows])
-
-    def x(value: float) -> float:
-        return left + (WIDTH - left - RIGHT) * (value - low) / (high - low)
-
-    height = TOP + len(rows) * ROW + BOTTOM
-    parts = [
-        _grid_line(mark, x(mark), TOP, x(mark), height - BOTTOM)
-        + f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="{_anchor(mark, marks)}">{_short(mark, marks)}</text>'
-        for mark in marks
-    ]
+    left, height, x, parts = _lay_out_rows([row.name for row in rows], [0.0, *sums])
     for place, row in enumerate(rows):
         top = TOP + place * ROW
         parts.append(f'<text class="name" x="{left - 8}" y="{top + 15}" text-anchor="end">{escape(row.name)}</text>')
@@ -185,19 +173,7 @@ def interval_chart(
     if not rows:
         return ""
     ends = [0.0] + [value for _, middle, span in rows for value in (middle, *(span or ()))]
-    marks = _ticks(min(ends), max(ends))
-    low, high = marks[0], marks[-1]
-    left = _name_space([name for name, _, _ in rows])
-
-    def x(value: float) -> float:
-        return left + (WIDTH - left - RIGHT) * (value - low) / (high - low)
-
-    height = TOP + len(rows) * ROW + BOTTOM
-    parts = [
-        _grid_line(mark, x(mark), TOP, x(mark), height - BOTTOM)
-        + f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="{_anchor(mark, marks)}">{_short(mark, marks)}</text>'
-        for mark in marks
-    ]
+    left, height, x, parts = _lay_out_rows([name for name, _, _ in rows], ends)
     for place, (name, middle, span) in enumerate(rows):
         across = TOP + place * ROW + ROW / 2
         parts.append(f'<text class="name" x="{left - 8}" y="{across + 4:.1f}" text-anchor="end">{escape(name)}</text>')
@@ -291,19 +267,29 @@ def _figure(caption: str, height: int, parts: Sequence[str], names: Sequence[str
     )
 
 
-def _name_space(names: Sequence[str]) -> int:
-    """Room for the longest name as a phone writes it."""
-    return min(16 + 12 * max(map(len, names)), WIDTH // 2)
+def _lay_out_rows(
+    names: Sequence[str], values: Sequence[float]
+) -> tuple[int, int, Callable[[float], float], list[str]]:
+    """Of a chart with a row for each name: where its values begin, its height, the place of a value, and its grid."""
+    marks = _ticks(min(values), max(values))
+    low, high = marks[0], marks[-1]
+    left = min(16 + 12 * max(map(len, names)), WIDTH // 2)  # room for the longest name as a phone writes it
+    height = TOP + len(names) * ROW + BOTTOM
+
+    def x(value: float) -> float:
+        return left + (WIDTH - left - RIGHT) * (value - low) / (high - low)
+
+    parts = []
+    for mark in marks:
+        anchor = "end" if mark == high else "middle"  # the last label ends where the chart does
+        label = f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="{anchor}">{_short(mark, marks)}</text>'
+        parts.append(_grid_line(mark, x(mark), TOP, x(mark), height - BOTTOM) + label)
+    return left, height, x, parts
 
 
 def _grid_line(mark: float, x1: float, y1: float, x2: float, y2: float) -> str:
     kind = "zero" if mark == 0 else "grid"
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
-
-
-def _anchor(mark: float, marks: Sequence[float]) -> str:
-    """The last label ends where the chart does."""
-    return "end" if mark == marks[-1] else "middle"
 
 
 def _ticks(low: float, high: float) -> list[float]:

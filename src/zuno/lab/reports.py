@@ -173,8 +173,11 @@ class LabReports:
         """The documents of what is done, in the order in which it was kept; a line that a kill cut off is none."""
         return tuple(whole_lines(self._files.read(_parts_file(report))))
 
-    def load_parts(self, report: str, form: type[Part]) -> tuple[Part, ...]:
-        """The same as values; what another version of the code kept in another form is left out."""
+    def load_parts(self, report: str, form: type[Part], *, resume: bool = True) -> tuple[Part, ...]:
+        """The same as values; what another version of the code kept in another form is left out. Without `resume` they
+        are forgotten first."""
+        if not resume:
+            self.forget_parts(report)
         found = []
         for document in self.read_parts(report):
             with suppress(ValidationError):

@@ -149,19 +149,13 @@ def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:
 
 def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], stopped: bool) -> StudyView:
     total = len(results)
-    seeds = tuple(plan.seed for plan in plans)
     judged = total >= statistics.MIN_MOMENTS and not stopped
     missed = tuple(statistics.failed_criteria(results)) if judged else ()
     held = [result for result in results if result.holding in ("long", "short")]
     return StudyView(
         ok=not missed,
-        synthetic=True,
-        origin=f"SYNTHETIC seeds {format_seeds(seeds)}",
-        edition=EDITION,
-        seeds=seeds,
-        moments=total,
-        asked=sum(plan.moments for plan in plans),
         stopped=stopped,
+        **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), total),
         judged=judged,
         missed=missed,
         decisions=statistics.count_names((result.own.decision for result in results), total),
@@ -178,6 +172,18 @@ def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], sto
         calibration=statistics.calibrate(results),
         power=statistics.state_power(results),
     )
+
+
+def describe_markets(seeds: Sequence[int], asked: int, moments: int) -> dict[str, Any]:
+    """What every view of synthetic markets says of them."""
+    return {
+        "synthetic": True,
+        "origin": f"SYNTHETIC seeds {format_seeds(seeds)}",
+        "edition": EDITION,
+        "seeds": tuple(seeds),
+        "asked": asked,
+        "moments": moments,
+    }
 
 
 def format_seeds(seeds: Sequence[int]) -> str:

@@ -18,7 +18,6 @@ from zuno.lab.model import (
     MirrorDifferenceView,
     MomentResult,
     PowerView,
-    RulingSummary,
     SymmetryView,
     TradeScore,
 )
@@ -120,12 +119,8 @@ def _difference(result: MomentResult) -> MirrorDifferenceView:
         mirrored_veto=other.veto,
         score=own.score,
         mirrored_score=other.score,
-        small=_is_small(own, other),
+        small=abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT,
     )
-
-
-def _is_small(own: RulingSummary, other: RulingSummary) -> bool:
-    return abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT
 
 
 # -- calibration and power

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zuno.adapters.clock.system import unix_millis
 from zuno.settings import Settings
 from zuno.wiring.models import Models
 from zuno.wiring.version import code_version
@@ -66,7 +67,6 @@ def build_cycles(
     real_time_record: TradeRecord | None = None,
     recall: Recall | None = None,
 ) -> Cycles:
-    from zuno.adapters.clock.system import unix_millis
     from zuno.trading.service.runs import Cycles, RunBackends
 
     disable_tracing()
@@ -146,7 +146,6 @@ def _build_rehearsal(
     models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]
 ) -> ReplayContext:
     """A replay: an in-memory journal and the recorded replies."""
-    from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.model.recorded import RecordedModels
     from zuno.adapters.store.memory import MemoryStore
     from zuno.journal.journal import ChainedJournal

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import ZunoError
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
@@ -204,7 +205,6 @@ class LpWiring(SharedWiring):
     async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshDebateRunner:
         from time import perf_counter
 
-        from zuno.adapters.clock.system import unix_millis
         from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_debate import MeshDebateRunner
 
@@ -225,7 +225,6 @@ class LpWiring(SharedWiring):
 
     async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
         """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
@@ -296,7 +295,6 @@ class LpWiring(SharedWiring):
         import asyncio
         from time import perf_counter
 
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import wallet_lock
         from zuno.lp.execute.context import ExecutionContext
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zuno.adapters.clock.system import unix_millis
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ class Markets:
         return self._sources
 
     def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import collector_lock
         from zuno.trading.model.market import Symbol, parse_symbol
         from zuno.trading.service.collector import Collector
@@ -50,14 +50,12 @@ class Markets:
         )
 
     def downloads(self, store: SeriesStore) -> Downloads:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.download import Downloads
 
         reads_own = self._settings.market == "live" or self._settings.recording == "own"
         return Downloads(self.sources(), store, unix_millis, read_here=reads_own)
 
     def refresh(self, store: SeriesStore) -> Refresh:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.data.intake import Intake, refresh_market
         from zuno.trading.ports.series import Batch
 
@@ -72,7 +70,6 @@ class Markets:
 
     def refresh_marks(self, store: SeriesStore) -> Refresh:
         """What the account is marked by, and nothing else."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.data.intake import Intake, refresh_series
         from zuno.trading.ports.series import Batch
         from zuno.trading.service.prices import MARKED_BY
@@ -138,7 +135,6 @@ class Markets:
 
     def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         """Feeds that need something of the owner: figures, words, and why some of them cannot be asked."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.venues import channels, search
         from zuno.adapters.venues.fred import Fred
         from zuno.adapters.venues.web import WebService

@@ -12,6 +12,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.version import code_version
@@ -70,7 +71,6 @@ class Meshes:
         )
 
     def host(self) -> MeshHost:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.lp.service.mesh_supervisor import MeshHost
 
         return MeshHost(self.keeper(), self._files(), self._peer_processes(), unix_millis, perf_counter)
@@ -80,17 +80,8 @@ class Meshes:
 
         return Processes(self._settings.home, self._files(), self._settings.axl_node)
 
-    async def peer(
-        self,
-        role: Role,
-        way: str,
-        models: Models,
-        observe: Observe,
-        *,
-        parent: int | None,
-    ) -> PeerService:
+    async def peer(self, role: Role, way: str, models: Models, observe: Observe, *, parent: int | None) -> PeerService:
         """One agent in this process, with a journal of its own."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
         from zuno.wiring.editions import check_editions
@@ -143,7 +134,6 @@ class Meshes:
 
     def _open_peer_journal(self, role: Role) -> ChainedJournal:
         """A peer's own journal, signed with its own key."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.store.sqlite import open_sqlite
         from zuno.journal.journal import ChainedJournal
 
@@ -174,7 +164,6 @@ class Meshes:
         journal: Journal,
         listen: Callable[[Envelope], Awaitable[None]] | None,
     ) -> PeerRunner:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.lp.mesh.peer_process import MeshPeer
         from zuno.lp.mesh.running import PeerRunner
 
@@ -183,16 +172,7 @@ class Meshes:
 
         def open_peer(send: Callable[[Outgoing], Awaitable[None]]) -> MeshPeer:
             return MeshPeer(
-                role,
-                peer,
-                journal,
-                key,
-                keys,
-                send,
-                unix_millis,
-                chance=Random(),
-                code=code_version(),
-                listen=listen,
+                role, peer, journal, key, keys, send, unix_millis, chance=Random(), code=code_version(), listen=listen
             )
 
         transport = await self._transport(role, way, table)

@@ -10,7 +10,8 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zuno.kernel.accounts import short_name
+from zuno.adapters.clock.system import unix_millis
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from zuno.trading.service.learning import LearningDesk
     from zuno.trading.service.live_start import LiveStart
     from zuno.trading.service.memory import MemoryDesk
-    from zuno.trading.service.orders import TradingOrders
     from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
     from zuno.trading.service.trade_desk import TradeDesk
@@ -72,7 +72,6 @@ class TradingWiring(SharedWiring):
         """The liquidity positions an account counts, or why none are looked for."""
 
     def data(self) -> DataDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.data import DataDesk
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
@@ -87,7 +86,6 @@ class TradingWiring(SharedWiring):
         return self._markets.downloads(self._recordings.own())
 
     def imports(self) -> Imports:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.imports.files import HistoryFiles
         from zuno.trading.service.imports import Imports
 
@@ -104,18 +102,21 @@ class TradingWiring(SharedWiring):
         from zuno.trading.service.paper_book import PaperBookDesk
         from zuno.wiring.orders import read_fees
 
-        store = self._recordings.selected_store()
-        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
-        return PaperBookDesk(desk, store, self._trade_log(), self._inventory(), read_fees(self._settings))
+        store, log = self._recordings.selected_store(), self._trade_log()
+        return PaperBookDesk(self._marked_desk(), store, log, self._inventory(), read_fees(self._settings))
 
     def trading(self) -> TradingDesk:
         live = self._settings.market == "live"
         return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
 
+    def _marked_desk(self) -> TradingDesk:
+        """One that asks a live market for its marks alone."""
+        live = self._settings.market == "live"
+        return self._desk(self._markets.refresh_marks(self._recordings.selected_store()) if live else None)
+
     def _desk(self, refresh: Refresh | None) -> TradingDesk:
         """The trading desk, which asks so much of the live sources before it looks."""
         from zuno.adapters.chart.painter import MatplotlibPainter
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.features import TradingDesk
 
         store = self._recordings.selected_store()
@@ -141,7 +142,6 @@ class TradingWiring(SharedWiring):
         self._chains.require_writable()
 
         async def open_gate(account: str, as_of: Millis) -> OrderGate:
-            from zuno.adapters.clock.system import unix_millis
             from zuno.trading.service.trade_desk import check_real_time
 
             if gate is not None:
@@ -180,7 +180,6 @@ class TradingWiring(SharedWiring):
         )
 
     def live_start(self) -> LiveStart:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.live_start import LiveBackends, LiveStart
         from zuno.wiring.venues import KEY_VARIABLES, exchanges_with_keys
 
@@ -215,41 +214,32 @@ class TradingWiring(SharedWiring):
         started = await (await self._open_journal()).latest(1, request_id=run, kind=STARTED)
         return bool(started) and started[0].payload.get("live") is True
 
-    def orders(self) -> TradingOrders:
-        from zuno.adapters.clock.system import unix_millis
+    async def _open_account(self, name: str | None) -> OrderGate:
         from zuno.trading.model.market import Symbol
-        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, paper_account
+        from zuno.trading.model.trade_events import paper_account
         from zuno.trading.service.account_page import require_account
-        from zuno.trading.service.orders import OpenedAccount, TradingOrders
 
-        live = self._settings.market == "live"
-        store = self._recordings.selected_store()
-        desk = self._desk(self._markets.refresh_marks(store) if live else None)
+        if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+            # An exchange says its prices itself: what is held there can be closed whatever market is read here.
+            return await self._open_gate(name, unix_millis)
+        live, desk = self._settings.market == "live", self._marked_desk()
+        moment = None if live else await desk.newest_moment(None)
+        if moment is None:
+            with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
+                await desk.moment(Symbol.BTCUSDT, None)
 
-        async def open_account(name: str | None) -> OpenedAccount:
-            if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
-                # An exchange says its prices itself: what is held there can be closed whatever market is read here.
-                return OpenedAccount(await self._open_gate(name, unix_millis), unix_millis())
-            moment = None if live else await desk.newest_moment(None)
-            if moment is None:
-                with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
-                    await desk.moment(Symbol.BTCUSDT, None)
+        def now() -> Millis:
+            """An account in recorded time is acted on at its own last moment, as it is shown."""
+            own = gate.book.recorded_moment(live=live)
+            return own if own is not None else unix_millis() if moment is None else moment.as_of
 
-            def now() -> Millis:
-                """An account in recorded time is acted on at its own last moment, as it is shown."""
-                own = gate.book.recorded_moment(live=live)
-                return own if own is not None else unix_millis() if moment is None else moment.as_of
-
-            gate = await self._open_gate(paper_account(desk.origin, name or ""), now)
-            with suppress(Unavailable):  # what cannot be read now can be closed all the same
-                if not (await gate.refresh()).count:
-                    await require_account(self._trade_log(), desk.origin, name)
-            return OpenedAccount(gate, now())
-
-        return TradingOrders(open_account)
+        gate = await self._open_gate(paper_account(desk.origin, name or ""), now)
+        with suppress(Unavailable):  # what cannot be read now can be closed all the same
+            if not (await gate.refresh()).count:
+                await require_account(self._trade_log(), desk.origin, name)
+        return gate
 
     def account(self, name: str | None = None) -> AccountDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
         from zuno.trading.execute.ask_exchange import ask_exchange
         from zuno.trading.model.cycle import Exchange
@@ -258,9 +248,6 @@ class TradingWiring(SharedWiring):
         from zuno.trading.service.account import AccountDesk
         from zuno.trading.service.account_page import AccountBackends
         from zuno.trading.service.trade_desk import desk_name
-
-        store = self._recordings.selected_store()
-        desk = self._desk(self._markets.refresh_marks(store) if self._settings.market == "live" else None)
 
         def find_process(account: str) -> str | None:
             lock = desk_lock(self._settings.home, desk_name(account))
@@ -284,11 +271,11 @@ class TradingWiring(SharedWiring):
 
         return AccountDesk(
             AccountBackends(
-                desk=desk,
-                store=store,
+                desk=self._marked_desk(),
+                store=self._recordings.selected_store(),
                 log=self._trade_log(),
                 inventory=self._inventory(),
-                orders=self.orders(),
+                open_gate=self._open_account,
                 limits=ProtectionLimits(),
                 running=find_process,
                 now=unix_millis,
@@ -310,7 +297,6 @@ class TradingWiring(SharedWiring):
         return await self.evaluator().learn(account, desk.origin, at)
 
     def learning(self, name: str | None = None) -> LearningDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
 
         return LearningDesk(
@@ -321,7 +307,6 @@ class TradingWiring(SharedWiring):
         )
 
     def trade_desk(self) -> TradeDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import desk_lock
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
 
@@ -387,7 +372,6 @@ class TradingWiring(SharedWiring):
         return self._news
 
     def memory(self) -> MemoryDesk:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.learn.lessons import LessonBook
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.trading.service.memory import MemoryDesk
@@ -410,8 +394,6 @@ class TradingWiring(SharedWiring):
 
     def _exchange_account(self) -> str:
         """The account that the exchange's keys are of."""
-        from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
-
         return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
 
     async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
@@ -423,7 +405,6 @@ class TradingWiring(SharedWiring):
         """Those with keys of this account that a mandate of it named, or all, which is for a look alone. Upbit has no
         demo trading."""
         from zuno.trading.model.cycle import Exchange
-        from zuno.trading.model.trade_events import LIVE_ACCOUNT
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
         known = await self._find_named_exchanges(account) if named else tuple(Exchange)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import suppress
 from hashlib import sha256
@@ -27,8 +26,6 @@ INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
 OLD_TOKEN_FILE: Final = "web.token"
 """Of versions whose link was one token for everything."""
-_WATCHING: Final[list[asyncio.Task[None]]] = []
-"""Held, or a task that nobody waits for could be collected."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
@@ -83,7 +80,7 @@ async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handl
     with suppress(ZunoError):
         await zuno.account().open_risk()
         zuno.unlock_wallet(lambda prompt: passphrase)
-    _WATCHING.append(asyncio.create_task(desk.finish_kills(zuno.kill_lock.list_kills)))
+    desk.watch_kills(zuno.kill_lock.list_kills)
     return desk.handle
 
 

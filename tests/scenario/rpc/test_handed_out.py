@@ -203,9 +203,9 @@ async def test_asked_again_it_shows_the_same_bytes_and_says_what_it_waits_for(pl
     assert await plans.journal.latest(1) == entries, "nothing new was handed out"
     status, _ = await plans.gate().status(plan_id)
     assert await plans.journal.latest(1) == entries
-    assert explain_waiting(status, stage.wallet) == f"handed out: waiting for {stage.wallet} to send step 1 of {total}"
+    assert explain_waiting(status) == f"handed out: waiting for {stage.wallet} to send step 1 of {total}"
     seen = await execution_view(plans.hands, status, (await creation(plans)))
-    assert (seen.state, seen.why) == ("handed_out", explain_waiting(status, stage.wallet))
+    assert (seen.state, seen.why) == ("handed_out", explain_waiting(status))
     handed = status.steps[0].handed_out
     assert handed is not None
     step = status.steps[0].step
@@ -277,6 +277,8 @@ async def test_it_expires_by_a_final_block_and_not_before(deep: Watched, stage: 
         stage.pass_time(12)
     looked, _ = await deep.gate().status(plan_id)
     assert looked.state is PlanState.EXPIRED
+    with pytest.raises(Refused, match="ended as expired"):
+        await deep.gate().offer(await deep.book(plan_id))
     assert (await deep.book(plan_id)).over is None, "a look writes nothing"
     with pytest.raises(Refused, match="ended as expired"):
         await deep.hand_out(plan_id)
@@ -517,6 +519,11 @@ async def test_a_safe_moves_a_position_with_a_swap_in_one_batch(safe: Watched, s
     view = await safe.hand_out(plan_id)
     assert view.safe is not None
     assert len(view.safe.transactions) > 2, "burn, allowances, swap and mint"
+    before = stage.node.snapshot()
+    (burn, *_) = view.safe.transactions
+    stage.send("trader", wallet, pack([(burn.to, int(burn.value), bytes.fromhex(burn.data[2:]))]))
+    assert await safe.hand_out(plan_id) == view, "the burn alone is not the batch"
+    assert stage.node.revert(before)
     run_batch(stage, wallet, view)
     await safe.gate().apply(plan_id, _yes, safe.lines.append)
     book = await safe.book(plan_id)

@@ -39,6 +39,13 @@ def test_an_account_is_locked_for_its_owner_alone_until_it_is_unlocked(lock: Kil
     lock.unlock("second")
 
 
+def test_a_kill_waits_for_no_clock_that_can_be_read(lock: KillLockFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: -1)
+    lock.lock("live", "page")
+    assert lock.path.read_text().split()[::2] == ["live", "page"]
+    assert lock.why_locked("live")
+
+
 def test_a_line_by_hand_locks_one_account(lock: KillLockFile) -> None:
     lock.path.parent.mkdir()
     subprocess.run(["sh", "-c", f"echo live >> '{lock.path}'"], check=True)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode, b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from zuno.journal.decision_view import MAX_CONTENT, DecisionRecord, Facts, list_differences, pack_view
+from tests.wire.learning import journal
+from zuno.journal.decision_view import (
+    DECISION_VIEW,
+    MAX_CONTENT,
+    DecisionRecord,
+    Facts,
+    list_differences,
+    pack_view,
+    store_missing_views,
+)
+from zuno.journal.port import Author
 from zuno.kernel.canonical import canonical, decode_canonical
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.view import RecordedView
@@ -23,6 +34,7 @@ class Shown(RecordedView):
 
 VIEW = Shown(hash=DECIDED, text="ADX is 29.1")
 STORED = pack_view(VIEW, FACTS).model_dump(by_alias=True)
+OTHER = pack_view(VIEW.model_copy(update={"hash": "cd" * 32}), FACTS).model_dump(by_alias=True)
 
 
 async def compute() -> tuple[Shown, Facts]:
@@ -49,6 +61,10 @@ BAD: dict[str, Any] = {
     "newer version": {**STORED, "version": 2},
     "no version": {name: value for name, value in STORED.items() if name != "version"},
     "another decision": {**STORED, "decided": "cd" * 32},
+    "content of another decision": pack_view(VIEW.model_copy(update={"hash": "cd" * 32}), FACTS).model_dump(
+        by_alias=True
+    )
+    | {"decided": DECIDED},
     "another field": {**STORED, "more": 1},
     "no base64": {**STORED, "content": "{}"},
     "no zlib": {**STORED, "content": b64encode(b"nothing").decode()},
@@ -92,6 +108,24 @@ async def test_an_error_of_the_comparison_is_told() -> None:
 
     told = await DecisionRecord(Shown, DECIDED, STORED, fail).compare()
     assert told == ("the bundle is none this Zuno takes",)
+
+
+async def test_missing_views_are_stored_in_order_and_one_that_cannot_be_read_keeps_no_other(tmp_path: Path) -> None:
+    book, ended = journal(tmp_path), Author("critic")
+    names = [f"req_{number}" for number in range(6)]
+    for name in names:
+        await book.append(kind="ended", author=ended, payload={}, request_id=name)
+
+    async def load(request_id: str) -> DecisionRecord[Shown]:
+        if request_id == "req_2":
+            Shown.model_validate({"hash": 1})
+        return record(None, "cd" * 32 if request_id == "req_4" else DECIDED)
+
+    view = await store_missing_views(book, "ended", ended, load)
+    assert (view.stored, [line.partition(":")[0] for line in view.not_stored]) == (4, ["req_2", "req_4"])
+    stored = [entry.request_id async for entry in book.entries(kind=DECISION_VIEW)]
+    assert stored == [name for name in names if name not in ("req_2", "req_4")]
+    assert (await store_missing_views(book, "ended", ended, load)).stored == 0
 
 
 def test_lists_of_other_lengths_differ_as_a_whole() -> None:

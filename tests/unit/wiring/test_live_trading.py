@@ -44,6 +44,12 @@ def no(word: str, what: str) -> bool:
     return False
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange on a busy machine is not a silent one."""
+    monkeypatch.setattr(ask_exchange, "ANSWER_SECONDS", 60.0)
+
+
 @pytest.fixture
 async def fake() -> AsyncIterator[FakeBinance]:
     found = FakeBinance()
@@ -300,7 +306,7 @@ async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: App
     gate = await zuno._open_gate("live", unix_millis, entries=True)
     await gate.reconcile()
     await gate.execute(opening(style=Style.PASSIVE_MAKER))
-    command = (await zuno.orders()._open("live")).gate
+    command = await zuno._open_account("live")
     refused = await command.execute(replace(opening(), run_id="run_2"))
     assert refused.state == "refused", refused
     await zuno.account("live").revoke_mandate()

@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 
 from zuno.adapters.chart.frames import LAST, LEFT, PanelFrame
 from zuno.trading.measure.bars import Floats
+from zuno.trading.model.chart import HEIGHT, WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.figure import Figure
     from matplotlib.font_manager import FontProperties
 
 DPI: Final = 100
 PIXEL: Final = 72 / DPI
 """Of a pixel, in the points that matplotlib counts lines and letters in."""
 SMALL, LARGE, HUGE = 12.0, 15.0, 88.0
+WHITE, BLACK, GREY, FAINT = "#ffffff", "#000000", "#5f5f5f", "#e3e3e3"
+ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +59,33 @@ def fonts() -> Fonts:
 
 
 class ChartCanvas:
-    """Goes on one figure."""
+    """Goes on one figure of `WIDTH` × `HEIGHT` pixels."""
 
-    def __init__(self, figure: Figure) -> None:
-        self._figure = figure
+    def __init__(self) -> None:
+        from matplotlib.figure import Figure
+
+        self.figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
         self._layer = 0
         self.fonts = fonts()
+
+    def axis(self, frame: PanelFrame) -> None:
+        """Lines across a panel, and the numbers left of it that do not touch its ends."""
+        heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
+        self.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
+        for tick, y in zip(frame.axis.ticks, heights, strict=True):
+            if frame.bottom + 4 < y < frame.top - 4:
+                self.text(LEFT - 5, y, tick.label, self.fonts.plain, BLACK, "right")
+
+    def border(self, left: float, low: float, right: float, high: float) -> None:
+        self.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
+
+    def watermark(self, x: float, y: float, text: str) -> None:
+        self.text(x, y, text, self.fonts.mark, BLACK, "center", alpha=0.10)
 
     def image(self, pixels: NDArray[np.uint8], left: int, bottom: int) -> None:
         """Lowest row first."""
         self._layer += 1
-        self._figure.figimage(pixels, left, bottom, origin="lower", zorder=self._layer)
+        self.figure.figimage(pixels, left, bottom, origin="lower", zorder=self._layer)
 
     def line(self, x: Floats, y: Floats, colour: str, wide: float, frame: PanelFrame, dashes: Any = (0, ())) -> None:
         from matplotlib.lines import Line2D
@@ -141,4 +160,4 @@ class ChartCanvas:
         self._layer += 1
         # Pixels are chosen here: matplotlib would move what stands in the middle of one to the next.
         artist.set(transform=IdentityTransform(), zorder=self._layer, snap=False)
-        self._figure.add_artist(artist)
+        self.figure.add_artist(artist)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from zuno.adapters.chart.canvas import DPI, ChartCanvas
+from zuno.adapters.chart.canvas import BLACK, BLUE, FAINT, GREY, VERMILLION, ChartCanvas
 from zuno.adapters.chart.frames import LAST, LEFT, PanelFrame
-from zuno.adapters.chart.painter import BLACK, BLUE, FAINT, GREY, VERMILLION, WHITE
 from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import HEIGHT, WIDTH, EquityChart
 
@@ -25,22 +24,18 @@ ACROSS: Final = 160
 
 def draw_equity(chart: EquityChart) -> Figure:
     """Every artist of the picture, in place."""
-    from matplotlib.figure import Figure
-
-    figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
-    _EquityRenderer(figure, chart).draw()
-    return figure
+    return _EquityRenderer(chart).draw()
 
 
 class _EquityRenderer:
-    def __init__(self, figure: Figure, chart: EquityChart) -> None:
-        self._canvas = ChartCanvas(figure)
+    def __init__(self, chart: EquityChart) -> None:
+        self._canvas = ChartCanvas()
         self._chart = chart
         self._falls = PanelFrame(BOTTOM, FALL_HEIGHT, chart.drawdown_axis)
         above = BOTTOM + FALL_HEIGHT + GAP
         self._equity = PanelFrame(above, HEIGHT - TOP - above, chart.equity_axis)
 
-    def draw(self) -> None:
+    def draw(self) -> Figure:
         self._header()
         for frame in (self._equity, self._falls):
             self._grid(frame)
@@ -50,13 +45,11 @@ class _EquityRenderer:
             (self._equity, "equity, USD (squares: trades closed, blue won, orange lost)"),
             (self._falls, "drawdown, % of the peak"),
         ):
-            self._border(frame)
+            self._canvas.border(LEFT + 0.5, frame.bottom + 0.5, LAST + 0.5, frame.top + 0.5)
             self._canvas.text(LEFT + 2, frame.top + 11, title, self._canvas.fonts.bold, BLACK)
-        if self._chart.watermark:
-            middle = self._equity.bottom + self._equity.height / 2
-            self._canvas.text(
-                (LEFT + LAST) / 2, middle, self._chart.watermark, self._canvas.fonts.mark, BLACK, "center", alpha=0.10
-            )
+        middle = self._equity.bottom + self._equity.height / 2
+        self._canvas.watermark((LEFT + LAST) / 2, middle, self._chart.watermark)
+        return self._canvas.figure
 
     def _header(self) -> None:
         chart, fonts = self._chart, self._canvas.fonts
@@ -67,11 +60,7 @@ class _EquityRenderer:
         self._canvas.text(8, HEIGHT - 55, chart.period, fonts.plain, BLACK)
 
     def _grid(self, frame: PanelFrame) -> None:
-        heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
-        self._canvas.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
-        for tick, y in zip(frame.axis.ticks, heights, strict=True):
-            if frame.bottom + 4 < y < frame.top - 4:
-                self._canvas.text(LEFT - 5, y, tick.label, self._canvas.fonts.plain, BLACK, "right")
+        self._canvas.axis(frame)
         for tick in self._chart.times:
             x = float(_across(np.array([tick.at]))[0])
             self._canvas.lines([[(x, frame.bottom), (x, frame.top)]], FAINT, 1.0)
@@ -107,10 +96,6 @@ class _EquityRenderer:
         if away_from is not None and abs(y - frame.at(away_from)) < 16:
             y = frame.at(away_from) + (16 if y >= frame.at(away_from) else -16)
         self._canvas.text(LAST + 8, y, text, self._canvas.fonts.bold, BLACK)
-
-    def _border(self, frame: PanelFrame) -> None:
-        left, right, low, high = LEFT + 0.5, LAST + 0.5, frame.bottom + 0.5, frame.top + 0.5
-        self._canvas.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
 
 
 def _across(places: Floats) -> Floats:

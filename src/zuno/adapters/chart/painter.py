@@ -18,7 +18,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.chart.canvas import DPI, ChartCanvas
+from zuno.adapters.chart.canvas import (
+    BLACK,
+    BLUE,
+    FAINT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    WHITE,
+    ChartCanvas,
+)
+from zuno.adapters.chart.equity import draw_equity
 from zuno.adapters.chart.frames import (
     LAST,
     LEFT,
@@ -30,6 +43,7 @@ from zuno.adapters.chart.frames import (
     rows,
     spread_labels,
 )
+from zuno.adapters.chart.reliability import draw_reliability
 from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import (
     HEIGHT,
@@ -63,9 +77,6 @@ STRIP: Final = 16
 """Pixels of a panel that its title has to itself."""
 APART: Final = 14.5
 """Pixels from one label to the next."""
-WHITE, BLACK, GREY, FAINT = "#ffffff", "#000000", "#5f5f5f", "#e3e3e3"
-ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 PALE_BLUE: Final = "#8fc3e3"
 POOL: Final = "#707070"
 MODELLED, OBSERVED = (176, 176, 176), (242, 218, 70)
@@ -100,13 +111,9 @@ class MatplotlibPainter:
         return await asyncio.to_thread(paint_png, picture)
 
     async def paint_equity(self, chart: EquityChart) -> bytes:
-        from zuno.adapters.chart.equity import draw_equity
-
         return await asyncio.to_thread(_to_png, lambda: draw_equity(chart))
 
     async def paint_reliability(self, chart: ReliabilityChart) -> bytes:
-        from zuno.adapters.chart.reliability import draw_reliability
-
         return await asyncio.to_thread(_to_png, lambda: draw_reliability(chart))
 
 
@@ -128,11 +135,7 @@ def _to_png(draw: Callable[[], Figure]) -> bytes:
 
 def draw_figure(picture: Picture) -> Figure:
     """Every artist of the picture, in place."""
-    from matplotlib.figure import Figure
-
-    figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
-    _ChartRenderer(figure, picture).draw()
-    return figure
+    return _ChartRenderer(picture).draw()
 
 
 def _unusual() -> dict[Any, Any]:
@@ -154,14 +157,14 @@ class _Label:
 class _ChartRenderer:
     """One picture on its way to paper."""
 
-    def __init__(self, figure: Figure, picture: Picture) -> None:
-        self._canvas = ChartCanvas(figure)
+    def __init__(self, picture: Picture) -> None:
+        self._canvas = ChartCanvas()
         self._picture = picture
         self._layout = layout_bars(picture.width)
         self._places = np.array(picture.places, dtype=float)
         self._middle = self._layout.middle(self._places)
 
-    def draw(self) -> None:
+    def draw(self) -> Figure:
         picture = self._picture
         (bottom, height), *below = rows(len(picture.panels))
         self._header()
@@ -178,9 +181,8 @@ class _ChartRenderer:
                 self._blank(panel, low, tall)
             else:
                 self._panel(panel, PanelFrame(low, tall - STRIP, panel.axis))
-        if picture.watermark:
-            x, y = WIDTH / 2 - 60, bottom + height / 2
-            self._canvas.text(x, y, picture.watermark, self._canvas.fonts.mark, BLACK, "center", alpha=0.10)
+        self._canvas.watermark(WIDTH / 2 - 60, bottom + height / 2, picture.watermark)
+        return self._canvas.figure
 
     # -- around the panels
 
@@ -213,21 +215,12 @@ class _ChartRenderer:
             self._canvas.text((LEFT + LAST) / 2, y - 6, line, self._canvas.fonts.plain, VERMILLION, "center")
 
     def _border(self, bottom: int, height: int) -> None:
-        left, right, low, high = LEFT + 0.5, LAST + 0.5, bottom + 0.5, bottom + height + 0.5
-        self._canvas.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
-
-    def _axis(self, frame: PanelFrame) -> None:
-        heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
-        self._canvas.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
-        shown = [y for y in heights if frame.bottom + 4 < y < frame.top - 4]
-        for tick, y in zip(frame.axis.ticks, heights, strict=True):
-            if y in shown:
-                self._canvas.text(LEFT - 5, y, tick.label, self._canvas.fonts.plain, BLACK, "right")
+        self._canvas.border(LEFT + 0.5, bottom + 0.5, LAST + 0.5, bottom + height + 0.5)
 
     # -- the price
 
     def _price(self, panel: PricePanel, frame: PanelFrame) -> None:
-        self._axis(frame)
+        self._canvas.axis(frame)
         if isinstance(panel.heat, Heat):
             self._unheard(panel.heat, frame)
         self._zones(panel, frame)
@@ -352,7 +345,7 @@ class _ChartRenderer:
     # -- below it
 
     def _panel(self, panel: Panel, frame: PanelFrame) -> None:
-        self._axis(frame)
+        self._canvas.axis(frame)
         values = _numbers(panel.values)
         if panel.shape is PanelShape.LINE:
             self._canvas.line(*self._over_places(frame.y(values)), BLACK, 1.6, frame)

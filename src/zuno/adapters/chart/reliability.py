@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from zuno.adapters.chart.canvas import DPI, ChartCanvas
-from zuno.adapters.chart.painter import BLACK, BLUE, FAINT, GREEN, GREY, ORANGE, PURPLE, VERMILLION, WHITE
+from zuno.adapters.chart.canvas import BLACK, BLUE, FAINT, GREEN, GREY, ORANGE, PURPLE, VERMILLION, WHITE, ChartCanvas
 from zuno.trading.model.chart import HEIGHT, WIDTH, ReliabilityChart, ReliabilityPanel, ReliabilityPoint
 
 if TYPE_CHECKING:
@@ -41,11 +40,7 @@ _COLOURS: Final = {
 
 def draw_reliability(chart: ReliabilityChart) -> Figure:
     """Every artist of the picture, in place."""
-    from matplotlib.figure import Figure
-
-    figure = Figure((WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=WHITE)
-    _ReliabilityRenderer(figure, chart).draw()
-    return figure
+    return _ReliabilityRenderer(chart).draw()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +60,16 @@ class _Square:
 
 
 class _ReliabilityRenderer:
-    def __init__(self, figure: Figure, chart: ReliabilityChart) -> None:
-        self._canvas = ChartCanvas(figure)
+    def __init__(self, chart: ReliabilityChart) -> None:
+        self._canvas = ChartCanvas()
         self._chart = chart
 
-    def draw(self) -> None:
+    def draw(self) -> Figure:
         self._header()
         for panel, square in zip(self._chart.panels, _place_panels(len(self._chart.panels)), strict=True):
             self._draw_panel(panel, square)
-        if self._chart.watermark:
-            self._canvas.text(
-                WIDTH / 2, HEIGHT / 2, self._chart.watermark, self._canvas.fonts.mark, BLACK, "center", alpha=0.10
-            )
+        self._canvas.watermark(WIDTH / 2, HEIGHT / 2, self._chart.watermark)
+        return self._canvas.figure
 
     def _header(self) -> None:
         chart, fonts = self._chart, self._canvas.fonts
@@ -102,7 +95,7 @@ class _ReliabilityRenderer:
             canvas.text(x, square.bottom - 10, f"{tick:g}", fonts.plain, BLACK, "center")
             canvas.text(square.left - 5, y, f"{tick:g}", fonts.plain, BLACK, "right")
         left, right, low, high = square.x(0), square.x(1), square.y(0), square.y(1)
-        canvas.lines([[(left, low), (right, low), (right, high), (left, high), (left, low)]], GREY, 1.0)
+        canvas.border(left, low, right, high)
         canvas.text(left, high + 29, panel.title, fonts.bold, BLACK)
         canvas.text(left, high + 13, panel.figures, fonts.plain, BLACK)
         canvas.lines([[(left, low), (right, high)]], GREY, 1.0, (0, (6, 3)))

@@ -190,7 +190,8 @@ def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
     prices = [_place(names, (name,)) for name in ("open", "high", "low", "close")]
     if None in prices or (wanted is not None and wanted.row is not Candle and wanted.row is not Funding):
         return None
-    kind = _freqtrade_kind(head.name)
+    # What kind of candles freqtrade's name says, where they are no trades.
+    kind = next((kind for kind in ("funding_rate", "mark", "index") if re.search(rf"-{kind}\.", head.name)), "")
     if kind == "funding_rate":
         hours = max(1.0, (head.step or 8 * HOUR_MS) / HOUR_MS)
         series = wanted or funding(BINANCE, _symbol(head))
@@ -312,11 +313,6 @@ def _timeframe(head: FileHead) -> Timeframe:
         raise Refused(f"It is about {', '.join(sorted(named))} bars; here bars of {kept} are kept.")
     apart = "" if head.step is None else f" Its rows are {_format_step(head.step)} apart."
     raise Refused(f"Nothing says how long its bars are.{apart} Here bars of {kept} are kept: name one by `--series`.")
-
-
-def _freqtrade_kind(name: str) -> str:
-    """What kind of candles freqtrade's name says, where they are no trades."""
-    return next((kind for kind in ("funding_rate", "mark", "index") if re.search(rf"-{kind}\.", name)), "")
 
 
 def _format_step(step: int) -> str:

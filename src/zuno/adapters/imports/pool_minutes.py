@@ -73,6 +73,8 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
         raise Refused(f"{plain_text(str(folder), 200)} holds no row.")
     minutes = tuple(found[at] for at in sorted(found))
     _check_gaps(files, minutes)
+    days = sorted({minute.at // _DAY_MS for minute in minutes})
+    missing_days = [day for day_before, later in pairwise(days) for day in range(day_before + 1, later)]
     return PoolMinutes(
         minutes,
         MinuteRepairs(
@@ -83,7 +85,7 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
             repeated=repeated,
             contradicted=contradicted,
             missing=(minutes[-1].at - minutes[0].at) // MINUTE_MS + 1 - len(minutes),
-            missing_days=tuple(_missing_days(minutes)),
+            missing_days=tuple(f"{_to_utc(Millis(day * _DAY_MS)):%Y-%m-%d}" for day in missing_days),
             without_liquidity=sum(minute.liquidity == 0 for minute in minutes),
         ),
     )
@@ -113,13 +115,6 @@ def _check_gaps(files: Sequence[Path], minutes: Sequence[PoolMinute]) -> None:
 
 def _to_utc(at: Millis) -> datetime:
     return datetime.fromtimestamp(at // 1000, UTC)
-
-
-def _missing_days(minutes: tuple[PoolMinute, ...]) -> Iterator[str]:
-    days = sorted({minute.at // _DAY_MS for minute in minutes})
-    for day_before, later in pairwise(days):
-        for day in range(day_before + 1, later):
-            yield _to_utc(Millis(day * _DAY_MS)).strftime("%Y-%m-%d")
 
 
 def _read_file(path: Path) -> Iterator[tuple[int, PoolMinute]]:

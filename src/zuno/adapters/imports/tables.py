@@ -24,7 +24,7 @@ from zuno.trading.model.market import Series
 from zuno.trading.ports.imports import ImportBlock, UnreadLine
 
 if TYPE_CHECKING:
-    import duckdb
+    pass
 
 ROWS_A_BLOCK: Final = 2**18
 LOOKED_AT: Final = 200
@@ -42,13 +42,14 @@ class ParquetTable(RecognisedFile):
         try:
             found = self._duck.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
             self._columns = [(str(row[0]), str(row[1])) for row in found]
-            self._count = int(_only(self._duck.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]))[0])
+            ((self._count,),) = self._duck.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]).fetchall()
         except duckdb.Error as error:
             raise Malformed("It is damaged, or no Parquet.") from error
         self._names = tuple(clean_name(name) for name, _ in self._columns)
         self._time = time_column(self._names)
         times, symbols = self._read(0, LOOKED_AT, ())
-        head = FileHead(path.name, self._names, len(self._names), _first(symbols), common_step(times.tolist()))
+        symbol = None if symbols is None or not len(symbols) else str(symbols[0])
+        head = FileHead(path.name, self._names, len(self._names), symbol, common_step(times.tolist()))
         self._layout = find_layout(head, series, asked)
 
     def close(self) -> None:
@@ -184,14 +185,6 @@ def _moments(values: Any, kind: str) -> NDArray[np.int64]:
     if kind.startswith(("TIMESTAMP", "DATE")):
         return np.asarray(values, dtype=np.int64)
     return moments_of_numbers(values)
-
-
-def _first(symbols: NDArray[Any] | None) -> str | None:
-    return None if symbols is None or not len(symbols) else str(symbols[0])
-
-
-def _only(result: duckdb.DuckDBPyConnection) -> tuple[Any, ...]:
-    return result.fetchall()[0]
 
 
 def _quote(name: str) -> str:

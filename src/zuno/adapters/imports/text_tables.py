@@ -76,7 +76,7 @@ class TextTable(RecognisedFile):
         asked: str,
     ) -> None:
         self._source, self._close, self._done = source, close, done
-        self._head = _decode_start(_read_start(source))
+        self._head = _read_start(source)
         complete = self._head.rpartition(b"\n")[0] or self._head
         lines = [line for line in complete.split(b"\n")[:LOOKED_AT] if line.strip()]
         if not lines:
@@ -169,13 +169,15 @@ class TextTable(RecognisedFile):
         kinds[f"c{time}"] = "DOUBLE" if as_number else "VARCHAR"
         chosen = ", ".join([f"{moment} AS moment", f"{sure} AS sure", *(f"c{place}" for place in wanted)])
         path.write_bytes(text)
-        query = f"""SELECT {chosen} FROM read_csv($path, delim=$delim, header=false, auto_detect=false, columns=$kinds,
+        table = """read_csv($path, delim=$delim, header=false, auto_detect=false, columns=$kinds,
             quote='"', escape='"', parallel=false)"""
         asked = {"path": str(path), "delim": self._dialect.delimiter, "kinds": kinds}
         try:
-            found = duck.execute(query, asked).fetchnumpy()
-            if symbol is not None and not self._is_of_one_symbol(duck, asked, symbol):
-                return None
+            found = duck.execute(f"SELECT {chosen} FROM {table}", asked).fetchnumpy()
+            if symbol is not None:
+                whose = duck.execute(f"SELECT DISTINCT c{symbol} FROM {table} LIMIT 2", asked).fetchall()
+                if len(whose) != 1 or not self._is_own(whose[0][0]):
+                    return None
         except duckdb.Error:
             return None
         moments = found["moment"]
@@ -183,12 +185,6 @@ class TextTable(RecognisedFile):
             return None
         times = moments_of_numbers(moments) if as_number else moments.astype(np.int64)
         return times, {place: _filled(found[f"c{place}"]) for place in wanted}
-
-    def _is_of_one_symbol(self, duck: duckdb.DuckDBPyConnection, asked: dict[str, Any], symbol: int) -> bool:
-        query = f"""SELECT DISTINCT c{symbol} FROM read_csv($path, delim=$delim, header=false, auto_detect=false,
-            columns=$kinds, quote='"', escape='"', parallel=false) LIMIT 2"""
-        found = duck.execute(query, asked).fetchall()
-        return len(found) == 1 and self._is_own(found[0][0])
 
     def _is_own(self, symbol: str | None) -> bool:
         names = {target.series.name.partition("/")[0] for target in self._layout.targets}
@@ -300,11 +296,7 @@ def _time_query(column: str, example: str) -> tuple[str, bool, str] | None:
     written in the same way. None where line by line is surer."""
     match = _TIME.fullmatch(example.strip())
     if match is None:
-        try:
-            float(example)
-        except ValueError:
-            return None
-        return column, True, f"{column} IS NOT NULL"
+        return (column, True, f"{column} IS NOT NULL") if _is_number(example) else None
     zone = match[8] or ""
     body = f"rtrim(left({column}, length({column}) - {len(zone)}))" if zone else column
     sure = f"regexp_full_match({body}, '[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}([ T][0-9:.]+)?')"
@@ -318,6 +310,7 @@ def _filled(values: Any) -> NDArray[np.float64]:
 
 
 def _read_start(source: Any) -> bytes:
+    """Without a byte order mark; texts of two bytes a letter are not read."""
     start = b""
     try:
         while len(start) < HEAD_BYTES and (more := source.read1(HEAD_BYTES)):
@@ -325,11 +318,6 @@ def _read_start(source: Any) -> bytes:
     except (EOFError, OSError, ValueError, zlib.error, BadZipFile) as error:
         if not start:
             raise Malformed(f"Nothing of it can be read: it is damaged ({type(error).__name__}).") from error
-    return start
-
-
-def _decode_start(start: bytes) -> bytes:
-    """Without a byte order mark; texts of two bytes a letter are not read."""
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Refused("It is written in UTF-16: save it as UTF-8.")
     start = start.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
@@ -377,13 +365,8 @@ def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]]) -> Fil
     times = [at for row in whole if (at := read_time(row[time])) is not None]
     if not times:
         raise Refused("No row of it has a time that can be read: ISO's way, or a number since 1970.")
-    return FileHead(
-        name,
-        dialect.names,
-        dialect.width,
-        whole[0][symbol] if symbol is not None and whole else None,
-        common_step(times),
-    )
+    said = whole[0][symbol] if symbol is not None and whole else None
+    return FileHead(name, dialect.names, dialect.width, said, common_step(times))
 
 
 def common_step(times: Sequence[int]) -> int | None:

@@ -125,7 +125,7 @@ class WalletFolder:
         """Whoever signs for an address: its keystore where there is one, else nobody. A symlink is none: where it leads
         is not what was put here."""
         path = self._path(address)
-        if path.is_symlink() or not path.exists():
+        if path.is_symlink() or not path.is_file():
             return WatchOnly(address)
         return KeystoreSigner(path, lambda: self._passphrases.of(address))
 

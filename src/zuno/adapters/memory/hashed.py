@@ -47,18 +47,10 @@ def embed_text(text: str) -> bytes:
     total = np.zeros(DIMENSION, dtype=np.int64)
     for word in split_words(text):
         total += _embed_word(word)
-    for pair in _find_pairs(text):
+    # Words side by side in one phrase, whichever comes first: `funding high` is not `volatility high`.
+    for pair in {"&".join(sorted(pair)) for phrase in _PHRASE.split(text) for pair in pairwise(split_words(phrase))}:
         _add_feature(total, pair, _PAIR_WEIGHT)
     return pack_vector(total.astype(np.float64))
-
-
-def _find_pairs(text: str) -> set[str]:
-    """Words side by side in one phrase, whichever comes first: `funding high` is not `volatility high`."""
-    pairs: set[str] = set()
-    for phrase in _PHRASE.split(text):
-        words = split_words(phrase)
-        pairs.update("&".join(sorted(pair)) for pair in pairwise(words))
-    return pairs
 
 
 def pack_vector(vector: NDArray[np.float64]) -> bytes:

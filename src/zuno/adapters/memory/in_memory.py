@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zuno.adapters.memory.table import MemoryTable, cut_query, drop_repeats
-from zuno.kernel.errors import Broken
+from zuno.adapters.memory.table import MemoryTable, cut_query, keep_new
 from zuno.trading.measure.similarity import list_terms
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
 from zuno.trading.ports.recall import Embedder
@@ -26,12 +25,7 @@ class InMemoryIndex:
         self._clear_table()
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
-        new = []
-        for record in drop_repeats(records):
-            if self._records.get(record.id, record) != record:
-                raise Broken(f"Memory {record.id} is there with another content.")
-            if record.id not in self._records and record.id not in self._removed:
-                new.append(record)
+        new = keep_new(records, self._records, self._removed)
         vectors = await self._embedder.embed([record.text for record in new])
         self._records.update((record.id, record) for record in new)
         self._vectors.update((record.id, vector) for record, vector in zip(new, vectors, strict=True))

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from zuno.adapters.atomic_file import flush_to_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.full_disk import build_write_error
-from zuno.adapters.memory.table import drop_repeats
+from zuno.adapters.memory.table import drop_repeats, keep_new
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.measure.similarity import DECAY, ONE, apply_decay
 from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery, RecallResult
@@ -35,12 +35,6 @@ class _Lines:
     removed: set[str] = field(default_factory=set)
     read: int = 0
     """Bytes of whole lines."""
-
-    def knows(self, record: MemoryRecord) -> bool:
-        """`Broken` where the id is there with another content."""
-        if self.records.get(record.id, record) != record:
-            raise Broken(f"Memory {record.id} is there with another content.")
-        return record.id in self.records or record.id in self.removed
 
 
 class JsonlMemory:
@@ -60,7 +54,12 @@ class JsonlMemory:
         if not query.text.strip():
             return RecallResult(source=self.name, found=())
         lines = await asyncio.to_thread(self._load)
-        known = [record for record in lines.records.values() if _is_asked_for(record, query)]
+        known = [
+            record
+            for record in lines.records.values()
+            if record.at < query.before and record.origin == query.origin and record.channel in query.channels
+            if query.symbol is None or record.symbol == query.symbol
+        ]
         newest = heapq.nsmallest(min(MOST_RECENT, query.limit), known, key=lambda record: (-record.at, record.id))
         return RecallResult(source=self.name, found=tuple(_rank_by_age(record, query) for record in newest))
 
@@ -84,7 +83,7 @@ class JsonlMemory:
     def _add(self, records: Sequence[MemoryRecord]) -> None:
         with self._lock():
             lines = self._load()
-            new = [record for record in drop_repeats(records) if not lines.knows(record)]
+            new = keep_new(records, lines.records, lines.removed)
             if len(new) == 1:
                 self._append(_line(new[0]))
             elif new:  # all of them or none
@@ -143,11 +142,6 @@ class JsonlMemory:
 
     def _lock(self) -> FileLock:
         return FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
-
-
-def _is_asked_for(record: MemoryRecord, query: RecallQuery) -> bool:
-    of_symbol = query.symbol is None or record.symbol == query.symbol
-    return record.at < query.before and record.origin == query.origin and record.channel in query.channels and of_symbol
 
 
 def _rank_by_age(record: MemoryRecord, query: RecallQuery) -> Recalled:

@@ -12,7 +12,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.memory.table import cut_query, drop_repeats, rank_rows
+from zuno.adapters.memory.table import cut_query, keep_new, rank_rows
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.trading.measure.entities import Entities, find_entities
@@ -81,10 +81,13 @@ class LightRagMemoryIndex:
             return RecallResult(source=self.name, found=())
         (vector,) = await self._embedder.embed([cut_query(query.text)])
         graph = await self._load()
-        ids = [id for id, record in graph.records.items() if record.at < query.before and record.origin == query.origin]
-        words = _words_around(graph, frozenset(ids))
-        rows = [_row(graph, id) for id in ids]
-        found = rank_rows(query, vector, rows, [words[id] for id in ids]) if rows else ()
+        known = {
+            id: (id, record.channel.value, record.origin, record.symbol, record.at, graph.vectors[id])
+            for id, record in graph.records.items()
+            if record.at < query.before and record.origin == query.origin
+        }
+        words = _words_around(graph, known)
+        found = rank_rows(query, vector, list(known.values()), [words[id] for id in known]) if known else ()
         return RecallResult(source=self.name, found=found)
 
     async def remove(self, id: str) -> None:
@@ -113,13 +116,7 @@ class LightRagMemoryIndex:
 
     async def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         graph = await self._load()
-        new = []
-        for record in drop_repeats(records):
-            if graph.records.get(record.id, record) != record:
-                raise Broken(f"Memory {record.id} is there with another content.")
-            if record.id not in graph.records and record.id not in graph.removed:
-                new.append(record)
-        return new
+        return keep_new(records, graph.records, graph.removed)
 
     async def _add(self, rag: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]) -> None:
         """The memories' own nodes come last: whatever a kill leaves behind before is no memory."""
@@ -302,11 +299,6 @@ def _told_by(edge: Mapping[str, Any] | None) -> list[str]:
     return [str(id) for id in json.loads(edge["description"])] if edge and edge.get("description") else []
 
 
-def _row(graph: _Graph, id: str) -> tuple[str, str, str, str | None, int, bytes]:
-    record = graph.records[id]
-    return id, record.channel.value, record.origin, record.symbol, record.at, graph.vectors[id]
-
-
 def _words_around(graph: _Graph, known: Collection[str]) -> dict[str, frozenset[str]]:
     """For each known memory the words of its entities, and of those that a known memory relates to them."""
     near: dict[str, set[str]] = {}
@@ -314,12 +306,8 @@ def _words_around(graph: _Graph, known: Collection[str]) -> dict[str, frozenset[
         if any(id in known for id in told_by):
             near.setdefault(source, set()).add(target)
             near.setdefault(target, set()).add(source)
-    return {id: frozenset(_entity_words(graph.mentions[id], near, graph.records[id].text)) for id in known}
-
-
-def _entity_words(entities: Iterable[str], near: Mapping[str, set[str]], text: str) -> set[str]:
-    words = set(split_words(text))
-    for entity in entities:
-        for other in near.get(entity, ()):
-            words.update(other.split()[1:])
+    words = {}
+    for id in known:
+        related = (other.split()[1:] for entity in graph.mentions[id] for other in near.get(entity, ()))
+        words[id] = frozenset(split_words(graph.records[id].text)).union(*related)
     return words

@@ -92,7 +92,7 @@ class SqliteMemoryIndex:
         def act(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT OR IGNORE INTO removed VALUES (?)", (id,))
             if connection.execute("DELETE FROM memories WHERE id = ?", (id,)).rowcount:
-                _set(connection, "generation", uuid4().hex)
+                connection.execute("INSERT OR REPLACE INTO meta VALUES ('generation', ?)", (uuid4().hex,))
 
         await asyncio.to_thread(self._write, act)
 
@@ -233,10 +233,6 @@ class SqliteMemoryIndex:
 def _prepare(connection: sqlite3.Connection) -> None:
     for statement in _SCHEMA:
         connection.execute(statement)
-
-
-def _set(connection: sqlite3.Connection, name: str, value: str) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
 def _digest(record: MemoryRecord) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -48,6 +48,17 @@ def drop_repeats(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         if offered.setdefault(record.id, record) != record:
             raise Broken(f"Memory {record.id} is given with two contents.")
     return list(offered.values())
+
+
+def keep_new(
+    records: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord], removed: Collection[str]
+) -> list[MemoryRecord]:
+    """Those that are neither there nor removed, each id once; `Broken` where one is there with another content."""
+    offered = drop_repeats(records)
+    for record in offered:
+        if known.get(record.id, record) != record:
+            raise Broken(f"Memory {record.id} is there with another content.")
+    return [record for record in offered if record.id not in known and record.id not in removed]
 
 
 class MemoryTable:
@@ -105,7 +116,10 @@ class MemoryTable:
         similarity = combine_similarity(cosines, covered.astype(np.int32), len(words), _THIRDS[bool(phrases)])
         similarity *= known
         score = self._decay(similarity, query)
-        places = _select_best(score, query.limit)
+        # The best scores above zero, with all that tie with the last of them.
+        last = count - query.limit
+        floor = 1 if last <= 0 else max(1, int(np.partition(score, last)[last]))
+        places = [int(place) for place in np.flatnonzero(score >= floor)]
         best = heapq.nsmallest(query.limit, places, key=lambda place: (-int(score[place]), self._ids[place]))
         return tuple(
             Recalled(id=self._ids[place], similarity=int(similarity[place]) / ONE, score=int(score[place]) / ONE)
@@ -157,9 +171,3 @@ def rank_rows(
     table = MemoryTable(len(vector))
     table.extend(rows)
     return table.rank(query, vector, lambda word: np.array([word in held for held in words], dtype=np.uint8))
-
-
-def _select_best(score: NDArray[np.int32], limit: int) -> Sequence[int]:
-    """The places of the best scores above zero, with all that tie with the last of them."""
-    floor = 1 if len(score) <= limit else max(1, int(np.partition(score, len(score) - limit)[len(score) - limit]))
-    return [int(place) for place in np.flatnonzero(score >= floor)]

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.full_disk import build_write_error
@@ -94,18 +92,16 @@ class MeshFiles:
             return int(probe.getsockname()[1])
 
     def lock(self, name: str) -> FileLock:
+        path, held = self.root / name / "peer.lock", f"The {name} of this home runs already, as {{}}; end it first."
         if name == UP:
-            return FileLock(
+            path, held = (
                 self.root / "up.lock",
-                "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and "
-                "`zuno mesh down` ends it.",
-                parents=True,
+                (
+                    "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and "
+                    "`zuno mesh down` ends it."
+                ),
             )
-        return FileLock(
-            self.root / name / "peer.lock",
-            f"The {name} of this home runs already, as {{}}; end it first.",
-            parents=True,
-        )
+        return FileLock(path, held, parents=True)
 
     def report(self, role: Role) -> PeerReport | None:
         with suppress(OSError, ValueError):
@@ -152,10 +148,8 @@ class MeshFiles:
 
 
 def _parse_table(text: bytes) -> Table:
-    try:
-        found = _TableFile.model_validate_json(text)
-    except ValidationError:
-        raise ValueError from None
+    """`ValueError`, which pydantic's errors are too, for what is no table."""
+    found = _TableFile.model_validate_json(text)
     if set(found.roles) != set(Role):
         raise ValueError
     return {role: found.roles[role] for role in Role}

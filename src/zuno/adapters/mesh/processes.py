@@ -25,32 +25,17 @@ _LAST_BYTES: Final = 16 * 1024
 
 
 class Processes:
-    """`program` is what a peer runs; `axl_node` the node's binary, if one is set."""
+    """`axl_node` is the node's binary, if one is set."""
 
-    def __init__(
-        self,
-        home: Path,
-        files: MeshFiles,
-        axl_node: Path | None,
-        program: Sequence[str] = (sys.executable, "-m", "zuno"),
-    ) -> None:
+    def __init__(self, home: Path, files: MeshFiles, axl_node: Path | None) -> None:
         self._home = home
         self._files = files
         self._axl_node = axl_node
-        self._program = program
 
     def peer(self, role: Role, transport: str) -> LoggedChild:
-        words = [
-            "peer",
-            role.value,
-            "--transport",
-            transport,
-            "--child-of",
-            str(os.getpid()),
-            "--home",
-            str(self._home),
-        ]
-        return _start([*self._program, *words], self._files.of(role) / "peer.log")
+        parent, home = str(os.getpid()), str(self._home)
+        words = ["peer", role.value, "--transport", transport, "--child-of", parent, "--home", home]
+        return _start([sys.executable, "-m", "zuno", *words], self._files.of(role) / "peer.log")
 
     @property
     def has_nodes(self) -> bool:

@@ -66,12 +66,9 @@ class DailySpendFile:
     def _load(self) -> dict[int, Spend]:
         try:
             rows = json.loads(self._path.read_bytes())
+            days = {int(day): Spend(int(row["tokens"]), Decimal(row["usd"])) for day, row in rows.items()}
         except FileNotFoundError:
             return {}
-        except ValueError as error:
-            raise self._damage() from error
-        try:
-            days = {int(day): Spend(int(row["tokens"]), Decimal(row["usd"])) for day, row in rows.items()}
         except (AttributeError, TypeError, KeyError, ValueError, InvalidOperation) as error:
             raise self._damage() from error
         if not all(spend.usd.is_finite() for spend in days.values()):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import httpx2
 
 from zuno.llm.names import ModelId, Vendor, thinking_tokens
-from zuno.llm.port import Answered, Failed, Image, ModelRequest, Reply, Usage
+from zuno.llm.port import Answered, Failed, ModelRequest, Reply, Usage
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model as VendorSdk
 
 INSTALL = "`make models` in a checkout, or pip install 'zuno[models]'"
@@ -233,16 +233,11 @@ def _messages(request: ModelRequest) -> list[ModelMessage]:
         if turn.who == "model":
             messages.append(wire.ModelResponse(parts=[wire.TextPart(turn.text)]))
             continue
-        content: list[wire.UserContent] = [turn.text, *map(_picture, images)]
+        pictures = [wire.BinaryContent(data=image.data, media_type=image.media_type) for image in images]
+        content: list[wire.UserContent] = [turn.text, *pictures]
         messages.append(wire.ModelRequest(parts=[*opening, wire.UserPromptPart(content if images else turn.text)]))
         opening, images = [], ()
     return messages
-
-
-def _picture(image: Image) -> BinaryContent:
-    from pydantic_ai.messages import BinaryContent as Binary
-
-    return Binary(data=image.data, media_type=image.media_type)
 
 
 async def _bound_body(response: httpx2.Response) -> None:

@@ -30,27 +30,23 @@ class ChainGas:
         parts = (quote.base_fee, quote.priority_fee, quote.l1_fee_per_byte or 0)
         if min(parts) < 0:
             raise Malformed(f"{self._chain.info.title} quotes a negative gas price")
-        return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, self._limit, self._notes(quote))
-
-    def _notes(self, quote: GasQuote) -> tuple[str, ...]:
         # Arbitrum folds its data fee into the gas units of an estimate, so only the OP stack must name a price for it.
-        if self._chain.info.data_fee is DataFee.OP_STACK and quote.l1_fee_per_byte is None:
-            return ("the L1 data fee is unknown: a cost from this quote is a lower bound",)
-        return ()
+        lacks_data_fee = self._chain.info.data_fee is DataFee.OP_STACK and quote.l1_fee_per_byte is None
+        notes = ("the L1 data fee is unknown: a cost from this quote is a lower bound",) if lacks_data_fee else ()
+        return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, self._limit, notes)
 
 
+NATIVE = "ETH"
 NATIVE_LIMIT = Seconds(600)
 
 
 class NativePrice:
     """The newest price of the native currency that `feed` knows: a price service's, a pool's, or a seed."""
 
-    def __init__(self, feed: PriceFeed, *, symbol: str = "ETH", limit: Seconds = NATIVE_LIMIT) -> None:
+    def __init__(self, feed: PriceFeed) -> None:
         self._feed = feed
-        self._symbol = symbol
-        self._limit = limit
 
     async def native(self, quote: str, now: Seconds) -> Fact[Fraction]:
-        if unwrap_symbol(quote) == unwrap_symbol(self._symbol):
-            return Fact(Fraction(1), "same currency", now, now, self._limit)
-        return replace(await self._feed.spot(Pair(self._symbol, quote), now), limit=self._limit)
+        if unwrap_symbol(quote) == NATIVE:
+            return Fact(Fraction(1), "same currency", now, now, NATIVE_LIMIT)
+        return replace(await self._feed.spot(Pair(NATIVE, quote), now), limit=NATIVE_LIMIT)

@@ -25,13 +25,9 @@ class PoolHistory:
 
     source = "pool swaps"
 
-    def __init__(
-        self, chain: Chain, pool_id: HexId, *, limit: Seconds = HISTORY_LIMIT, spot_limit: Seconds = SPOT_LIMIT
-    ) -> None:
+    def __init__(self, chain: Chain, pool_id: HexId) -> None:
         self._chain = chain
         self._pool_id = pool_id
-        self._limit = limit
-        self._spot_limit = spot_limit
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         wanted = window(hours, now)
@@ -42,12 +38,15 @@ class PoolHistory:
             path = await self._chain.price_path(self._pool_id, Seconds(wanted[0] - HOUR))
         except Refused as refusal:  # a pool that is unknown or has no price cannot know the pair's
             raise Unavailable(f"{self.source}: {refusal}") from refusal
-        _check(path, pair)
+        if any(priced.sqrt_price_x96 <= 0 for priced in path):
+            raise Malformed(f"The pool's {pair} history holds a price that is not above zero")
+        if any(b.block.timestamp < a.block.timestamp for a, b in pairwise(path)):
+            raise Malformed(f"The pool's {pair} history is not in order of time")
         ended = [close for close in wanted if close <= head.timestamp]
         closes, quiet = _closes(path, ended)
         notes = (f"{quiet} of {len(closes)} hours had no swap: the price stood still",) if quiet else ()
         priced = {close: _whole_price(sqrt_price, pool, inverse) for close, sqrt_price in closes.items()}
-        return history_fact(priced, pair, hours, now, self.source, self._limit, notes)
+        return history_fact(priced, pair, hours, now, self.source, HISTORY_LIMIT, notes)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         try:
@@ -58,20 +57,13 @@ class PoolHistory:
         if pool.sqrt_price_x96 <= 0:
             raise Malformed(f"The pool has no {pair} price")
         price = _whole_price(pool.sqrt_price_x96, pool, inverse)
-        return Fact(price, "pool price", pool.block.timestamp, now, self._spot_limit)
+        return Fact(price, "pool price", pool.block.timestamp, now, SPOT_LIMIT)
 
 
 def _pair_of(pool: PoolState) -> Pair:
     """By symbol where we named the token ourselves, else by address; a wrapper keeps its own name beside ether's."""
     base, quote = (token.symbol if token.verified else token.address for token in (pool.token0, pool.token1))
     return Pair(base, quote)
-
-
-def _check(path: tuple[PricedBlock, ...], pair: Pair) -> None:
-    if any(priced.sqrt_price_x96 <= 0 for priced in path):
-        raise Malformed(f"The pool's {pair} history holds a price that is not above zero")
-    if any(b.block.timestamp < a.block.timestamp for a, b in pairwise(path)):
-        raise Malformed(f"The pool's {pair} history is not in order of time")
 
 
 def _closes(path: tuple[PricedBlock, ...], ended: list[int]) -> tuple[dict[int, SqrtPriceX96], int]:

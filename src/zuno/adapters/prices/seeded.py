@@ -25,23 +25,17 @@ class SeededFeed:
     source = "seed"
 
     def __init__(
-        self,
-        pair: Pair,
-        records: Callable[[], Sequence[Record]],
-        *,
-        limit: Seconds = HISTORY_LIMIT,
-        spot_limit: Seconds = SPOT_LIMIT,
+        self, pair: Pair, records: Callable[[], Sequence[Record]], *, spot_limit: Seconds = SPOT_LIMIT
     ) -> None:
         self._pair = pair
         self._records = records
-        self._limit = limit
         self._spot_limit = spot_limit
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         closes = {
             -(-at // HOUR) * HOUR: price for at, price in self._records_by(pair, now)
         }  # ends round up; the last stays
-        return history_fact(closes, pair, hours, now, self.source, self._limit)
+        return history_fact(closes, pair, hours, now, self.source, HISTORY_LIMIT)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         known = self._records_by(pair, now)

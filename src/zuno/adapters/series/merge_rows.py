@@ -187,7 +187,8 @@ def _bad_note(batch: Batch[Any], row: Any, fault: str) -> RowNote:
     said = getattr(row, "at", None)
     at = Millis(said) if type(said) is int and -(2**63) <= said < 2**63 else Millis(0)
     known = _complete_time(batch.series, row, at) if batch.known is None else batch.known
-    return RowNote(BAD, at, "", known, f"{fault}: {_row_text(row)}")
+    text = repr(row)[:300].encode("utf-8", "backslashreplace").decode()
+    return RowNote(BAD, at, "", known, f"{fault}: {text}")
 
 
 def _complete_time(series: Series[Any], row: Any, at: Millis) -> Millis:
@@ -197,7 +198,3 @@ def _complete_time(series: Series[Any], row: Any, at: Millis) -> Millis:
     except (TypeError, AttributeError):
         return at
     return complete if type(complete) is int and EARLIEST <= complete < LATEST else at
-
-
-def _row_text(row: Any) -> str:
-    return repr(row)[:300].encode("utf-8", "backslashreplace").decode()

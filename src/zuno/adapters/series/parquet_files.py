@@ -52,12 +52,14 @@ class ParquetFiles:
         return self._seal(name, lambda draft: self._copy_from(draft, columns, ", ".join(chosen)))
 
     def _seal(self, name: str, copy: Callable[[Path], None]) -> SealedFile:
-        with self._translate_os():
+        try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open_replacement(self._folder / name) as draft:
                 with self._translate_duckdb(name):
                     copy(draft)
                 return SealedFile(name, draft.stat().st_size, _digest(draft))
+        except OSError as error:
+            raise build_write_error(self._folder, error) from error
 
     def read_columns(
         self, files: Sequence[SealedFile], columns: Sequence[str], series: str, span: tuple[int, int]
@@ -65,15 +67,8 @@ class ParquetFiles:
         """These columns of the rows of that time, as numpy has them; NaN where a number is not there."""
         import numpy as np
 
-        for file in files:
-            self._must_be_whole(file)
-        query = (
-            f"SELECT {', '.join(map(_quote, columns))} FROM read_parquet(?) "
-            'WHERE series = ? AND "at" BETWEEN ? AND ? ORDER BY "at"'
-        )
-        paths = [str(self._folder / file.name) for file in files]
-        with self._translate_duckdb(", ".join(file.name for file in files)):
-            found = self._duck().execute(query, [paths, series, *span]).fetchnumpy()
+        with self._select(files, columns, (series, *span), 'ORDER BY "at"') as selected:
+            found = selected.fetchnumpy()
         return {
             name: np.ma.filled(values, np.nan) if isinstance(values, np.ma.MaskedArray) else values
             for name, values in found.items()
@@ -89,17 +84,23 @@ class ParquetFiles:
         newest: int | None,
     ) -> list[tuple[Any, ...]]:
         """These columns of the rows of that time, known by then, oldest first; `newest`: only so many of the last."""
+        limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
+        rest = f'AND known <= ? ORDER BY "at"{order}, id{order}{limit}'
+        with self._select(files, columns, (series, *span, known_by), rest) as selected:
+            rows = selected.fetchall()
+        return rows if newest is None else rows[::-1]
+
+    @contextmanager
+    def _select(
+        self, files: Sequence[SealedFile], columns: Sequence[str], values: Sequence[object], rest: str
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """`values`: the series, the first and the last time, and what `rest` asks for."""
         for file in files:
             self._must_be_whole(file)
-        limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
-        query = (
-            f"SELECT {', '.join(map(_quote, columns))} FROM read_parquet(?) "
-            f'WHERE series = ? AND "at" BETWEEN ? AND ? AND known <= ? ORDER BY "at"{order}, id{order}{limit}'
-        )
-        paths = [str(self._folder / file.name) for file in files]
+        chosen = ", ".join(map(_quote, columns))
+        query = f'SELECT {chosen} FROM read_parquet(?) WHERE series = ? AND "at" BETWEEN ? AND ? {rest}'
         with self._translate_duckdb(", ".join(file.name for file in files)):
-            rows = self._duck().execute(query, [paths, series, *span, known_by]).fetchall()
-        return rows if newest is None else rows[::-1]
+            yield self._duck().execute(query, [[str(self._folder / file.name) for file in files], *values])
 
     def all_known(self, file: SealedFile, hidden: Collection[tuple[int, str]], series: str) -> int | None:
         """The latest moment from which a row of that series in a file is known; `hidden`: keys that do not count."""
@@ -194,13 +195,6 @@ class ParquetFiles:
             raise Unavailable(f"{self._folder} needs more memory than there is ({_first_line(error)}).") from error
         except duckdb.Error as error:
             raise self._damage(name) from error
-
-    @contextmanager
-    def _translate_os(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise build_write_error(self._folder, error) from error
 
 
 class FileGone(Broken):

@@ -39,6 +39,7 @@ from zuno.adapters.series.sqlite_tables import (
     SCHEMA,
     TABLES,
     VERSION,
+    add_file,
     add_known_column,
     among_collected,
     ensure_number,
@@ -135,13 +136,11 @@ class SqliteSeries:
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
         asked = Slice(series, since, until, newest)
-        return (
-            await asyncio.to_thread(
-                self._read_retrying,
-                lambda connection: self._slice(connection, asked, find_number(connection, series), known_by),
-            )
-            or ()
-        )
+
+        def act(connection: sqlite3.Connection) -> tuple[R, ...]:
+            return self._slice(connection, asked, find_number(connection, series), known_by)
+
+        return await asyncio.to_thread(self._read_retrying, act) or ()
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         def act(connection: sqlite3.Connection) -> SeriesSnapshot:
@@ -414,12 +413,7 @@ class SqliteSeries:
                     str(columns.series),
                     {"at": columns.at[part], "known": known[part], **numbers},
                 )
-                connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
-                first, last = int(columns.at[low]), int(columns.at[high - 1])
-                connection.execute(
-                    "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
-                    (number, file.name, high - low, first, last),
-                )
+                add_file(connection, file, [(number, high - low, int(columns.at[low]), int(columns.at[high - 1]))])
             low = high
         numbers_of_row = [column[few].tolist() for column in columns.values]  # NaN is NULL to SQLite
         numbers_of_row += [[None] * int(few.sum())] * (NUMBERS - len(numbers_of_row))
@@ -436,8 +430,7 @@ class SqliteSeries:
 
         names = shape_of(series.row).columns
         live = connection.execute(
-            f"SELECT {join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
-            (number, *span),
+            f"SELECT {join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at", (number, *span)
         ).fetchall()
         stacks = [np.array(live, dtype=np.float64).reshape(-1, len(names)).T]
         times = [np.array([row[0] for row in live], dtype=np.int64)]
@@ -655,11 +648,7 @@ class SqliteSeries:
                 rows += found
                 spans.append((number, len(found), found[0][1], found[-1][1]))
         file = self._parquet.write(next_part_name(connection, table, month), table, rows)
-        connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
-        connection.executemany(
-            "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
-            [(number, file.name, count, first, last) for number, count, first, last in spans],
-        )
+        add_file(connection, file, spans)
         connection.executemany(
             f"DELETE FROM {table} WHERE series = ? AND at < ?", [(number, until) for number, *_ in spans]
         )

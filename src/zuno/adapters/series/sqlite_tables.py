@@ -8,25 +8,13 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.series.merge_rows import (
-    BAD,
-    CheckedBatch,
-    Key,
-    RowNote,
-    RowPut,
-    StoredRow,
-)
+from zuno.adapters.series.merge_rows import BAD, CheckedBatch, Key, RowNote, RowPut, StoredRow
 from zuno.adapters.series.parquet_files import SealedFile
 from zuno.adapters.series.row_cache import RowCache, TableRead
 from zuno.adapters.series.row_shapes import NUMBERS, RowShape, shape_of
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Series
-from zuno.trading.ports.series import (
-    Origin,
-    RejectedRow,
-    Slice,
-    Source,
-)
+from zuno.trading.ports.series import Origin, RejectedRow, Slice, Source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -234,6 +222,15 @@ def unpack_row(series: Series[Any], at: int, own: str, packed: bytes) -> Any:
 
 def list_files(connection: sqlite3.Connection) -> list[SealedFile]:
     return [SealedFile(*file) for file in connection.execute("SELECT name, size, digest FROM files ORDER BY name")]
+
+
+def add_file(connection: sqlite3.Connection, file: SealedFile, spans: Sequence[tuple[int, int, int, int]]) -> None:
+    """`spans`: of each series in it the number, how many rows there are, and the times of the first and the last."""
+    connection.execute("INSERT INTO files VALUES (?, ?, ?)", (file.name, file.size, file.digest))
+    connection.executemany(
+        "INSERT INTO sealed (series, file, count, first, last) VALUES (?, ?, ?, ?, ?)",
+        [(number, file.name, *rest) for number, *rest in spans],
+    )
 
 
 def next_part_name(connection: sqlite3.Connection, table: str, month: str) -> str:

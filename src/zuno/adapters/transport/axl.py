@@ -82,12 +82,7 @@ class AxlTransport:
             raise Unavailable(f"No AXL peer id is known of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID.")
         patience = self._patience if to in self._met else self._first_patience
         status, _, headers = await self._exchange(
-            "POST",
-            "/send",
-            {"X-Destination-Peer-Id": peer_id},
-            _MARK + data,
-            most=_LONGEST_ANSWER,
-            patience=patience,
+            "POST", "/send", {"X-Destination-Peer-Id": peer_id}, _MARK + data, most=_LONGEST_ANSWER, patience=patience
         )
         _judge(status, to)
         self._met.add(to)
@@ -102,7 +97,7 @@ class AxlTransport:
         if self._fetching is None and not self._inbox.is_closed:
             # A task of its own: a node forgets what it has handed out, so a receiver that gives up must not lose it.
             self._fetching = asyncio.create_task(self._fetch())
-            self._fetching.add_done_callback(self._fetch_ended)
+            self._fetching.add_done_callback(self._inbox.end_with)
         return await self._inbox.take()
 
     async def close(self) -> None:
@@ -138,12 +133,6 @@ class AxlTransport:
             return False
         self._traffic.clear()
         return True
-
-    def _fetch_ended(self, task: asyncio.Task[None]) -> None:
-        """Fetching ends by closing; ended otherwise, it is a bug that whoever receives has to see."""
-        bug = None if task.cancelled() else task.exception()
-        if isinstance(bug, Exception):
-            self._inbox.close(bug)
 
     async def _fetch_one(self) -> bool:
         status, body, headers = await self._exchange("GET", "/recv", {}, b"", most=NODE_LIMIT)
@@ -182,17 +171,12 @@ class AxlTransport:
             async with bound, self._http().stream(method, self._url + path, headers=headers, content=body) as response:
                 return response.status_code, await _whole(response, most), response.headers
         except (TimeoutError, httpx2.HTTPError) as error:
-            late = seconds if isinstance(error, TimeoutError | httpx2.TimeoutException) else None
-            raise Unavailable(self._trouble(late)) from None
+            why = f"No AXL node answers at {self._url}; start it, or correct its URL."
+            if isinstance(error, TimeoutError | httpx2.TimeoutException):
+                why = f"The AXL node at {self._url} did not answer within {seconds:g} s; what was sent may arrive."
+            raise Unavailable(CLOSED if self._inbox.is_closed else why) from None
         finally:
             self._under_way.discard(bound)
-
-    def _trouble(self, late: float | None) -> str:
-        if self._inbox.is_closed:
-            return CLOSED
-        if late is not None:
-            return f"The AXL node at {self._url} did not answer within {late:g} s; what was sent may arrive."
-        return f"No AXL node answers at {self._url}; start it, or correct its URL."
 
     def _http(self) -> httpx2.AsyncClient:
         if self._inbox.is_closed or self._client is None:

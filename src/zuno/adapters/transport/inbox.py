@@ -38,12 +38,12 @@ class Inbox:
     async def room(self) -> None:
         """Until there is some."""
         while self._end is None and (len(self._messages) >= self._most or self._bytes >= self._most_bytes):
-            await self._change()
+            await self._changed.wait()
         self._unless_closed()
 
     async def take(self) -> ReceivedMessage:
         while self._end is None and not self._messages:
-            await self._change()
+            await self._changed.wait()
         self._unless_closed()
         received = self._messages.popleft()
         self._bytes -= len(received.data)
@@ -56,6 +56,12 @@ class Inbox:
         self._messages.clear()
         self._wake()
 
+    def end_with(self, task: asyncio.Task[None]) -> None:
+        """Carriers' work ends by closing; ended otherwise, it is a bug that whoever receives has to see."""
+        bug = None if task.cancelled() else task.exception()
+        if isinstance(bug, Exception):
+            self.close(bug)
+
     def _unless_closed(self) -> None:
         if self._end is not None:
             raise self._end
@@ -64,6 +70,3 @@ class Inbox:
         """Everyone who waits looks again; whoever comes later waits for the next change."""
         self._changed.set()
         self._changed = asyncio.Event()
-
-    async def _change(self) -> None:
-        await self._changed.wait()

@@ -302,9 +302,7 @@ class IrohTransport:
                     await taking
                 finally:
                     taking.cancel()
-        except iroh.IrohError:  # the connection is over
-            return
-        except Unavailable:  # and so is this transport
+        except (iroh.IrohError, Unavailable):  # the connection is over, or this transport is
             return
 
     async def _turn_away(self, connection: Connection) -> None:
@@ -344,15 +342,9 @@ class IrohTransport:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._task_ended)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._inbox.end_with)
         return task
-
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Work that ended in a bug ends the transport: whoever receives has to see it."""
-        self._tasks.discard(task)
-        bug = None if task.cancelled() else task.exception()
-        if isinstance(bug, Exception):
-            self._inbox.close(bug)
 
     def _unless_closed(self) -> None:
         if self._inbox.is_closed:

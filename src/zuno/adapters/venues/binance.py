@@ -13,17 +13,17 @@ from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
-from zuno.adapters.venues.streams import WHALE_USD, StreamAddress, StreamEvent, StreamMessage, VenueTape, listen_to
+from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, StreamMessage, VenueTape, listen_to
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.trading.measure.tape import WHALE_USD
 from zuno.trading.model.market import (
     DAY_MS,
     Book,
     Candle,
     Feed,
     Funding,
-    Heartbeat,
     Level,
     MarkAndIndex,
     Series,
@@ -159,9 +159,7 @@ class BinanceTape(VenueTape):
     venue = BINANCE
     default_url = STREAM_URL
 
-    def listen(
-        self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]:
+    def listen(self, symbols: Sequence[str]) -> AsyncIterator[Item]:
         names = [f"{symbol.lower()}@{kind}" for symbol in symbols for kind in ("forceOrder", "aggTrade")]
         stream = StreamAddress("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)

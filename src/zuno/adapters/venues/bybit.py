@@ -15,6 +15,7 @@ from typing import Final
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
 from zuno.adapters.venues.streams import (
+    Item,
     StreamAddress,
     StreamEvent,
     StreamMessage,
@@ -31,7 +32,6 @@ from zuno.trading.model.market import (
     Candle,
     Feed,
     Funding,
-    Heartbeat,
     Level,
     MarkAndIndex,
     Series,
@@ -88,9 +88,8 @@ class Bybit(ExchangeFeed):
 
     async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Of a linear contract: in the base currency."""
-        return await self._points(
-            symbol, since, until, "OpenInterest", "open interest", "intervalTime", INTEREST_A_PAGE, _open_interest
-        )
+        endpoint, period, value = "OpenInterest", "intervalTime", lambda row: row.number("openInterest")
+        return await self._points(symbol, since, until, endpoint, "open interest", period, INTEREST_A_PAGE, value)
 
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
         return await self._points(
@@ -146,9 +145,7 @@ class BybitTape(VenueTape):
     venue = BYBIT
     default_url = STREAM_URL
 
-    def listen(
-        self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]:
+    def listen(self, symbols: Sequence[str]) -> AsyncIterator[Item]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
@@ -189,10 +186,6 @@ def _result_item(answer: VendorJson) -> VendorJson:
 def _candle(row: VendorJson) -> Candle:
     start, high, low, close, volume = (row.number(place) for place in range(1, 6))
     return Candle(row.moment(0), start, high, low, close, volume, None)
-
-
-def _open_interest(row: VendorJson) -> float:
-    return row.number("openInterest")
 
 
 def _ratio(row: VendorJson) -> float:

@@ -147,14 +147,11 @@ class _PreviewPage(HTMLParser):
             self.posts.append(_Post(found.get("data-post") or "", "service_message" in classes))
             self._post_depth = self._depth
         elif self._post_depth is not None:
-            self._inside(tag, classes, found)
-
-    def _inside(self, tag: str, classes: Sequence[str], found: Mapping[str, str | None]) -> None:
-        is_quoted = "js-message_reply_text" in classes
-        if "tgme_widget_message_text" in classes and not is_quoted and self._text_depth is None:
-            self._text_depth = self._depth
-        if tag == "time" and "time" in classes:
-            self.posts[-1].time = found.get("datetime")
+            is_quoted = "js-message_reply_text" in classes
+            if "tgme_widget_message_text" in classes and not is_quoted and self._text_depth is None:
+                self._text_depth = self._depth
+            if tag == "time" and "time" in classes:
+                self.posts[-1].time = found.get("datetime")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _VOID:

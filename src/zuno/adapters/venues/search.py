@@ -31,10 +31,9 @@ class Search(WebFeed):
     feed = Feed.NARRATIVE
     venue = SEARCH
 
-    def __init__(self, web: WebService, now: Callable[[], Millis], *, model: str = MODEL) -> None:
+    def __init__(self, web: WebService, now: Callable[[], Millis]) -> None:
         super().__init__(web)
         self._now = now
-        self._model = model
 
     async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
         now = self._now()
@@ -54,7 +53,7 @@ class Search(WebFeed):
             "figures and their times. Say plainly when there is nothing. No advice."
         )
         return {
-            "model": self._model,
+            "model": MODEL,
             "messages": [{"role": "user", "content": asked}],
             "max_tokens": MOST_TOKENS,
             "temperature": 0,

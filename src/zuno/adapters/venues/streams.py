@@ -22,7 +22,6 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import MINUTE_MS, Heartbeat, Series, TapeEvent
 
-WHALE_USD: Final = 100_000.0
 MARGIN_MS: Final = 1_000
 """How far after its end a minute is taken for over: venues stamp a trade before they send it."""
 LONGEST_SILENCE: Final = MINUTE_MS
@@ -196,11 +195,9 @@ def _begins(message: StreamEvent | PingAnswered, stream: StreamAddress, symbols:
 
 
 def _read_event(message: str | bytes, stream: StreamAddress, parse: Callable[[VendorJson], StreamEvent]) -> StreamEvent:
-    return VenuePong() if stream.pong is not None and message == stream.pong else parse(_parse(message, stream))
-
-
-def _parse(message: str | bytes, stream: StreamAddress) -> VendorJson:
-    return parse_json(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream")
+    if stream.pong is not None and message == stream.pong:
+        return VenuePong()
+    return parse(parse_json(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream"))
 
 
 async def _messages(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -37,9 +36,7 @@ class WebService:
         secret: str | None = None,
         headers: Mapping[str, str] | None = None,
         patience: RequestLimits = PATIENCE,
-        transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         if secret and httpx2.URL(url).scheme != "https" and httpx2.URL(url).host not in LOOPBACK:
             raise UsageError(f"The address of {name} must be https: a key travels with every request.")
@@ -51,10 +48,9 @@ class WebService:
             base_url=url,
             headers={"user-agent": "zuno", **(headers or {})},
             timeout=patience.timeout,
-            transport=transport,
             follow_redirects=False,
         )
-        self._http = HttpClient(name, self._client, patience, sleep=sleep, chance=chance, reads=(OK, BAD_REQUEST))
+        self._http = HttpClient(name, self._client, patience, sleep=sleep, reads=(OK, BAD_REQUEST))
         if self._hide_key is not None:
             CLIENT_LOG.addFilter(self._hide_key)
 

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
 from zuno.kernel.text import plain_text
+from zuno.kernel.wire import Wire
 from zuno.provenance.facts import FactSheet, Figure, Unit
 
 MAX_ROWS: Final = 10
@@ -20,12 +18,8 @@ _BRACKETS: Final = str.maketrans("[]", "()")
 _NAME: Final = re.compile(r"[^{}<>\n]{1,60}")
 
 
-class FactRecord(BaseModel):
+class FactRecord(Wire):
     """A figure on record. Its value is a decimal number, or words of our own."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
-    )
 
     id: str
     value: str
@@ -40,12 +34,8 @@ class FactRecord(BaseModel):
         return Figure(self.id, value, self.unit, self.symbol, self.digits, self.signed)
 
 
-class ToolFacts(BaseModel):
+class ToolFacts(Wire):
     """The output of one tool."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
-    )
 
     text: str
     strangers: tuple[str, ...] = ()

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
 from zuno.doors.chat.facts import ToolFacts
+from zuno.kernel.wire import Wire
 
 TURN_KIND: Final = "chat"
 QUESTION_KIND: Final = "chat_question"
 CALL_KIND: Final = "chat_tool"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
-    )
-
-
-class QuestionRecord(_Record):
+class QuestionRecord(Wire):
     """Written before a model is asked."""
 
     chat: str
@@ -30,20 +22,20 @@ class QuestionRecord(_Record):
     """Earlier turns as the model reads them."""
 
 
-class CallRecord(_Record):
+class CallRecord(Wire):
     tool: str
     arguments: dict[str, str]
     output: ToolFacts
 
 
-class SourceRecord(_Record):
+class SourceRecord(Wire):
     """What an answer was read from."""
 
     command: str
     as_of: str | None
 
 
-class TurnRecord(_Record):
+class TurnRecord(Wire):
     """One line of a person and what was answered."""
 
     chat: str

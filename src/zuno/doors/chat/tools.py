@@ -16,7 +16,6 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
 from zuno.lp.service.plan_view import PLAN_KIND
-from zuno.trading.service.memory_view import MemoriesView
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
 from zuno.trading.service.runs_view import CycleWhyView
@@ -63,14 +62,6 @@ class Tool:
         return " ".join(word for word in words if word)
 
 
-def _chain(slots: Slots) -> str | None:
-    return slots.get("chain")
-
-
-async def _look_at_performance(zuno: Zuno, slots: Slots) -> View:
-    return await zuno.account().equity()
-
-
 async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:
     which = slots.get("reference") or slots.get("run") or await zuno.audit().last_request((PLAN_KIND, DECIDED))
     return await (Reports(zuno.cycles()).why(which) if which.startswith("run_") else zuno.archive().why(which))
@@ -81,10 +72,6 @@ def _write_reference(view: View, facts: FactWriter) -> ToolFacts:
         trading_facts.write_cycle_why if isinstance(view, CycleWhyView) else lp_facts.write_why
     )
     return writer(view, facts)
-
-
-async def _list_memories(zuno: Zuno, slots: Slots) -> MemoriesView:
-    return await zuno.memory().list(_MOST_LINES, slots.get("symbol"))
 
 
 TOOLS: Final = {
@@ -128,7 +115,7 @@ TOOLS: Final = {
             "trade_performance",
             "/performance",
             "equity and drawdown over time",
-            _look_at_performance,
+            lambda zuno, slots: zuno.account().equity(),
             trading_facts.write_performance,
             "performance",
         ),
@@ -169,7 +156,7 @@ TOOLS: Final = {
             "memory_list",
             "/memory",
             "post-mortems of closed trades; symbol: BTCUSDT or ETHUSDT",
-            _list_memories,
+            lambda zuno, slots: zuno.memory().list(_MOST_LINES, slots.get("symbol")),
             trading_facts.write_memories,
             "memories",
             {"symbol": False},
@@ -195,7 +182,7 @@ TOOLS: Final = {
             "positions",
             "/positions CHAIN",
             f"LP positions: amounts, fees, price and range; only: {', '.join(STATES)}",
-            lambda zuno, slots: zuno.lp(_chain(slots)).positions(
+            lambda zuno, slots: zuno.lp(slots.get("chain")).positions(
                 [slots["position"]] if "position" in slots else (), slots.get("address"), slots.get("only")
             ),
             lp_facts.write_positions,
@@ -207,7 +194,7 @@ TOOLS: Final = {
             "inspect",
             "/positions POSITION CHAIN",
             "one LP position by its id",
-            lambda zuno, slots: zuno.lp(_chain(slots)).inspect(slots["position"]),
+            lambda zuno, slots: zuno.lp(slots.get("chain")).inspect(slots["position"]),
             lp_facts.write_inspect,
             "position",
             {"position": True, "chain": False},
@@ -217,7 +204,7 @@ TOOLS: Final = {
             "/portfolio SPAN",
             "all LP positions in USD: worth, fees, fee APR, net APR after LVR; span: the window, 24h or 7d",
             lambda zuno, slots: zuno.portfolio().portfolio(
-                [slots["address"]] if "address" in slots else (), slots.get("span", "24h"), _chain(slots)
+                [slots["address"]] if "address" in slots else (), slots.get("span", "24h"), slots.get("chain")
             ),
             lp_facts.write_portfolio,
             "portfolio",
@@ -227,7 +214,7 @@ TOOLS: Final = {
             "pnl",
             "/pnl POSITION SINCE CHAIN",
             "what an LP position earned: fees, impermanent loss, gas; since: 7d or a date",
-            lambda zuno, slots: zuno.lp(_chain(slots)).pnl(slots["position"], slots.get("since")),
+            lambda zuno, slots: zuno.lp(slots.get("chain")).pnl(slots["position"], slots.get("since")),
             lp_facts.write_pnl,
             "pnl",
             {"position": True, "since": False, "chain": False},
@@ -236,7 +223,7 @@ TOOLS: Final = {
             "whatif",
             "/whatif POSITION MOVE CHAIN",
             "an LP position at another price; move: -20% or a price",
-            lambda zuno, slots: zuno.lp(_chain(slots)).whatif(slots["position"], slots.get("move")),
+            lambda zuno, slots: zuno.lp(slots.get("chain")).whatif(slots["position"], slots.get("move")),
             lp_facts.write_whatif,
             "whatif",
             {"position": True, "move": False, "chain": False},
@@ -270,7 +257,7 @@ TOOLS: Final = {
             "balances",
             "zuno wallet balance",
             "the tokens in the wallet on a chain",
-            lambda zuno, slots: zuno.wallet(_chain(slots)).balance(),
+            lambda zuno, slots: zuno.wallet(slots.get("chain")).balance(),
             lp_facts.write_balances,
             "wallet",
             {"chain": False},

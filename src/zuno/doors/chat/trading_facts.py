@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zuno.doors.chat.facts import MAX_ROWS, FactWriter, ToolFacts
 from zuno.trading.service.account_view import (
     AccountView,
@@ -165,17 +167,11 @@ def write_cycle_why(view: CycleWhyView, facts: FactWriter) -> ToolFacts:
 
 
 def write_memories(view: MemoriesView, facts: FactWriter) -> ToolFacts:
-    facts.line(facts.rows(view.memories, "post-mortems of closed trades, newest first"))
-    for number, memory in enumerate(view.memories[:MAX_ROWS], 1):
-        _write_memory(memory, f"m{number}", facts)
-    return facts.build()
+    return _write_list(view.memories, "post-mortems of closed trades, newest first", facts)
 
 
 def write_search(view: SearchView, facts: FactWriter) -> ToolFacts:
-    facts.line(facts.rows(view.memories, "post-mortems with a setup like that, the most similar first"))
-    for number, memory in enumerate(view.memories[:MAX_ROWS], 1):
-        _write_memory(memory, f"m{number}", facts)
-    return facts.build()
+    return _write_list(view.memories, "post-mortems with a setup like that, the most similar first", facts)
 
 
 def write_lessons(view: LessonsView, facts: FactWriter) -> ToolFacts:
@@ -232,16 +228,20 @@ def _write_row(row: ProfitRowView, own: str, title: str, facts: FactWriter) -> N
     )
 
 
-def _write_memory(memory: MemoryView, own: str, facts: FactWriter) -> None:
-    facts.id(memory.id)
-    facts.line(
-        f"{own}: {memory.side} {memory.symbol}, {memory.verdict}",
-        facts.words(f"{own}.id", memory.id),
-        facts.words(f"{own}.closed", memory.closed),
-        facts.number(f"{own}.r", memory.r, signed=True) + " R",
-        f"outcome: {facts.stranger(memory.outcome)}",
-        f"constraint: {facts.stranger(memory.constraint)}",
-    )
+def _write_list(memories: Sequence[MemoryView], title: str, facts: FactWriter) -> ToolFacts:
+    facts.line(facts.rows(memories, title))
+    for number, memory in enumerate(memories[:MAX_ROWS], 1):
+        own = f"m{number}"
+        facts.id(memory.id)
+        facts.line(
+            f"{own}: {memory.side} {memory.symbol}, {memory.verdict}",
+            facts.words(f"{own}.id", memory.id),
+            facts.words(f"{own}.closed", memory.closed),
+            facts.number(f"{own}.r", memory.r, signed=True) + " R",
+            f"outcome: {facts.stranger(memory.outcome)}",
+            f"constraint: {facts.stranger(memory.constraint)}",
+        )
+    return facts.build()
 
 
 def _write_run(run: RunView, facts: FactWriter) -> None:

@@ -147,8 +147,7 @@ def _ruling(view: RunView) -> Iterator[RenderableType]:
         )
         lots = "" if leg.quantity is None else f"{leg.quantity:.8g} {Symbol(view.symbol).base}, "
         facts.add_row(
-            "leg",
-            f"{leg.venue} {leg.side}: {lots}{margin} margin, {notional} notional, {format_number(leg.leverage)}×",
+            "leg", f"{leg.venue} {leg.side}: {lots}{margin} margin, {notional} notional, {format_number(leg.leverage)}×"
         )
     for close in ruling.closes:
         way = "closes" if close.what == "position" else "cancels"

@@ -111,7 +111,7 @@ def lab_lp(
         view = await show_progress(
             "hours", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
         )
-        run_command.complain(f"Report: {lab_desk.describe_place(view)}")
+        run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
         return view
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
@@ -179,7 +179,7 @@ async def _compare_arms(
     view = await show_progress(
         "decisions", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
     )
-    run_command.complain(f"Report: {lab_desk.describe_place(view)}")
+    run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
     return view
 
 
@@ -201,7 +201,7 @@ def lab_sweep(
     async def ask(zuno: Zuno) -> SweepView:
         sweep = zuno.lp_lab(cluster).sweep
         view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
-        run_command.complain(f"Report: {sweep.describe_place(view)}")
+        run_command.complain(f"Report: {sweep.reports.describe_place(view.report)}")
         return view
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)
@@ -257,7 +257,7 @@ def lab_ablate(
         view = await show_progress(
             "episodes", lambda tell, stop: lab_desk.ablation.ablate(question, workers, tell, stop, resume=resume)
         )
-        run_command.complain(f"Report: {lab_desk.ablation.describe_place(view)}")
+        run_command.complain(f"Report: {lab_desk.ablation.reports.describe_place(view.report)}")
         return view
 
     run_command.partial_verdict(ctx.obj.at(home), json, ask)

@@ -9,7 +9,7 @@ from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, heading
 from zuno.lab.invariance import InvarianceView
 from zuno.lab.lookahead import LookaheadView
 from zuno.lab.lp.debate_checks import PoolLookaheadView
-from zuno.lab.model import CheckView, RateView
+from zuno.lab.model import CheckView, format_rate
 from zuno.lab.noedge import NoEdgeView
 from zuno.trading.service.report import format_signed
 
@@ -20,12 +20,12 @@ def show_no_edge(view: NoEdgeView) -> RenderableType:
         claims.add_row(
             kind.kind,
             f"{kind.judged} of {kind.worlds}",
-            *_rate(kind.net),
-            *_rate(kind.before_costs),
-            _rate(kind.desk)[0],
-            _rate(kind.weighed)[0],
+            *format_rate(kind.net),
+            *format_rate(kind.before_costs),
+            format_rate(kind.desk)[0],
+            format_rate(kind.weighed)[0],
         )
-    before, span = _rate(view.before_costs)
+    before, span = format_rate(view.before_costs)
     rate = (
         ""
         if view.false_edge_rate is None or view.ci95 is None
@@ -56,7 +56,7 @@ def show_lookahead(view: LookaheadView) -> RenderableType:
     startups = Rows("history", "decisions differ", "95 %", "rulings differ", "95 %", "most moved indicators")
     for row in view.startups:
         most = ", ".join(f"{drift.indicator} {drift.largest:.1%}" for drift in row.indicators[:3])
-        startups.add_row(f"{row.bars:,} bars", *_rate(row.decisions), *_rate(row.rulings), most or "none")
+        startups.add_row(f"{row.bars:,} bars", *format_rate(row.decisions), *format_rate(row.rulings), most or "none")
     leaks = [
         Text(f"LEAK  seed {leak.seed} {leak.symbol} {leak.mode} {leak.at}: {', '.join(leak.differs)}", style=BAD)
         for leak in view.differences
@@ -88,12 +88,11 @@ def _pool_leaks(pool: PoolLookaheadView) -> list[RenderableType]:
 def show_invariance(view: InvarianceView) -> RenderableType:
     changes = Rows("change", "moments", "decisions flip", "rulings flip", "95 %", "not HOLD: flip", "95 %")
     for row in view.changes:
-        changes.add_row(
-            row.change, f"{row.rulings.total}", _rate(row.decisions)[0], *_rate(row.rulings), *_rate(row.active)
-        )
+        rates = (format_rate(row.decisions)[0], *format_rate(row.rulings), *format_rate(row.active))
+        changes.add_row(row.change, f"{row.rulings.total}", *rates)
     choices = Rows("LP desk", "moments", "choices flip", "95 %", "new range: flip", "95 %")
     if (pool := view.pool) is not None:
-        choices.add_row(pool.change, f"{pool.moments}", *_rate(pool.choices), *_rate(pool.ranges))
+        choices.add_row(pool.change, f"{pool.moments}", *format_rate(pool.choices), *format_rate(pool.ranges))
     flips = Rows("flip", "ruling", "veto", "after the change", "veto")
     for row in view.changes:
         for flip in row.flips:
@@ -114,9 +113,3 @@ def show_invariance(view: InvarianceView) -> RenderableType:
 
 def _name_report(view: CheckView) -> list[RenderableType]:
     return [Text(f"Report {view.report} (zuno lab reports)", style=QUIET)] if view.report else []
-
-
-def _rate(rate: RateView) -> tuple[str, str]:
-    if rate.rate is None or rate.ci95 is None:
-        return "", ""
-    return f"{rate.rate:.1%}", f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"

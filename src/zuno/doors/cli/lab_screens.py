@@ -15,8 +15,8 @@ from zuno.lab.lp.ablation_page import describe_floor
 from zuno.lab.lp.repairs import describe_repairs
 from zuno.lab.lp.sweep_views import SweepView, describe_alike
 from zuno.lab.lp.views import ArmView, LpLabView
-from zuno.lab.memory_service import IntervalView, MemoryStudyView, WorldView
-from zuno.lab.model import CalibrationView, CountView, StudyView, SymmetryView
+from zuno.lab.memory_service import MemoryStudyView, WorldView
+from zuno.lab.model import CalibrationView, CountView, MarketStudyView, StudyView, SymmetryView
 from zuno.lab.reports import LabReportsView
 from zuno.lab.trading.views import TradeArmView, TradeLabView
 from zuno.trading.service.report import format_signed
@@ -30,7 +30,7 @@ def show_study(view: StudyView) -> RenderableType:
         *_describe_symmetry(view.symmetry),
         *_describe_calibration(view.calibration),
         Text(view.power.said),
-        *_describe_bars(view),
+        *_describe_bars(view, "a whole study of 200 moments or more"),
     )
 
 
@@ -105,9 +105,9 @@ def _describe_calibration(view: CalibrationView) -> Iterator[RenderableType]:
     yield Text(f"The realised rate is {said} the 95 % band of a market without drift.", style=style)
 
 
-def _describe_bars(view: StudyView) -> Iterator[RenderableType]:
+def _describe_bars(view: MarketStudyView, needed: str) -> Iterator[RenderableType]:
     if not view.judged:
-        yield Text("The bars are not judged: a whole study of 200 moments or more is needed.", style=QUIET)
+        yield Text(f"The bars are not judged: {needed} is needed.", style=QUIET)
     elif view.ok:
         yield Text("Every bar is met.", style=GOOD)
     yield from (Text(f"MISSED  {line}", style=BAD) for line in view.missed)
@@ -126,14 +126,7 @@ def show_memory_study(view: MemoryStudyView) -> RenderableType:
     ]
     for world in view.worlds:
         parts += _describe_world(world)
-    if not view.judged:
-        parts.append(
-            Text("The bars are not judged: a whole study with 50 outcomes of each arm is needed.", style=QUIET)
-        )
-    elif view.ok:
-        parts.append(Text("Every bar is met.", style=GOOD))
-    parts += [Text(f"MISSED  {line}", style=BAD) for line in view.missed]
-    return Group(*parts)
+    return Group(*parts, *_describe_bars(view, "a whole study with 50 outcomes of each arm"))
 
 
 def _describe_world(view: WorldView) -> Iterator[RenderableType]:
@@ -150,15 +143,11 @@ def _describe_world(view: WorldView) -> Iterator[RenderableType]:
             "" if hit is None else f"{format_signed(100 * hit.difference, 1)}%",
             "" if hit is None else f"{format_signed(100 * hit.low, 1)}% to {format_signed(100 * hit.high, 1)}%",
             format_signed(None if r is None else r.difference, 3),
-            "" if r is None else _interval(r),
+            "" if r is None else f"{format_signed(r.low, 3)} to {format_signed(r.high, 3)}",
             "" if r is None else f"{r.detectable:.3f}",
             pair.verdict,
         )
     yield from (arms, Text(""), pairs, Text(""))
-
-
-def _interval(view: IntervalView) -> str:
-    return f"{format_signed(view.low, 3)} to {format_signed(view.high, 3)}"
 
 
 def show_lp_lab(view: LpLabView) -> RenderableType:

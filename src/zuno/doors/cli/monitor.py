@@ -61,8 +61,7 @@ def alerts_add(
         str | None, typer.Option("--price-below", metavar="N", help="Alert when the pool price falls to N.")
     ] = None,
     fees: Annotated[
-        str | None,
-        typer.Option("--fees-above", metavar="N", help="Alert when uncollected fees reach N quote tokens."),
+        str | None, typer.Option("--fees-above", metavar="N", help="Alert when uncollected fees reach N quote tokens.")
     ] = None,
     chain: ChainName = None,
     home: Home = None,

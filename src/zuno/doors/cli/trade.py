@@ -35,8 +35,7 @@ Mode = Annotated[
     ),
 ]
 AsOf = Annotated[
-    str | None,
-    typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms."),
+    str | None, typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms.")
 ]
 
 Live = Annotated[bool, typer.Option("--live", help="Trade with real money; refused until `zuno doctor --live` passes.")]
@@ -57,8 +56,7 @@ def trade_chart(
     mode: Mode = "swing",
     as_of: AsOf = None,
     out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home)."),
+        str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -78,8 +76,7 @@ def trade_chart(
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, see `zuno trade runs`.")]
 Html = Annotated[
-    str | None,
-    typer.Option("--html", metavar="FILE", help="HTML report path (default: `reports` in the home)."),
+    str | None, typer.Option("--html", metavar="FILE", help="HTML report path (default: `reports` in the home).")
 ]
 
 

@@ -24,8 +24,7 @@ from zuno.trading.service.runs_view import CycleWhyView, RunsView, runs_view, wh
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 PositionId = Annotated[str, Field(min_length=1, max_length=80, description="Position id (NFT token id), as in 1.")]
 Chain = Annotated[
-    str | None,
-    Field(max_length=40, description="sim, devnet, base, arbitrum …; default: the one this home is set to."),
+    str | None, Field(max_length=40, description="sim, devnet, base, arbitrum …; default: the one this home is set to.")
 ]
 Count = Annotated[int, Field(ge=1, le=200)]
 

@@ -22,16 +22,7 @@ from zuno.lp.service.phrase import MAX_TEXT, Form, Term, split_phrase
 _PER_UNUSED: Final = 0.8
 """What a slot that an intent has no use for takes from its score."""
 _HARD: Final = frozenset(
-    {
-        Form.NUMBER,
-        Form.AMOUNT,
-        Form.PERCENT,
-        Form.PLAN,
-        Form.ALERT,
-        Form.RUN,
-        Form.REQUEST,
-        Form.PAIR,
-    }
+    {Form.NUMBER, Form.AMOUNT, Form.PERCENT, Form.PLAN, Form.ALERT, Form.RUN, Form.REQUEST, Form.PAIR}
 )
 """Counted twice: a line that names one of these is about it."""
 _PER_MISSING: Final = 0.15
@@ -63,10 +54,7 @@ class Candidate:
     """Why it is no order, where it would sign; or what the intent cannot make of the line."""
 
     def reading(self, text: str, confidence: float = 0.0) -> Reading:
-        why = (
-            f"near {self.intent.name} ({self.known:g})",
-            *(f"{name}: {said}" for name, said in self.slots.items()),
-        )
+        why = (f"near {self.intent.name} ({self.known:g})", *(f"{name}: {said}" for name, said in self.slots.items()))
         return Reading(text, self.intent.name, self.slots, confidence, why, self.unused)
 
 
@@ -78,11 +66,7 @@ def read(text: str) -> Reading:
     first, _, rest = text.strip().partition(" ")
     if first.lower() == "parse" and rest.strip():
         return Reading(text, "parse", {"line": rest.strip()}, 1.0, ("'parse' asks how the rest is read",))
-    return read_by(text, load_nearest())
-
-
-def read_by(text: str, nearest: NearestIntent) -> Reading:
-    terms = split_phrase(text)
+    terms, nearest = split_phrase(text), load_nearest()
     if not normalize(terms):
         asked = any(term.kind is Form.MARK for term in terms)
         return Reading(text, "help", confidence=1.0) if asked else Reading(text, UNCLEAR, ask=_NOTHING_SAID)

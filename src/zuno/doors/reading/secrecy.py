@@ -25,14 +25,10 @@ SEED_WORDS: Final = 12
 
 def looks_secret(line: str) -> bool:
     """Whether a line has the looks of a key, a passphrase or a wallet's seed words."""
-    if _TELLING.search(line) or any(_is_mixed(found[0]) for found in _BLOB.finditer(line)):
+    if _TELLING.search(line) or any(all(kind.search(found[0]) for kind in _KINDS) for found in _BLOB.finditer(line)):
         return True
     words = line.lower().split()
     if len(words) < SEED_WORDS:
         return False
     known = load_catalogue().vocabulary
     return 2 * sum(bool(_WORD.fullmatch(word)) and word not in known for word in words) >= len(words)
-
-
-def _is_mixed(blob: str) -> bool:
-    return all(kind.search(blob) for kind in _KINDS)

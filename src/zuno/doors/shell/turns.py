@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import Final
 
@@ -109,6 +109,19 @@ class ShellSession:
         if not words:
             return 0
         return self._door.run(words, self.conversation.remember_view)
+
+
+def run_lines(door: ShellHost, lines: Iterable[str]) -> int:
+    """Run the lines; the last code that was not 0, or 0. Lines that begin with # are remarks."""
+    talk, last = ShellSession(door), 0
+    for line in lines:
+        if line.lstrip().startswith("#"):
+            continue
+        code = talk.line(line)
+        if code is None:
+            break
+        last = code or last
+    return last
 
 
 def _split(text: str) -> list[str]:

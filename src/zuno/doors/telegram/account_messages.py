@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from zuno.doors.telegram.layout import bold, code, command, fact, italic, join, note, paragraphs, table, text, warning
 from zuno.doors.telegram.reply import Button, Reply
-from zuno.kernel.numbers_text import (
-    currency_text,
-    hours_text,
-    percent_text,
-    ratio_text,
-    sparkline,
-)
+from zuno.kernel.numbers_text import currency_text, hours_text, percent_text, ratio_text, sparkline
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.account_view import (

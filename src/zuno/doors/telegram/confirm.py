@@ -93,7 +93,7 @@ class Confirmations:
             raise Refused("This card was confirmed already.")
         self._wrong.pop((asked.user, asked.chat), None)
         card = self._cards.pop(taken.key, None)
-        again = _as_asked(asked, taken.action)
+        again = replace(asked, text=taken.action, words=tuple(taken.action.split()[1:]), pressed=False)
         if card is None or not card.exact:
             built = await self._build(again, zuno)
             if isinstance(built, Reply):
@@ -196,7 +196,3 @@ def _mark_confirmed(card: ActionCard) -> Reply:
     said = f"<b>{card.verb}: confirmed.</b>"
     marked = f"{split_message(card.shown.html)[-1]}\n\n{said}"
     return Reply(marked if count_units(marked) <= MESSAGE_LIMIT else said)
-
-
-def _as_asked(asked: ChatRequest, command: str) -> ChatRequest:
-    return replace(asked, text=command, words=tuple(command.split()[1:]), pressed=False)

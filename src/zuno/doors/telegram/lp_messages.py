@@ -8,19 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.doors.plan_text import pair_text
-from zuno.doors.telegram.layout import (
-    block,
-    bold,
-    code,
-    fact,
-    italic,
-    join,
-    note,
-    paragraphs,
-    table,
-    text,
-    warning,
-)
+from zuno.doors.telegram.layout import block, bold, code, fact, italic, join, note, paragraphs, table, text, warning
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.kernel.numbers_text import percent_text, short_text, time_text
 from zuno.lp.service.portfolio import PortfolioPositionView, PortfolioView, PortfolioWalletView
@@ -31,7 +19,6 @@ from zuno.lp.service.views import (
     PoolKeyView,
     PositionsView,
     PositionView,
-    PriceCaseView,
     TermsView,
     WhatIfView,
 )
@@ -153,7 +140,7 @@ def show_whatif(view: WhatIfView) -> Reply:
         fact("price", price),
         _range_bar(view.price_lower, view.price_upper, view.price),
         fact("state", "in range" if view.in_range else "out of range"),
-        fact("holds", _holds(view, view)),
+        fact("holds", pair_text(view.pool, short_text(view.amount0_human), short_text(view.amount1_human))),
         fact("worth", f"{short_text(view.worth)} {view.unit}, and fees of {short_text(view.fees_worth)} {view.unit}"),
         fact("loss", _loss("today's tokens held", view.hodl_worth, view.divergence_loss, view.unit)),
     ]
@@ -249,15 +236,15 @@ def _position(position: PositionView) -> str:
     )
 
 
-def range_bar(low: float, high: float, price: float, width: int = BAR_WIDTH) -> str:
+def range_bar(low: float, high: float, price: float) -> str:
     """The price within its range, by the logarithm: `├──●─────┤`, outside it `● ├───────┤`."""
     share = (math.log(price) - math.log(low)) / (math.log(high) - math.log(low))
     if share < 0:
-        return f"● ├{'─' * width}┤"
+        return f"● ├{'─' * BAR_WIDTH}┤"
     if share > 1:
-        return f"├{'─' * width}┤ ●"
-    place = min(width - 1, int(share * width))
-    return f"├{'─' * place}●{'─' * (width - 1 - place)}┤"
+        return f"├{'─' * BAR_WIDTH}┤ ●"
+    place = min(BAR_WIDTH - 1, int(share * BAR_WIDTH))
+    return f"├{'─' * place}●{'─' * (BAR_WIDTH - 1 - place)}┤"
 
 
 def _range_bar(low: str, high: str, price: str) -> str:
@@ -300,10 +287,6 @@ def _term(terms: TermsView, field: str, sign: str) -> str:
 
 def _add_sign(percent: str) -> str:
     return percent if percent.startswith("-") or percent == "0" else f"+{percent}"
-
-
-def _holds(view: WhatIfView, case: PriceCaseView) -> str:
-    return pair_text(view.pool, short_text(case.amount0_human), short_text(case.amount1_human))
 
 
 def _loss(than: str, held: str, loss: str, unit: str) -> str:

@@ -244,10 +244,7 @@ def _execution_buttons(view: ExecutionView) -> tuple[Button, ...]:
     if view.state in {"approved", "handed_out"}:
         return (Button("Apply…", f"/apply {view.plan_id}"),)
     if view.state in {"drafted", "simulated"}:
-        return (
-            Button("Simulate", f"/plan {view.plan_id} simulate"),
-            Button("Approve…", f"/approve {view.plan_id}"),
-        )
+        return (Button("Simulate", f"/plan {view.plan_id} simulate"), Button("Approve…", f"/approve {view.plan_id}"))
     return ()
 
 

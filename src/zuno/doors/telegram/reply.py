@@ -39,17 +39,12 @@ def split_reply(reply: Reply) -> tuple[Reply, ...]:
     first = CAPTION_LIMIT if reply.photo is not None or reply.document is not None else MESSAGE_LIMIT
     texts = split_message(reply.html, first)
     photo, document = reply.photo, reply.document
-    parts: list[Reply] = []
-    if photo is not None:
-        parts.append(Reply(texts[0] if texts else "", photo=photo))
-        parts += [Reply(text) for text in texts[1:]]
-        if document is not None:
-            parts.append(Reply("", document=document))
-    elif document is not None:
-        parts.append(Reply(texts[0] if texts else "", document=document))
-        parts += [Reply(text) for text in texts[1:]]
-    else:
-        parts += [Reply(text) for text in texts]
+    parts = [Reply(text) for text in texts]
+    if photo is not None or document is not None:
+        caption = texts[0] if texts else ""
+        parts[:1] = [Reply(caption, photo=photo) if photo is not None else Reply(caption, document=document)]
+    if photo is not None and document is not None:
+        parts.append(Reply("", document=document))
     if parts:
         parts[-1] = replace(parts[-1], buttons=reply.buttons)
     return tuple(parts)

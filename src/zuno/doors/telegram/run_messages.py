@@ -36,12 +36,7 @@ _MARKS: Final = {"waits": "⏳", "speaks": "✓", "done": "✓", "skipped": "–
 
 def show_run(view: RunView) -> Reply:
     """The ruling and its trade card, short enough for the caption of a picture as a rule."""
-    buttons = (
-        Button("Why", f"/why {view.run_id}"),
-        Button("Experts", f"/report {view.run_id} experts"),
-        Button("Full page", f"/report {view.run_id} page"),
-        Button("Replay", f"/report {view.run_id} replay"),
-    )
+    buttons = (Button("Why", f"/why {view.run_id}"), *_report_buttons(view.run_id))
     return Reply(paragraphs(_head(view, f"{view.symbol} {view.mode}"), _ruling(view), _facts(view)), buttons)
 
 
@@ -64,11 +59,6 @@ def show_why(view: CycleWhyView) -> Reply:
                 note(f"it has not ended; zuno trade resume {view.run_id} takes it up again"),
             )
         )
-    buttons = (
-        Button("Experts", f"/report {view.run_id} experts"),
-        Button("Full page", f"/report {view.run_id} page"),
-        Button("Replay", f"/report {view.run_id} replay"),
-    )
     return Reply(
         paragraphs(
             join(head, started),
@@ -82,7 +72,7 @@ def show_why(view: CycleWhyView) -> Reply:
             _attempts(view.attempts),
             join(f"{bold('run')}: {code(view.run_id)}", f"{bold('outcome')}: {code(run.hash)}"),
         ),
-        buttons,
+        _report_buttons(view.run_id),
     )
 
 
@@ -135,6 +125,11 @@ def _head(view: RunView | CycleWhyView, title: str) -> str:
     label = "SYNTHETIC" if view.synthetic else "PAPER" if account is None else account_mode(account).upper()
     computed = () if run is None else run.computed_notes
     return join(bold(f"{label} · {title}"), italic(f"as of {view.as_of} · {view.market}"), *map(note, computed))
+
+
+def _report_buttons(run_id: str) -> tuple[Button, ...]:
+    parts = (("Experts", "experts"), ("Full page", "page"), ("Replay", "replay"))
+    return tuple(Button(name, f"/report {run_id} {part}") for name, part in parts)
 
 
 def _call(call: str | None) -> str:

@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import Response
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import Problem, answer_problem, describe_error
-from zuno.doors.web_logins import SESSION_MS, LoginKind, Logins, LoginScope, hash_secret, hash_session
+from zuno.doors.web_logins import LoginKind, Logins, LoginScope, hash_secret, hash_session
 from zuno.kernel.errors import ZunoError
 
 MOST_BODY_BYTES: Final = 64 * 1024
@@ -207,6 +206,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        scope.setdefault("state", {})
         read_timer = self._metrics.start_timer()
 
         async def send_guarded(message: Message) -> None:
@@ -223,17 +223,17 @@ class Guard:
         try:
             headers = Headers(scope=scope)
             cookies = "; ".join(headers.getlist("cookie"))
-            scope.setdefault("state", {})["caller"] = self._access.check(
-                scope["method"], scope["path"], headers, cookies
-            )
-            if scope["state"]["caller"] is not None and (connection := scope["state"].get("connection")) is not None:
-                connection.recognise()
-            body = await _read_body(headers, receive) if scope["method"] not in _SAFE else None
+            caller, state = self._access.check(scope["method"], scope["path"], headers, cookies), scope["state"]
+            state["caller"] = caller
+            if caller is not None and "connection" in state:
+                state["connection"].recognise()
+            if scope["method"] not in _SAFE:
+                receive = _limit_body(headers, receive)
         except (Problem, ZunoError) as error:
             view = describe_error(error)
             await answer_problem(view, _RETRY.get(view.status))(scope, receive, send_guarded)
             return
-        await self._app(scope, receive if body is None else _replay(body, receive), send_guarded)
+        await self._app(scope, receive, send_guarded)
 
 
 def _name_route(scope: Scope) -> str:
@@ -244,35 +244,19 @@ def _name_route(scope: Scope) -> str:
 _RETRY: Final = {429: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}
 
 
-async def _read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
-    """All of it, as far as it is not too large; what a header claims is believed only where it is too much."""
-    claimed = headers.get("content-length", "0")
+def _limit_body(headers: Mapping[str, str], receive: Receive) -> Receive:
+    """Ends in a `Problem` as soon as too much has come; what a header claims is believed only where it is too much."""
+    claimed, received = headers.get("content-length", "0"), 0
+    too_large = Problem(413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
     if not claimed.isascii() or not claimed.isdigit() or int(claimed[:12]) > MOST_BODY_BYTES:
-        raise Problem(413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
-    parts: list[bytes] = []
-    while True:
+        raise too_large
+
+    async def receive_limited() -> Message:
+        nonlocal received
         message = await receive()
-        if message["type"] != "http.request":
-            return b""
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > MOST_BODY_BYTES:
-            raise Problem(413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
-        if not message.get("more_body", False):
-            return b"".join(parts)
+        received += len(message.get("body", b""))
+        if received > MOST_BODY_BYTES:
+            raise too_large
+        return message
 
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    given = False
-
-    async def receive_again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive_again
-
-
-def set_session(response: Response, access: Access, cookie: str) -> None:
-    response.set_cookie(access.cookie, cookie, max_age=SESSION_MS // 1000, httponly=True, samesite="strict", path="/")
+    return receive_limited

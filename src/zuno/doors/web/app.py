@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Red
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
-from zuno.doors.web.access import Access, Guard, set_session
+from zuno.doors.web.access import Access, Guard
 from zuno.doors.web.confirm import Body
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
@@ -26,6 +26,7 @@ from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import build_trust_routes
 from zuno.doors.web.services import Services
 from zuno.doors.web.stops import Helper
+from zuno.doors.web_logins import SESSION_MS
 from zuno.kernel.accounts import KillLock
 from zuno.kernel.units import Millis
 
@@ -103,7 +104,8 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
         """For a code of `zuno web link`: a cookie, and the secret of the header that goes with it."""
         cookie, secret, scope = await access.log_in(body.code)
         response = JSONResponse({"secret": secret, "scope": scope})
-        set_session(response, access, cookie)
+        age = SESSION_MS // 1000
+        response.set_cookie(access.cookie, cookie, max_age=age, httponly=True, samesite="strict", path="/")
         return response
 
     @app.get("/report.html", include_in_schema=False)

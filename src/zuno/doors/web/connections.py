@@ -20,6 +20,8 @@ KNOWN_PLACES: Final = 32
 """Kept back for connections that showed a login."""
 ACCEPTED_AT_ONCE: Final = 64
 """Connections that the system may hand over before the first of them is looked at."""
+WAITING_AT_ONCE: Final = 2_048
+"""Connections that the system keeps until they are handed over."""
 KEPT_DESCRIPTORS: Final = 256
 """For the journal, the market, the chains and the kill lock."""
 MOST_STRANGERS: Final = 512

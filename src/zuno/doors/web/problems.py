@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
+from starlette.exceptions import HTTPException as AnyHTTPException
 
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.text import plain_text
@@ -55,11 +55,11 @@ class ProblemView(View):
     """What is approved by typing it."""
 
 
-class Problem(Exception):
-    """An answer that is a problem, raised by a route."""
+class Problem(HTTPException):
+    """An answer that is a problem, raised by a route, or while its body is read."""
 
     def __init__(self, status: int, detail: str, kind: str | None = None, **more: Any) -> None:
-        super().__init__(detail)
+        super().__init__(status, detail)
         self.view = build_problem(status, detail, kind, **more)
 
 
@@ -103,13 +103,13 @@ def register_problems(app: FastAPI) -> None:
         return answer_problem(build_problem(422, f"{where}: {told['msg']}."))
 
     async def tell_status(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
+        assert isinstance(error, AnyHTTPException)
         return answer_problem(build_problem(error.status_code, str(error.detail)), error.headers)
 
     for kind in (ZunoError, Problem, Exception):
         app.add_exception_handler(kind, tell)
     app.add_exception_handler(RequestValidationError, tell_unread)
-    app.add_exception_handler(HTTPException, tell_status)
+    app.add_exception_handler(AnyHTTPException, tell_status)
 
 
 _SCHEMA: Final = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemView"}}}}

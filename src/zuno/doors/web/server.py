@@ -14,7 +14,14 @@ from typing import Final
 import uvicorn
 
 from zuno.doors.web.app import WebBackends, create_app
-from zuno.doors.web.connections import ACCEPTED_AT_ONCE, IDLE_SECONDS, Connection, Connections, count_places
+from zuno.doors.web.connections import (
+    ACCEPTED_AT_ONCE,
+    IDLE_SECONDS,
+    WAITING_AT_ONCE,
+    Connection,
+    Connections,
+    count_places,
+)
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
@@ -22,11 +29,20 @@ from zuno.doors.web_door import LOOPBACK, WebEndView, WebEventView
 from zuno.doors.web_logins import Logins
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, Unavailable, UsageError
-from zuno.kernel.lock import ProcessLock
+from zuno.kernel.lock import ProcessLock, hold
 
 _CLOSE_SECONDS: Final = 3
 """For requests under way when it ends."""
 _HIGHEST_PORT: Final = 65_535
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """asyncio takes as many connections at once as may wait in the system's queue; in a short queue a request
+        beside a flood would wait for TCP to try again, a second later."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(WAITING_AT_ONCE)
 
 
 class WebServer:
@@ -52,13 +68,9 @@ class WebServer:
         self._notes = notes
 
     async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
-        self._lock.take()
-        try:
-            with open_port(self._host, self._port) as listening:
-                self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
-                return await self._serve(listening, hear, stop)
-        finally:
-            self._lock.leave()
+        with hold(self._lock), open_port(self._host, self._port) as listening:
+            self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
+            return await self._serve(listening, hear, stop)
 
     async def _serve(
         self, listening: socket.socket, hear: Callable[[WebEventView], None], stop: asyncio.Event
@@ -68,7 +80,7 @@ class WebServer:
         self._on.helper.start()
         feed = EventFeed(services)
         app = create_app(services, self._on, feed)
-        server = uvicorn.Server(
+        server = _Server(
             uvicorn.Config(
                 app,
                 http=partial(Connection, Connections(count_places())),  # type: ignore[arg-type]

@@ -46,8 +46,11 @@ class StopDesk:
             case "uses_play_money", plan:
                 return await self._zuno.execution().uses_play_money(plan or "")
 
-    async def finish_kills(self, list_kills: Callable[[], frozenset[tuple[str, str]]]) -> None:
+    def watch_kills(self, list_kills: Callable[[], frozenset[tuple[str, str]]]) -> None:
         """Whoever locked an account, before this process began or since, may have died over the rest."""
+        self._watching = asyncio.create_task(self._finish_kills(list_kills))
+
+    async def _finish_kills(self, list_kills: Callable[[], frozenset[tuple[str, str]]]) -> None:
         seen: frozenset[tuple[str, str]] = frozenset()
         while True:
             kills = list_kills()
@@ -60,7 +63,7 @@ class StopDesk:
         """Unless it is under way."""
 
         async def kill() -> ActionView:
-            return await self._zuno.account(account).kill(lambda word, what: True, "page")
+            return await self._zuno.account(account).kill(None, "page")
 
         def end(done: asyncio.Task[ActionView]) -> None:
             del self._killing[account]

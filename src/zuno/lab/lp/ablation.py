@@ -151,7 +151,7 @@ class LpAblation:
         self._name_models = name_models
         self._read_minutes = read_minutes
         self._run_episodes = run_episodes
-        self._reports = reports
+        self.reports = reports
 
     async def ablate(
         self, question: AblationQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
@@ -166,15 +166,13 @@ class LpAblation:
         models = dict(await self._name_models() if base.models else {})
         asked = base.conditions | models | {"horizonHours": question.horizon_hours}
         report = report_id(KIND, asked, data, EDITION)
-        if not resume:
-            self._reports.forget_parts(report)
-        done = {episode.at: episode for episode in self._reports.load_parts(report, EpisodeView)}
+        done = {episode.at: episode for episode in self.reports.load_parts(report, EpisodeView, resume=resume)}
         left = [moment for moment in moments if moment not in done]
 
         def hear(episode: EpisodeView) -> None:
             done[episode.at] = episode
             if not episode.unanswered:
-                self._reports.keep_part(report, episode)
+                self.reports.keep_part(report, episode)
             tell(len(done), len(moments))
 
         tell(len(done), len(moments))
@@ -185,23 +183,13 @@ class LpAblation:
         check_any_done(len(done) or not moments)
         view = build_view(question, report, recorded.repairs, schedule, [done[at] for at in sorted(done)], len(moments))
         tried = {trial_id(KIND, row.arm, asked, data, EDITION): row.arm for row in view.arms}
-        self._reports.note_trials(KIND, tried)
-        title = f"LP ablation: {view.episodes} frozen episodes"
-        self._reports.save(
-            build_report(
-                report,
-                KIND,
-                title,
-                question.command,
-                view,
-                unanswered=sum(arm.unanswered for arm in view.arms),
-            ),
+        self.reports.note_trials(KIND, tried)
+        title, unanswered = f"LP ablation: {view.episodes} frozen episodes", sum(arm.unanswered for arm in view.arms)
+        self.reports.save(
+            build_report(report, KIND, title, question.command, view, unanswered=unanswered),
             build_ablation_page(view, title, question.command),
         )
         return view
-
-    def describe_place(self, view: LpAblationView) -> str:
-        return self._reports.describe_place(view.report)
 
 
 def read_horizon(base: LpQuestion, horizon_hours: int) -> AblationQuestion:
@@ -280,10 +268,6 @@ def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:
     return found
 
 
-def count_moves(episodes: Sequence[EpisodeView], arm: str) -> int:
-    return sum(episode.acts.get(arm, "stay") != "stay" for episode in episodes)
-
-
 def _compare_all(episodes: Sequence[EpisodeView], nets: Mapping[str, Sequence[int]], block: int) -> list[ArmGainView]:
     if Arm.DEBATE not in nets:
         return []
@@ -315,7 +299,7 @@ def _gain_view(
         arm=arm,
         by=describe_decider(arm, episodes),
         episodes=count,
-        moved=count_moves(episodes, Arm.DEBATE if drawn else arm),
+        moved=sum(episode.acts.get(Arm.DEBATE if drawn else arm, "stay") != "stay" for episode in episodes),
         net_usd=_each(sum(theirs), count),
         model_tokens=sum(episode.tokens.get(arm, 0) for episode in episodes),
         model_cost_usd=round(sum(episode.model_usd.get(arm, 0.0) for episode in episodes), 6),

@@ -129,7 +129,7 @@ class LpLab:
         self.sweep = sweep
         self._read_minutes = read_minutes
         self._run_arms = run_arms
-        self._reports = reports
+        self.reports = reports
         self._fee_pips = fee_pips
         self._name_models = name_models
 
@@ -145,7 +145,7 @@ class LpLab:
         conditions = question.conditions | dict(await self._name_models() if question.models else {})
         asked = conditions | {"arms": question.arms, "convention": question.convention}
         report = report_id(KIND, asked, data, EDITION)
-        done = self._take_up(report, resume=resume)
+        done = {arm.arm: arm for arm in self.reports.load_parts(report, ArmView, resume=resume)}
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
         total = hours * sum(arm not in done for arm in question.arms)
 
@@ -155,7 +155,7 @@ class LpLab:
                 done[said.arm] = build_arm_view(said, columns, self._fee_pips, question.convention)
                 matched = done[Arm.DEBATE] if said.arm is Arm.RANDOM else done[said.arm]
                 if not done[said.arm].unanswered and not matched.unanswered:
-                    self._reports.keep_part(report, done[said.arm])
+                    self.reports.keep_part(report, done[said.arm])
             else:
                 played += 1
                 tell(min(played, total), total)
@@ -175,26 +175,17 @@ class LpLab:
         check_any_done(len(done))
         alone = replace(question, models=False).conditions
         asked_of = {arm: alone if arm in ASK_NOBODY else conditions for arm in done}
-        self._reports.note_trials(KIND, {trial_id(KIND, arm, of, data, EDITION): arm for arm, of in asked_of.items()})
+        self.reports.note_trials(KIND, {trial_id(KIND, arm, of, data, EDITION): arm for arm, of in asked_of.items()})
         arms = [done[arm] for arm in question.arms if arm in done]
         view = build_view(question, report, recorded.repairs, schedule, arms)
         self._save(view, question)
         return view
 
-    def describe_place(self, view: LpLabView) -> str:
-        return self._reports.describe_place(view.report)
-
-    def _take_up(self, report: str, *, resume: bool) -> dict[str, ArmView]:
-        """The arms that an earlier run has done, where it is gone on with; else they are forgotten."""
-        if not resume:
-            self._reports.forget_parts(report)
-        return {arm.arm: arm for arm in self._reports.load_parts(report, ArmView)}
-
     def _save(self, view: LpLabView, question: LpQuestion) -> None:
         title = f"LP backtest: {', '.join(question.arms)}"
         unanswered = sum(arm.unanswered for arm in view.arms)
         report = build_report(view.report, KIND, title, question.command, view, unanswered=unanswered)
-        self._reports.save(report, build_lp_page(view, title, question.command))
+        self.reports.save(report, build_lp_page(view, title, question.command))
 
 
 def plan_waves(arms: Sequence[Arm]) -> tuple[tuple[Arm, ...], ...]:

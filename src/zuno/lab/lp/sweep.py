@@ -38,7 +38,7 @@ class LpSweep:
     def __init__(self, read_minutes: ReadMinutes, run_sweep: RunSweep, reports: LabReports, fee_pips: int) -> None:
         self._read_minutes = read_minutes
         self._run_sweep = run_sweep
-        self._reports = reports
+        self.reports = reports
         self._fee_pips = fee_pips
 
     async def sweep(
@@ -74,22 +74,19 @@ class LpSweep:
         data = fingerprint_minutes(recorded)
         names = [f"{view.lower}…{view.upper}" for view in found]
         asked = {"capital": capital}
-        self._reports.note_trials(KIND, {trial_id(KIND, name, asked, data, EDITION): name for name in names})
+        self.reports.note_trials(KIND, {trial_id(KIND, name, asked, data, EDITION): name for name in names})
         span = (schedule.start, schedule.end)
         report = report_id(KIND, asked | {"ranges": count}, data, EDITION)
-        stopped, trials = len(found) < len(ranges), self._reports.count_trials(KIND)
+        stopped, trials = len(found) < len(ranges), self.reports.count_trials(KIND)
         view = build_view(found, report, folder, capital, span, count, recorded.repairs, trials, stopped=stopped)
         self._save(view, grid, found)
         return view
-
-    def describe_place(self, view: SweepView) -> str:
-        return self._reports.describe_place(view.report)
 
     def _save(self, view: SweepView, grid: Sequence[Range], found: Sequence[RangeView]) -> None:
         title = f"LP sweep: {view.ranges:,} ranges opened once and kept"
         command = f"zuno lab sweep --data {shlex.quote(view.data)} --ranges {view.asked} --capital {view.capital_usd}"
         page = build_sweep_page(view, title, command, grid, found)
-        self._reports.save(build_report(view.report, KIND, title, command, view), page)
+        self.reports.save(build_report(view.report, KIND, title, command, view), page)
 
 
 def build_view(

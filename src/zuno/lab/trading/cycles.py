@@ -20,7 +20,7 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, Decision, Node, Part
-from zuno.trading.model.outcome import NodeEvent, Outcome
+from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.exploration import MONTH_MS
@@ -41,9 +41,19 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
 
 P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 Execute: TypeAlias = Callable[[RulingToExecute], Awaitable[ExecutionResult]]
 OpenCycle: TypeAlias = Callable[[RunJournal, CycleSources, ModelContext, Listen, str], Cycle]
 """An arm may have nodes of its own: a subclass of `Cycle`."""
+
+
+def always(value: T) -> Callable[..., Awaitable[T]]:
+    """A source of a cycle that says the same whatever it is asked."""
+
+    async def say(*_: object) -> T:
+        return value
+
+    return say
 
 
 class RunNotes(RunJournal):
@@ -164,9 +174,6 @@ class BacktestCycles:
         notes = RunNotes(run_id or self._name_run(at))
         model_context = self._model_context(notes)
 
-        async def collect() -> MarketMoment:
-            return moment
-
         async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
             record = DeskRecord(
                 calibrations=calibrate(closed), explorations=await list_explorations(history, asked, moment)
@@ -185,34 +192,25 @@ class BacktestCycles:
             number = history.claim_exploration(notes.run_id, claim)
             return await list_explorations(history, asked, moment, before=number)
 
-        async def paint(bundle: Bundle) -> ChartRecord:
-            return ChartRecord(chart=None)
-
-        async def find_image(painted: ChartRecord) -> None:
-            return None
-
         async def ahead(decision: Decision) -> float:
             return await price_review(decision, model_context)
-
-        async def new_cases() -> tuple[str, ...]:
-            return ()
 
         async def refuse(name: str) -> Bundle:
             raise NotImplementedError("a backtest keeps no bundle")
 
         sources = CycleSources(
-            collect=collect,
+            collect=always(moment),
             gather=gather,
             recorded=refuse,
-            paint=paint,
-            image=find_image,
+            paint=always(ChartRecord(chart=None)),
+            image=always(None),
             ahead=ahead,
             claim_exploration=claim_exploration,
             now=lambda node, as_of: as_of,
-            new_cases=new_cases,
+            new_cases=always(()),
             execute=execute,
         )
-        cycle = self._cycle(notes, sources, model_context, _ignore_event, self._code)
+        cycle = self._cycle(notes, sources, model_context, lambda event: None, self._code)
         steps = cycle.steps()
         for node in self._order:
             await steps[node]()
@@ -223,7 +221,3 @@ class BacktestCycles:
     def _name_run(self, at: Millis) -> str:
         of = f"{self._account} {self._figures.symbol} {self._figures.mode} {at}"
         return "run_" + sha256(of.encode()).hexdigest()[:16]
-
-
-def _ignore_event(event: NodeEvent) -> None:
-    """Nobody listens."""

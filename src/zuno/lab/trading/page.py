@@ -10,7 +10,6 @@ from zuno.lab.report_page import (
     Bars,
     Line,
     bar_chart,
-    build_page,
     draw_down,
     format_span,
     heading,
@@ -24,11 +23,7 @@ from zuno.lab.trading.views import TradeArmView, TradeLabView
 DAY: Final = 86_400
 
 
-def build_trade_page(title: str, command: str, view: TradeLabView) -> str:
-    return build_page(title, command, _sections(view))
-
-
-def _sections(view: TradeLabView) -> Iterator[str]:
+def list_trade_sections(view: TradeLabView) -> Iterator[str]:
     if view.stopped:
         yield paragraph("Cut short: arms end where they had come to. --resume goes on.", "warn")
     change = f"{100 * view.market_change:+.1f} %"

@@ -17,11 +17,12 @@ from zuno.kernel.errors import Broken, Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.lab.replies import NameModels
-from zuno.lab.reports import LabReport, LabReports, report_id, trial_id
+from zuno.lab.report_page import build_page
+from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, ASK_NOBODY, DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
-from zuno.lab.trading.page import build_trade_page
+from zuno.lab.trading.page import list_trade_sections
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.lab.trading.views import TradeLabView, build_view
 from zuno.lab.workers import Progress, check_any_done, check_workers
@@ -126,7 +127,7 @@ class TradeLab:
         self._name_models = name_models
         self._open_market = open_market
         self._run_tasks = run_tasks
-        self._reports = reports
+        self.reports = reports
 
     async def compare(
         self, question: TradeQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
@@ -143,42 +144,22 @@ class TradeLab:
             }
             models = await self._name_models() if question.models else {}
             report = report_id(KIND, {**asked, **models, "arms": list(question.arms)}, market.fingerprint, EDITION)
-            if not resume:
-                self._reports.forget_parts(report)
-            done = {result.arm: result for result in self._reports.load_parts(report, ArmResult)}
+            done = {result.arm: result for result in self.reports.load_parts(report, ArmResult, resume=resume)}
             results = await self._run(question, market, span, report, done, workers, tell, stop)
             check_any_done(len(results) or not stop.is_set())
-            self._reports.note_trials(
-                KIND,
-                {
-                    trial_id(
-                        KIND,
-                        result.arm,
-                        asked if result.arm in ASK_NOBODY else {**asked, **models},
-                        market.fingerprint,
-                        EDITION,
-                    ): result.arm
-                    for result in results
-                },
-            )
-            trials = self._reports.count_trials(KIND)
+            asked_of = {result.arm: asked if result.arm in ASK_NOBODY else {**asked, **models} for result in results}
+            tried = {trial_id(KIND, arm, of, market.fingerprint, EDITION): arm for arm, of in asked_of.items()}
+            self.reports.note_trials(KIND, tried)
+            trials = self.reports.count_trials(KIND)
             stopped = stop.is_set()
             view = build_view(report, question, market, span, results, stopped=stopped, trials=trials)
             title = f"Trading desk, {' and '.join(question.symbols)}, {view.since[:10]} to {view.until[:10]}"
-            kept = LabReport(
-                id=report,
-                kind=KIND,
-                title=title,
-                command=question.command,
-                partial=stopped or any(result.unanswered for result in results),
-                body=view.model_dump(mode="json", by_alias=True),
-                arms={
-                    result.arm: result.scored.model_dump(mode="json", by_alias=True)
-                    for result in results
-                    if result.scored is not None
-                },
-            )
-            self._reports.save(kept, build_trade_page(title, question.command, view))
+            unanswered = sum(result.unanswered for result in results)
+            kept = build_report(report, KIND, title, question.command, view, unanswered=unanswered)
+            scored = {result.arm: result.scored for result in results if result.scored is not None}
+            arms = {arm: decisions.model_dump(mode="json", by_alias=True) for arm, decisions in scored.items()}
+            page = build_page(title, question.command, list_trade_sections(view))
+            self.reports.save(kept.model_copy(update={"arms": arms}), page)
             return view
 
     async def read_calibration(self, report: str, arm: str) -> TradeCalibrationView:
@@ -197,7 +178,7 @@ class TradeLab:
         )
 
     async def _read_scored(self, report: str, arm: str) -> tuple[dict[str, Any], ScoredDecisions]:
-        kept = await self._reports.read(report)
+        kept = await self.reports.read(report)
         if kept.kind != KIND:
             raise Refused(
                 f"{report} is no backtest of the trading desk; `zuno lab reports` lists those of `lab trade`."
@@ -228,10 +209,6 @@ class TradeLab:
         }
         return head, scored
 
-    def describe_place(self, view: TradeLabView) -> str:
-        """Where the page of a report is."""
-        return self._reports.describe_place(view.report)
-
     async def _run(
         self,
         question: TradeQuestion,
@@ -256,7 +233,7 @@ class TradeLab:
             results[said.arm] = said
             matched = results[Arm.DEBATE] if said.arm in AFTER_DEBATE else said
             if said.until == span.end and not said.unanswered and not matched.unanswered:
-                self._reports.keep_part(report, said)
+                self.reports.keep_part(report, said)
 
         tell(0, total)
         tasks = plan_tasks(wanted, question.symbols, market, span, workers, models=question.models)

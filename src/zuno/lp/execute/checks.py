@@ -27,7 +27,7 @@ from zuno.lp.execute.draft import (
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, PlanState, Step, StepKind, TickWithin
-from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanApproved, PlanOver
+from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanOver
 from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.policy import build_policy, verify_step
 from zuno.lp.rules.limits import REFERENCE_LIMIT, reference_gap
@@ -57,7 +57,7 @@ def check_approval(progress: PlanProgress, key: NodeKey) -> Draft:
             f"{progress.plan_id} was not approved; `zuno plan approve {progress.plan_id}` shows what it would do."
         )
     approval = approved.approval
-    if not _has_valid_signature(approved, key):
+    if not key.verify(key.public, signing_bytes(approval), bytes.fromhex(approved.signature)):
         raise Refused(
             f"The approval of {progress.plan_id} does not carry this node's signature; approve the plan again."
         )
@@ -69,10 +69,6 @@ def check_approval(progress: PlanProgress, key: NodeKey) -> Draft:
     if bound != (draft.plan_hash, draft.chain_id, draft.genesis, draft.wallet, draft.expires):
         raise Refused(f"The approval of {progress.plan_id} and its transactions differ; approve the plan again.")
     return draft
-
-
-def _has_valid_signature(approved: PlanApproved, key: NodeKey) -> bool:
-    return key.verify(key.public, signing_bytes(approved.approval), bytes.fromhex(approved.signature))
 
 
 class ApprovalExpired(Refused):
@@ -261,14 +257,8 @@ def _check_ether(onchain: OnChainState, need: int) -> None:
 
 async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None:
     """What leaves the wallet by this plan in dollars, against the owner's caps; None where it is play money."""
-    out = [
-        flow
-        for record in draft.steps
-        if record.kind is not StepKind.WRAP
-        for flow in record.most_out
-    ]  # fmt: skip
     worth: Fraction = Fraction(0)
-    for flow in out:
+    for flow in (flow for step in draft.steps if step.kind is not StepKind.WRAP for flow in step.most_out):
         usd = await usd_value(context, draft.pool, flow)
         if usd is None:
             if context.local:

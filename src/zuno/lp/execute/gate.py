@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -35,7 +36,7 @@ from zuno.lp.execute.draft import (
     suggest_fees,
     wrapped_native,
 )
-from zuno.lp.execute.handed_out import explain_mismatch, explain_waiting, find_step, number_step
+from zuno.lp.execute.handed_out import explain_mismatch, explain_waiting, find_step, is_incomplete_batch, number_step
 from zuno.lp.execute.plan_state import (
     PlanPart,
     PlanProgress,
@@ -152,20 +153,25 @@ class Gate:
         _check_not_ended(progress)
         draft = checks.check_approval(progress, self._context.key)
         await checks.check_chain(self._context, draft)
+        check_not_killed(self._context, progress)
         return progress, draft
 
     async def offer(self, progress: PlanProgress) -> tuple[SimulatedDraft, Approval]:
         """What `apply` asks the owner about, after the same checks. A look, as `status` is."""
         await self.reconcile(_discard_message, but=progress.plan_id, looks=True)
         _, draft = await self.load_approved(progress.plan_id, progress)
-        await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
+        if (over := await self._look(progress, draft)) is not None:
+            raise Refused(_describe_end(progress, draft, over))
         return await self._simulate_again(progress, draft)
 
     async def _simulate_again(self, progress: PlanProgress, draft: Draft) -> tuple[SimulatedDraft, Approval]:
         if progress.approved is None:
             raise Refused(f"{progress.plan_id} was not approved.")
-        simulated = await self._skip_simulation(draft) if progress.begun else await self._check_fresh(draft)
-        return simulated, progress.approved.approval
+        if not progress.begun:
+            return await self._check_fresh(draft), progress.approved.approval
+        # Its first steps are done, so that the whole cannot be tried any more.
+        untried = Simulation(await self._context.chain.head(), SimulationMethod.FIRST_CALL, (), {}, None)
+        return self._with_simulation(draft, untried), progress.approved.approval
 
     async def apply(
         self,
@@ -184,7 +190,6 @@ class Gate:
         with self._context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
             progress, draft = await self.load_approved(plan_id, progress)
-            check_not_killed(self._context, progress)
             if progress.handed_out or (self._context.signer.watch_only and not progress.signed_anything):
                 await self._run_elsewhere(progress, draft, ask_owner, notify, tx)
                 return progress
@@ -241,11 +246,15 @@ class Gate:
             draft = progress.draft
             if draft is None or not await self._is_for_this_wallet(draft):
                 continue
-            await self._sync_with_chain(progress, self._step_sender(progress, draft, notify, looks=looks))
-            if progress.handed_out and await self._end_handed_out(progress, draft, looks=looks):
+            if looks:
+                over = await self._look(progress, draft) is not None
+            else:
+                await self._sync_with_chain(progress, self._step_sender(progress, draft, notify))
+                over = progress.handed_out and await self._end_handed_out(progress, draft)
+            if over:
                 continue
             for _, step in progress.in_flight:
-                way = explain_waiting(progress, draft.wallet) or f"still has a transaction on its way ({step.tx})"
+                way = explain_waiting(progress) or f"still has a transaction on its way ({step.tx})"
                 raise Refused(f"{plan_id} {way}; `zuno plan apply {plan_id}` or `zuno plan cancel {plan_id}` first.")
 
     async def status(self, plan_id: str) -> tuple[PlanProgress, bool]:
@@ -253,19 +262,24 @@ class Gate:
 
         A look: it takes no lock, so that it cannot keep an owner from applying, and writes nothing down.
         """
-        newest = await self._newest_entry(plan_id)
         progress = await self._load_progress(plan_id)
         draft = progress.draft
         if draft is not None and self._list_awaited(progress) and await self._is_for_this_wallet(draft):
-            await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
-            if progress.handed_out and (over := await self._find_expiry(progress, draft)) is not None:
+            if (over := await self._look(progress, draft)) is not None:
                 progress.apply_event(over)
-            if await self._newest_entry(plan_id) != newest:  # it is being applied: the journal knows more
+            newest, *_ = await self._context.journal.latest(1, request_id=plan_id)
+            if newest.seq != progress.seq:  # it is being applied: the journal knows more
                 progress = await self._load_progress(plan_id)
         late = False
         if progress.draft is not None and progress.state is PlanState.APPROVED:
             late = (await self._context.chain.head()).timestamp > progress.draft.expires
         return progress, late
+
+    async def _look(self, progress: PlanProgress, draft: Draft) -> PlanOver | None:
+        """Update a plan from the chain and write nothing down; how it ends, if nobody can go on with what was handed
+        out."""
+        await self._sync_with_chain(progress, self._step_sender(progress, draft, _discard_message, looks=True))
+        return await self._find_expiry(progress, draft) if progress.handed_out else None
 
     async def _sync_with_chain(self, progress: PlanProgress, sender: StepSender) -> None:
         """Update a plan's steps in flight from the chain."""
@@ -293,9 +307,8 @@ class Gate:
             if not progress.begun:
                 raise
             ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED
-            await self._end_plan(progress, draft, ending, "its approval ran out half-way", notify)
-            where = _explain_where_tokens_are(draft) if progress.halfway else ""
-            raise Refused(f"{late} {progress.plan_id} ended as {ending}.{where}") from late
+            over = await self._end_plan(progress, draft, ending, "its approval ran out half-way", notify)
+            raise Refused(f"{late} {_describe_end(progress, draft, over)}") from late
         await self._conclude(progress, draft)
 
     async def _run_part(self, progress: PlanProgress, draft: Draft, part: PlanPart, notify: Notify) -> None:
@@ -307,9 +320,7 @@ class Gate:
                 except checks.ApprovalExpired:
                     raise
                 except Refused as refusal:
-                    if part is PlanPart.LATER:
-                        raise self._explain_between_halves(progress, draft, refusal) from refusal
-                    raise self._explain_partial_start(progress, refusal) from refusal
+                    raise self._explain_unfinished(progress, draft, refusal) from refusal
                 if not _is_final(done):
                     await self._end_failed_plan(progress, draft, step, notify)
 
@@ -342,7 +353,7 @@ class Gate:
         except checks.ApprovalExpired:
             raise
         except Refused as refusal:
-            raise self._explain_between_halves(progress, draft, refusal) from refusal
+            raise self._explain_unfinished(progress, draft, refusal) from refusal
         return paid, steps, onchain
 
     def _check_later(self, draft: Draft, step: Step) -> None:
@@ -359,14 +370,8 @@ class Gate:
                 raise Refused(f"ticks {action.range.lower} to {action.range.upper} were not approved")
         call = decode_step(self._context, step).call
         commands = call.commands if isinstance(call, Execute) else ()
-        swaps = [
-            action
-            for command in commands
-            if isinstance(command, RouterSwap)
-            for action in command.actions
-            if isinstance(action, SwapIn)
-        ]
-        if swaps:
+        called = [action for command in commands if isinstance(command, RouterSwap) for action in command.actions]
+        if swaps := [action for action in called if isinstance(action, SwapIn)]:
             _check_approved_swaps(swaps, draft.later)
 
     async def _prepare_signing(self, progress: PlanProgress, draft: Draft, index: int) -> SigningInputs:
@@ -402,12 +407,9 @@ class Gate:
 
     def _gas_bound(self, draft: Draft, at: StepProgress) -> int:
         """The bound of the steps of this kind; a second half may have lost its swap and mint alone."""
-        bounds = [
-            units
-            for units, step in zip(draft.gas.units, all_steps(draft), strict=True)
-            if step.kind is at.step.kind
-        ]  # fmt: skip
-        return max(bounds, default=GAS_MARGIN * measured_gas(at.step.kind))
+        bounds = zip(draft.gas.units, all_steps(draft), strict=True)
+        of_kind = (units for units, step in bounds if step.kind is at.step.kind)
+        return max(of_kind, default=GAS_MARGIN * measured_gas(at.step.kind))
 
     # -- signed elsewhere
 
@@ -422,9 +424,9 @@ class Gate:
         await self._follow(progress, sender)
         if progress.handed_out and await self._end_handed_out(progress, draft):
             if progress.over is not None and progress.over.state is not PlanState.CONFIRMED:
-                raise Refused(f"{progress.plan_id} ended as {progress.over.state}: {progress.over.why}.")
+                raise Refused(_describe_end(progress, draft, progress.over))
             return
-        if any(progress.in_flight):
+        if any(progress.in_flight) and not is_incomplete_batch(progress):
             return  # the same bytes are shown again
         await self._confirm(progress, draft, ask_owner)
         await self._record_intent(progress, draft)
@@ -433,13 +435,13 @@ class Gate:
             await self._build_second_half(progress, draft)
         try:
             for index, step in enumerate(progress.steps):
-                if step.state is not StepState.FINAL:
+                if not step.in_flight and not _is_final(step):
                     await self._hand_out(progress, draft, index, batch=batch)
                     notify(f"{number_step(progress, index)} ({step_name(step.step)}): handed out")
                     if not batch:
                         break
         except Refused as refusal:
-            raise self._explain_between_halves(progress, draft, refusal) if progress.halfway else refusal from refusal
+            raise self._explain_unfinished(progress, draft, refusal) from refusal
 
     async def _hand_out(self, progress: PlanProgress, draft: Draft, index: int, *, batch: bool) -> None:
         step, head = progress.steps[index].step, await self._context.chain.head()
@@ -464,6 +466,7 @@ class Gate:
             batch=batch,
             holdings=ready.holdings,
         )
+        check_not_killed(self._context, progress)
         await self._append(progress, event)
 
     async def _find_named(self, progress: PlanProgress, draft: Draft, tx: HexId) -> list[int]:
@@ -492,11 +495,8 @@ class Gate:
                 return
             await self._context.sleep(self._context.timeouts.poll_interval)
 
-    async def _end_handed_out(self, progress: PlanProgress, draft: Draft, *, looks: bool = False) -> bool:
-        """End a handed-out plan that is done, or that nobody can go on with; False where it goes on. `looks`: write
-        nothing down."""
-        if looks:
-            return self._is_complete(progress, draft) or await self._find_expiry(progress, draft) is not None
+    async def _end_handed_out(self, progress: PlanProgress, draft: Draft) -> bool:
+        """End a handed-out plan that is done, or that nobody can go on with; False where it goes on."""
         if self._is_complete(progress, draft):
             await self._conclude(progress, draft)
         elif (over := await self._find_expiry(progress, draft)) is not None:
@@ -509,7 +509,7 @@ class Gate:
         if progress.over is not None or head.timestamp <= _deadline(progress, draft):
             return None
         seen = await self._context.writer.find_sent(self._context.wallet, head.number)
-        moment = seen.settled if any(progress.in_flight) else seen.head
+        moment = seen.settled if self._list_awaited(progress) else seen.head
         if self._is_complete(progress, draft) or moment.timestamp <= _deadline(progress, draft):
             return None
         for _, step in self._list_awaited(progress):  # once more: that block is younger than the last look
@@ -536,7 +536,8 @@ class Gate:
         for index, step in self._list_awaited(progress):
             until = "at any time" if step.step.deadline is None else f"until {time_text(step.step.deadline)}"
             why += f"; whoever has {number_step(progress, index)} ({step_name(step.step)}) can still send it {until}"
-        why += await self._name_standing(progress, draft)
+        with suppress(Unavailable):
+            why += await self._name_standing(progress, draft)
         await self._append(progress, PlanOver(plan_id=progress.plan_id, state=PlanState.CANCELLED, why=why))
 
     async def _name_standing(self, progress: PlanProgress, draft: Draft) -> str:
@@ -557,11 +558,6 @@ class Gate:
         calls, traded = [step_call(step) for step in steps], plan_currencies(draft)
         simulation = await self._context.writer.simulate(self._context.wallet, calls, traded, HexId(draft.pool.id))
         return self._with_simulation(draft, simulation)
-
-    async def _skip_simulation(self, draft: Draft) -> SimulatedDraft:
-        """A plan that is under way: its first steps are done, so the whole cannot be tried any more."""
-        head = await self._context.chain.head()
-        return self._with_simulation(draft, Simulation(head, SimulationMethod.FIRST_CALL, (), {}, None))
 
     async def _check_fresh(self, draft: Draft) -> SimulatedDraft:
         """Nothing is signed yet: the whole plan is held against the world as it is now, and tried once more."""
@@ -586,21 +582,16 @@ class Gate:
             checks.check_needs(step, state, after=steps[:index])
             checks.check_policy(self._context, step, state, draft, draft.caps)
         simulated = await self._simulate(draft, all_steps(draft))
-        if simulated.error is not None and draft.later is not None:
+        batch = self._context.signer.watch_only and await self._context.writer.is_contract(self._context.wallet)
+        if simulated.error is not None and draft.later is not None and not batch:
             # The second half is built anew from what the first pays: what was approved of it need not go through as is.
             simulated = await self._simulate(draft, steps)
         if simulated.error is not None:
             raise Refused(_as_sentence(simulated.error))
-        await self._check_whole_gas(onchain, simulated)
+        if not batch:  # whoever runs a Safe's transaction pays for its gas
+            limit = await self._context.writer.estimate(self._context.wallet, step_call(steps[0]))
+            checks.check_whole_gas(onchain, simulated, await self._context.chain.gas(), limit)
         return simulated
-
-    async def _check_whole_gas(self, onchain: OnChainState, simulated: SimulatedDraft) -> None:
-        """Ether for every step as it will be demanded; who runs a Safe's transaction pays for its gas."""
-        if self._context.signer.watch_only and await self._context.writer.is_contract(self._context.wallet):
-            return
-        first = step_call(simulated.draft.steps[0])
-        limit = await self._context.writer.estimate(self._context.wallet, first)
-        checks.check_whole_gas(onchain, simulated, await self._context.chain.gas(), limit)
 
     # -- endings
 
@@ -623,11 +614,8 @@ class Gate:
         ending = PlanState.PARTIAL if progress.halfway else PlanState.FAILED
         if step.is_cancelled and not late:
             ending = PlanState.CANCELLED
-        await self._end_plan(progress, draft, ending, why, notify)
-        raise Refused(
-            f"{progress.plan_id} ended as {ending}: {why}."
-            + (_explain_where_tokens_are(draft) if progress.halfway else "")
-        )
+        over = await self._end_plan(progress, draft, ending, why, notify)
+        raise Refused(_describe_end(progress, draft, over))
 
     async def _cancel_in_flight(self, progress: PlanProgress, draft: Draft, notify: Notify) -> None:
         """Replace transactions in flight by empty ones, then end the plan as the chain shows it."""
@@ -659,11 +647,12 @@ class Gate:
 
     async def _end_plan(
         self, progress: PlanProgress, draft: Draft, ending: PlanState, why: str, notify: Notify
-    ) -> None:
+    ) -> PlanOver:
         """Revoke unused allowances, then journal the end of the plan."""
         found = await self._revoke_allowances(progress, draft, notify)
         over = PlanOver(plan_id=progress.plan_id, state=ending, why=why, problems=found)
         await self._append(progress, over)
+        return over
 
     async def _revoke_allowances(self, progress: PlanProgress, draft: Draft, notify: Notify) -> tuple[str, ...]:
         if not any(step.part is PlanPart.REVOKING for step in progress.steps):
@@ -703,18 +692,15 @@ class Gate:
             {pair: grant for pair, grant in standing.grants.items() if pair in spenders and grant.amount},
         )
 
-    def _explain_between_halves(self, progress: PlanProgress, draft: Draft, refusal: Refused) -> Refused:
-        """Refused between the halves: says where the tokens are and how to continue."""
-        go_on = f"Apply it again while its approval lasts, or `zuno plan cancel {progress.plan_id}` ends it."
-        return Refused(f"{refusal} {progress.plan_id} is partial. {go_on}{_explain_where_tokens_are(draft)}")
-
-    def _explain_partial_start(self, progress: PlanProgress, refusal: Refused) -> Refused:
-        """Refused in the first half: finished steps and their allowances stay in place."""
+    def _explain_unfinished(self, progress: PlanProgress, draft: Draft, refusal: Refused) -> Refused:
+        """Refused on the way: finished steps and their allowances stay in place, and between the halves the tokens are
+        in the wallet."""
         if not progress.begun:
             return refusal
+        where = _explain_where_tokens_are(draft) if progress.halfway else ""
         return Refused(
-            f"{refusal} {progress.plan_id} has begun: apply it again while its approval lasts, or "
-            f"`zuno plan cancel {progress.plan_id}`, which also takes back what was allowed."
+            f"{refusal} {progress.plan_id} is {progress.state}. Apply it again while its approval lasts, or `zuno plan "
+            f"cancel {progress.plan_id}` ends it.{where}"
         )
 
     # -- lookups
@@ -724,10 +710,6 @@ class Gate:
 
     async def _load_progress(self, plan_id: str) -> PlanProgress:
         return await load_progress(self._context.journal, plan_id)
-
-    async def _newest_entry(self, plan_id: str) -> int | None:
-        newest = await self._context.journal.latest(1, request_id=plan_id)
-        return newest[0].seq if newest else None
 
     async def _is_for_this_wallet(self, draft: Draft) -> bool:
         """Of this wallet on this very chain: bytes signed for a world that is gone would be good in the next one."""
@@ -791,6 +773,11 @@ def _check_not_ended(progress: PlanProgress) -> None:
     if progress.over is not None:
         ended = f"{progress.plan_id} is {progress.over.state} already"
         raise Refused(f"{ended}{f' ({progress.over.why})' if progress.over.why else ''}; it is never applied again.")
+
+
+def _describe_end(progress: PlanProgress, draft: Draft, over: PlanOver) -> str:
+    where = _explain_where_tokens_are(draft) if progress.halfway else ""
+    return f"{over.plan_id} ended as {over.state}: {over.why}.{where}"
 
 
 def _later_steps(progress: PlanProgress) -> list[StepProgress]:

@@ -3,13 +3,14 @@ target, value and calldata, a Safe's by the position's events and its owner."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable
 from zuno.kernel.units import HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import all_steps, decode_step
+from zuno.lp.execute.draft import all_steps, decode_step, find_position_of_step
 from zuno.lp.execute.plan_state import PlanProgress, StepProgress
 from zuno.lp.model.plan import StepState
 from zuno.lp.model.plan_events import Draft, StepHandedOut
@@ -31,12 +32,15 @@ async def find_step(
     try:
         if tx is not None:
             seen = await context.writer.find_transaction(context.wallet, tx)
-        elif handed.batch and (touch := _expected_touch(context, draft)) is not None:
-            seen = await context.writer.find_touching(context.wallet, after, draft.pool.id, touch.range)
+        elif handed.batch and (touches := _expected_touches(context, draft)):
+            seen = await context.writer.find_touching(context.wallet, after, draft.pool.id, touches[0].range)
         else:
             seen = await context.writer.find_sent(context.wallet, after)
     except Unavailable as error:
-        raise Unavailable(f"{error} `zuno plan apply {progress.plan_id} --tx HASH` names what was sent.") from error
+        raise Unavailable(
+            f"{error} `zuno plan apply {progress.plan_id} --tx HASH` names what was sent, `zuno plan cancel "
+            f"{progress.plan_id}` gives it up."
+        ) from error
     matches = [sent.mined for sent in seen.transactions if explain_mismatch(context, draft, sent, handed) is None]
     mined = next((mined for mined in matches if mined.success), matches[-1] if matches else None)
     if mined is not None and handed.batch:  # whoever runs a Safe's transaction pays for it, once for all its calls
@@ -51,7 +55,7 @@ def explain_mismatch(
     if sent.mined.block.number <= _last_block_before(context, handed):
         return f"it was mined in block {sent.mined.block.number}, before the step was handed out"
     if handed.batch:
-        return _explain_other_batch(sent, _expected_touch(context, draft), handed)
+        return _explain_other_batch(sent, _expected_touches(context, draft), handed)
     if sent.sender != context.wallet:
         return f"it was sent by {sent.sender}, not by {context.wallet}"
     if sent.call.to != handed.to:
@@ -61,32 +65,35 @@ def explain_mismatch(
     return None if sent.call.data == handed.data else "its calldata is not the step's"
 
 
-def _explain_other_batch(sent: SentTransaction, touch: LiquidityTouch | None, handed: StepHandedOut) -> str | None:
-    if touch is None:  # about no position, as a revocation: known by its bytes alone
+def _explain_other_batch(sent: SentTransaction, touches: Sequence[LiquidityTouch], handed: StepHandedOut) -> str | None:
+    if not touches:  # about no position, as a revocation: known by its bytes alone
         return None if handed.data in sent.call.data else "its calldata does not hold the step's"
-    opened = [each for each in sent.touches if each.position_id in sent.mined.minted and each.range == touch.range]
-    if touch in sent.touches or (touch.position_id == _NEW and opened):
+    opened = [
+        replace(touch, position_id=_NEW, change=0) for touch in sent.touches if touch.position_id in sent.mined.minted
+    ]
+    if all(touch in (*sent.touches, *opened) for touch in touches):
         return None
     return "it does not do to the position what the batch does"
 
 
-def _expected_touch(context: ExecutionContext, draft: Draft) -> LiquidityTouch | None:
-    """What a batch does first to a position; None where it is about none."""
+def _expected_touches(context: ExecutionContext, draft: Draft) -> list[LiquidityTouch]:
+    """What a batch does to positions, all of it; none where it is about no position."""
+    touches = []
     for step in all_steps(draft):
+        _, position = find_position_of_step(draft, step)
         for action in decode_step(context, step).position_actions:
-            position = draft.position
             match action:
                 case Burn() if position is not None:
-                    return LiquidityTouch(position.id, position.range, -position.liquidity)
+                    touches.append(LiquidityTouch(position.id, position.range, -position.liquidity))
                 case Decrease(liquidity=liquidity) if position is not None:
-                    return LiquidityTouch(position.id, position.range, -liquidity)
+                    touches.append(LiquidityTouch(position.id, position.range, -liquidity))
                 case Increase(liquidity=liquidity) if position is not None:
-                    return LiquidityTouch(position.id, position.range, liquidity)
+                    touches.append(LiquidityTouch(position.id, position.range, liquidity))
                 case Mint(range=band) | MintFromDeltas(range=band):
-                    return LiquidityTouch(_NEW, band, 0)
+                    touches.append(LiquidityTouch(_NEW, band, 0))
                 case _:
                     pass
-    return None
+    return touches
 
 
 _NEW: Final = 0
@@ -99,14 +106,20 @@ def _last_block_before(context: ExecutionContext, handed: StepHandedOut) -> int:
     return max(0, handed.block.number - context.depth + 1)
 
 
-def explain_waiting(progress: PlanProgress, wallet: str) -> str:
+def is_incomplete_batch(progress: PlanProgress) -> bool:
+    """A crash came between the entries of a batch's calls: nobody was shown it yet."""
+    first = progress.steps[0].handed_out if progress.steps else None
+    return first is not None and first.batch and any(step.state is StepState.PLANNED for step in progress.steps)
+
+
+def explain_waiting(progress: PlanProgress) -> str:
     """What a plan waits for that was handed out; empty where it waits for no signer."""
-    waiting = [step for step in progress.steps if step.state is StepState.HANDED_OUT]
-    if not waiting or waiting[0].handed_out is None:
+    waiting = [step.handed_out for step in progress.steps if step.handed_out and step.state is StepState.HANDED_OUT]
+    if not waiting or progress.draft is None:
         return ""
-    if waiting[0].handed_out.batch:
-        return f"handed out: waiting for {wallet} to send the batch of {len(waiting)} calls"
-    return f"handed out: waiting for {wallet} to send {number_step(progress, waiting[0].handed_out.step)}"
+    numbered = number_step(progress, waiting[0].step)
+    what = f"the batch of {len(waiting)} calls" if waiting[0].batch else numbered
+    return f"handed out: waiting for {progress.draft.wallet} to send {what}"
 
 
 def number_step(progress: PlanProgress, index: int) -> str:

@@ -80,7 +80,7 @@ class StepSender:
                         return step
                     ready = await prepare(index)
                     check_not_killed(self._context, self._progress)
-                    await self._sign_step(index, ready)
+                    await self._sign_and_store(index, step_call(step.step), ready, cancels=False)
                     await self._broadcast(index)
                     bid = self._context.stopwatch()
                 case StepState.SIGNED | StepState.SENT | StepState.MINED:
@@ -149,9 +149,6 @@ class StepSender:
         await self._broadcast(index)
 
     # -- one transition each
-
-    async def _sign_step(self, index: int, ready: SigningInputs) -> None:
-        await self._sign_and_store(index, step_call(self._progress.steps[index].step), ready, cancels=False)
 
     async def _sign_and_store(self, index: int, call: Call, ready: SigningInputs, *, cancels: bool) -> None:
         signed = self._context.signer.sign(Unsigned(self._context.info.id, ready.nonce, call, ready.gas, ready.fees))

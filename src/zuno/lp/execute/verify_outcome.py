@@ -17,14 +17,7 @@ from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.model.plan import BPS, Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Action, Draft
 from zuno.lp.plan.calls import Action as ChainAction
-from zuno.lp.plan.calls import (
-    Burn,
-    Decrease,
-    Increase,
-    IncreaseFromDeltas,
-    Mint,
-    MintFromDeltas,
-)
+from zuno.lp.plan.calls import Burn, Decrease, Increase, IncreaseFromDeltas, Mint, MintFromDeltas
 from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.inventory import range_edges, worth_token1
 
@@ -61,11 +54,15 @@ async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draf
                 case _:
                     pass
     wallet_state = await context.writer.wallet_state(context.wallet, plan_currencies(draft), ())
-    found += _check_balances(progress, draft, done, wallet_state)
+    changes = _measure_changes(progress, wallet_state)
+    found += _check_balances(progress, draft, done, changes)
     if not found and draft.instruction.action in (Action.ADD, Action.COMPOUND):
-        found += await _check_added(context, draft, _measure_changes(progress, wallet_state))
+        found += await _check_added(context, draft, changes)
     opened = None if new_id is None else await _read_position(context, new_id)
-    leftover = _measure_leftover(progress, draft, wallet_state)
+    leftover = draft.leftover
+    if leftover is not None:  # what the wallet has more of, of all that was brought, or that burn and swap pay
+        left0, left1 = left_in_wallet(draft, changes)
+        leftover = replace(leftover, amount0=left0, amount1=left1) if changes else None
     if opened is not None and leftover is not None:
         found += _check_put_in(draft, opened, leftover)
     return ChainOutcome(new_id, tuple(found), leftover)
@@ -118,22 +115,17 @@ async def _check_liquidity(
 
 
 def _check_balances(
-    progress: PlanProgress, draft: Draft, done: list[StepProgress], wallet_state: WalletState
+    progress: PlanProgress, draft: Draft, done: list[StepProgress], changes: Mapping[Address, int]
 ) -> list[str]:
     """The wallet's balance changes against the least the steps allow, gas apart."""
-    first = next((step for step in done if step.holdings), None)
-    if first is None:
-        return []
     problems = []
-    for flow in first.holdings:
-        if flow.currency == NATIVE and first.handed_out is not None:
+    for currency, change in changes.items():
+        if currency == NATIVE and progress.handed_out:
             continue  # what else a signer elsewhere paid gas for is not ours to know
-        spent = gas_spent(progress) if flow.currency == NATIVE else 0
-        change = wallet_state.holdings.get(flow.currency, 0) - flow.amount + spent
-        least = least_change([step.step for step in done], flow.currency)
+        least = least_change([step.step for step in done], currency)
         if change < least:
-            pool = next(pool for pool, _ in list_positions(draft) if flow.currency in currencies(pool.key))
-            found, bound = (amount_text(pool, flow.currency, each) for each in (change, least))
+            pool = next(pool for pool, _ in list_positions(draft) if currency in currencies(pool.key))
+            found, bound = (amount_text(pool, currency, each) for each in (change, least))
             problems.append(
                 f"the wallet changed by {found}, the steps allow {bound} at worst: something is missing, or something "
                 f"else was spent meanwhile"
@@ -141,34 +133,22 @@ def _check_balances(
     return problems
 
 
-def _measure_leftover(progress: PlanProgress, draft: Draft, wallet_state: WalletState) -> Leftover | None:
-    """What the wallet has more of, of all that was brought, or that burn and swap pay."""
-    changes = _measure_changes(progress, wallet_state)
-    if changes is None or draft.leftover is None:
-        return None
-    left0, left1 = left_in_wallet(draft, changes)
-    return replace(draft.leftover, amount0=left0, amount1=left1)
+def _measure_changes(progress: PlanProgress, wallet_state: WalletState) -> dict[Address, int]:
+    """The wallet's balance changes since the plan's first signature, gas apart; none where nobody wrote down what it
+    held then."""
+    before = next((step.holdings for step in progress.steps if step.holdings), ())
+    changes = {flow.currency: wallet_state.holdings.get(flow.currency, 0) - flow.amount for flow in before}
+    return changes and {**changes, NATIVE: changes.get(NATIVE, 0) + gas_spent(progress)}
 
 
-def _measure_changes(progress: PlanProgress, wallet_state: WalletState) -> dict[Address, int] | None:
-    """The wallet's balance changes since the plan's first signature, gas apart."""
-    first = next((step for step in progress.steps if step.holdings), None)
-    if first is None:
-        return None
-    before = {flow.currency: flow.amount for flow in first.holdings}
-    changes = {currency: wallet_state.holdings.get(currency, 0) - held for currency, held in before.items()}
-    changes[NATIVE] = changes.get(NATIVE, 0) + gas_spent(progress)
-    return changes
-
-
-async def _check_added(context: ExecutionContext, draft: Draft, changes: Mapping[Address, int] | None) -> list[str]:
+async def _check_added(context: ExecutionContext, draft: Draft, changes: Mapping[Address, int]) -> list[str]:
     """What has left the wallet, and the fees that did not come there, are in the position that was added to.
 
     Counted at the price of the plan, as a new position is. Fees that were earned meanwhile only come on top.
     """
     before = draft.position
     after = None if before is None else await _read_position(context, before.id)
-    if changes is None or before is None or after is None:
+    if not changes or before is None or after is None:
         return []
     price, key = draft.pool.sqrt_price_x96, draft.pool.key
     spent = worth_token1(

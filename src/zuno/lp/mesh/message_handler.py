@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.lp.mesh.delivery import LIFETIME_MS
@@ -143,6 +143,4 @@ def error_kind(error: ZunoError) -> str:
             return "refused"
         case Unavailable():
             return "unavailable"
-        case Broken() | Malformed():
-            return "broken"
     return "broken"

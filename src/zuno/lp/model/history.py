@@ -89,7 +89,7 @@ class JournaledPlans:
 
     def name_lineage(self, mints: Sequence[HexId | None]) -> Lineage | None:
         """`mints`: of a position and of those before it, newest first, as far as they are in the window."""
-        if any(tx not in self.mints for tx in mints[:-1]):
+        if self.note or any(tx not in self.mints for tx in mints[:-1]):
             return "chain guess"
         return "journal" if mints[0] in self.mints else None
 

@@ -15,32 +15,7 @@ from zuno.amm.model import PoolKey, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, Pips, Seconds, Tick
 from zuno.lp.model.chains import SwapStruct
-from zuno.lp.plan.calls import (
-    Action,
-    Approve,
-    Burn,
-    Call,
-    CloseCurrency,
-    Command,
-    DecodedCall,
-    Decrease,
-    Execute,
-    Increase,
-    IncreaseFromDeltas,
-    Mint,
-    MintFromDeltas,
-    ModifyLiquidities,
-    Permit,
-    RouterSwap,
-    Settle,
-    SettlePair,
-    SwapIn,
-    Sweep,
-    Take,
-    TakePair,
-    TransferFrom,
-    Wrap,
-)
+from zuno.lp.plan import calls
 
 _WORD: Final = 32
 _KEY: Final = ("address", "address", "uint24", "int24", "address")
@@ -51,22 +26,22 @@ _SWAPS: Final = {
 }
 
 
-def decode(to: Address, value: int, data: bytes, struct: SwapStruct) -> DecodedCall:
+def decode(to: Address, value: int, data: bytes, struct: SwapStruct) -> calls.DecodedCall:
     """What a transaction would do; `Refused` if its bytes cannot be read whole."""
-    return DecodedCall(to, value, _call(data, struct))
+    return calls.DecodedCall(to, value, _call(data, struct))
 
 
-def _call(data: bytes, struct: SwapStruct) -> Call:
+def _call(data: bytes, struct: SwapStruct) -> calls.Call:
     signature = _SIGNATURES.get(data[:4])
     arguments = data[4:]
     match signature:
         case "deposit()":
             read_abi((), arguments)
-            return Wrap()
+            return calls.Wrap()
         case "approve(address,uint256)":
-            return Approve(*read_abi(("address", "uint256"), arguments))
+            return calls.Approve(*read_abi(("address", "uint256"), arguments))
         case "approve(address,address,uint160,uint48)":
-            return Permit(*read_abi(("address", "address", "uint160", "uint48"), arguments))
+            return calls.Permit(*read_abi(("address", "address", "uint160", "uint48"), arguments))
         case "modifyLiquidities(bytes,uint256)":
             return _modify(data, struct)
         case "execute(bytes,bytes[],uint256)":
@@ -74,76 +49,76 @@ def _call(data: bytes, struct: SwapStruct) -> Call:
             if len(commands) != len(inputs):
                 raise Refused(f"{len(commands)} commands have {len(inputs)} inputs")
             read = (_command(each, given, struct) for each, given in zip(commands, inputs, strict=True))
-            return Execute(tuple(read), Seconds(deadline))
+            return calls.Execute(tuple(read), Seconds(deadline))
     raise Refused(f"calldata begins with 0x{data[:4].hex()}, which no plan of ours calls")
 
 
-def _modify(data: bytes, struct: SwapStruct) -> ModifyLiquidities:
+def _modify(data: bytes, struct: SwapStruct) -> calls.ModifyLiquidities:
     if _SIGNATURES.get(data[:4]) != "modifyLiquidities(bytes,uint256)":
         raise Refused(f"PositionManager is called by 0x{data[:4].hex()}, not by modifyLiquidities")
     unlock, deadline = read_abi(("bytes", "uint256"), data[4:])
-    return ModifyLiquidities(_actions(unlock, struct), Seconds(deadline))
+    return calls.ModifyLiquidities(_actions(unlock, struct), Seconds(deadline))
 
 
-def _command(command: int, given: bytes, struct: SwapStruct) -> Command:
+def _command(command: int, given: bytes, struct: SwapStruct) -> calls.Command:
     match command:
         case 0x10:
-            return RouterSwap(_actions(given, struct))
+            return calls.RouterSwap(_actions(given, struct))
         case 0x02:
-            return TransferFrom(*read_abi(("address", "address", "uint160"), given))
+            return calls.TransferFrom(*read_abi(("address", "address", "uint160"), given))
         case 0x14:
             return _modify(given, struct)
     # The flag that lets a command fail quietly is the top bit of this byte, and makes it unknown as well.
     raise Refused(f"command 0x{command:02x} of the router is in no plan of ours")
 
 
-def _actions(data: bytes, struct: SwapStruct) -> tuple[Action, ...]:
+def _actions(data: bytes, struct: SwapStruct) -> tuple[calls.Action, ...]:
     actions, params = read_abi(("bytes", "bytes[]"), data)
     if len(actions) != len(params):
         raise Refused(f"{len(actions)} actions have {len(params)} parameters")
     return tuple(_action(action, given, struct) for action, given in zip(actions, params, strict=True))
 
 
-def _action(action: int, data: bytes, struct: SwapStruct) -> Action:
+def _action(action: int, data: bytes, struct: SwapStruct) -> calls.Action:
     match action:
         case 0x00:
-            return Increase(*_require_empty_hook_data(read_abi(_CHANGE, data)))
+            return calls.Increase(*_require_empty_hook_data(read_abi(_CHANGE, data)))
         case 0x01:
-            return Decrease(*_require_empty_hook_data(read_abi(_CHANGE, data)))
+            return calls.Decrease(*_require_empty_hook_data(read_abi(_CHANGE, data)))
         case 0x02:
             types = (*_KEY, "int24", "int24", "uint256", "uint128", "uint128", "address", "bytes")
             fields = _require_empty_hook_data(read_abi(types, data))
             lower, upper, *rest = fields[5:]
-            return Mint(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
+            return calls.Mint(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
         case 0x03:
-            return Burn(*_require_empty_hook_data(read_abi(("uint256", "uint128", "uint128", "bytes"), data)))
+            return calls.Burn(*_require_empty_hook_data(read_abi(("uint256", "uint128", "uint128", "bytes"), data)))
         case 0x04:
-            return IncreaseFromDeltas(
+            return calls.IncreaseFromDeltas(
                 *_require_empty_hook_data(read_abi(("uint256", "uint128", "uint128", "bytes"), data))
             )
         case 0x05:
             shape = (*_KEY, "int24", "int24", "uint128", "uint128", "address", "bytes")
             fields = _require_empty_hook_data(read_abi(shape, data))
             lower, upper, *rest = fields[5:]
-            return MintFromDeltas(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
+            return calls.MintFromDeltas(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
         case 0x06:
             return _swap(data, struct)
         case 0x0B:
-            return Settle(*read_abi(("address", "uint256", "bool"), data))
+            return calls.Settle(*read_abi(("address", "uint256", "bool"), data))
         case 0x0D:
-            return SettlePair(*read_abi(("address", "address"), data))
+            return calls.SettlePair(*read_abi(("address", "address"), data))
         case 0x0E:
-            return Take(*read_abi(("address", "address", "uint256"), data))
+            return calls.Take(*read_abi(("address", "address", "uint256"), data))
         case 0x11:
-            return TakePair(*read_abi(("address", "address", "address"), data))
+            return calls.TakePair(*read_abi(("address", "address", "address"), data))
         case 0x12:
-            return CloseCurrency(*read_abi(("address",), data))
+            return calls.CloseCurrency(*read_abi(("address",), data))
         case 0x14:
-            return Sweep(*read_abi(("address", "address"), data))
+            return calls.Sweep(*read_abi(("address", "address"), data))
     raise Refused(f"action 0x{action:02x} is in no plan of ours")
 
 
-def _swap(data: bytes, struct: SwapStruct) -> SwapIn:
+def _swap(data: bytes, struct: SwapStruct) -> calls.SwapIn:
     """A struct with bytes in it is itself behind an offset."""
     if len(data) < _WORD or int.from_bytes(data[:_WORD], "big") != _WORD:
         raise Refused("a swap does not begin where it says")
@@ -151,7 +126,7 @@ def _swap(data: bytes, struct: SwapStruct) -> SwapIn:
     zero_for_one, amount_in, amount_out_min, *hop = fields[5:]
     if any(hop):
         raise Refused(f"a swap names a least price of {hop[0]} for its hop, which no plan of ours does")
-    return SwapIn(_key(fields), zero_for_one, amount_in, amount_out_min)
+    return calls.SwapIn(_key(fields), zero_for_one, amount_in, amount_out_min)
 
 
 def _key(fields: Sequence[Any]) -> PoolKey:

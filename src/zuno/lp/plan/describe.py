@@ -9,31 +9,8 @@ from zuno.amm.model import PoolKey
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
+from zuno.lp.plan import calls
 from zuno.lp.plan.calldata import WHOLE_BALANCE
-from zuno.lp.plan.calls import (
-    Action,
-    Approve,
-    Burn,
-    CloseCurrency,
-    DecodedCall,
-    Decrease,
-    Execute,
-    Increase,
-    IncreaseFromDeltas,
-    Mint,
-    MintFromDeltas,
-    ModifyLiquidities,
-    Permit,
-    RouterSwap,
-    Settle,
-    SettlePair,
-    SwapIn,
-    Sweep,
-    Take,
-    TakePair,
-    TransferFrom,
-    Wrap,
-)
 from zuno.lp.plan.policy import resolve_recipient
 
 
@@ -77,39 +54,39 @@ class AddressBook:
         return f"{format_units(amount, token.decimals)} {self.token(currency)}"
 
 
-def describe_call(decoded: DecodedCall, names: AddressBook, key: PoolKey) -> tuple[str, ...]:
+def describe_call(decoded: calls.DecodedCall, names: AddressBook, key: PoolKey) -> tuple[str, ...]:
     """One line for the call and one for each thing it does. `key` is the pool of positions named by number only."""
     lines = [
         f"call {names.callee(decoded.to)}" + (f" with {names.amount(NATIVE, decoded.value)}" if decoded.value else "")
     ]
     at, wallet = names.deployment, names.wallet
     match decoded.call:
-        case Wrap():
+        case calls.Wrap():
             lines.append(
                 f"wrap {names.amount(NATIVE, decoded.value)} into {names.token(decoded.to)} for {names.who(wallet)}"
             )
-        case Approve(spender, 0):
+        case calls.Approve(spender, 0):
             lines.append(f"take back what {names.who(spender)} may take of your {names.token(decoded.to)}")
-        case Permit(token, spender, 0, _):
+        case calls.Permit(token, spender, 0, _):
             lines.append(f"take back what {names.who(spender)} may take of your {names.token(token)} through Permit2")
-        case Approve(spender, amount):
+        case calls.Approve(spender, amount):
             lines.append(f"allow {names.who(spender)} to take up to {names.amount(decoded.to, amount)} of yours")
-        case Permit(token, spender, amount, expiration):
+        case calls.Permit(token, spender, amount, expiration):
             lines.append(
                 f"let {names.who(spender)} take up to {names.amount(token, amount)} until {names.moment(expiration)}"
             )
-        case ModifyLiquidities(actions, deadline):
+        case calls.ModifyLiquidities(actions, deadline):
             lines += _lines(actions, names, key, wallet, at.position_manager)
             lines.append(f"not after {names.moment(deadline)}")
-        case Execute(commands, deadline):
+        case calls.Execute(commands, deadline):
             for command in commands:
                 match command:
-                    case RouterSwap(actions):
+                    case calls.RouterSwap(actions):
                         lines += _lines(actions, names, key, wallet, at.universal_router)
-                    case TransferFrom(token, recipient, amount):
+                    case calls.TransferFrom(token, recipient, amount):
                         to = names.who(resolve_recipient(recipient, wallet, at.universal_router))
                         lines.append(f"send {names.amount(token, amount)} from {names.who(wallet)} to {to}")
-                    case ModifyLiquidities(actions, inner):
+                    case calls.ModifyLiquidities(actions, inner):
                         lines += _lines(actions, names, key, at.universal_router, at.position_manager)
                         lines.append(f"the mint not after {names.moment(inner)}")
             lines.append(f"not after {names.moment(deadline)}")
@@ -117,7 +94,7 @@ def describe_call(decoded: DecodedCall, names: AddressBook, key: PoolKey) -> tup
 
 
 def _lines(
-    actions: tuple[Action, ...], names: AddressBook, key: PoolKey, caller: Address, itself: Address
+    actions: tuple[calls.Action, ...], names: AddressBook, key: PoolKey, caller: Address, itself: Address
 ) -> Iterator[str]:
     def who(recipient: Address) -> str:
         return names.who(resolve_recipient(recipient, caller, itself))
@@ -127,48 +104,48 @@ def _lines(
 
     for action in actions:
         match action:
-            case Mint(pool, band, liquidity, most0, most1, owner):
+            case calls.Mint(pool, band, liquidity, most0, most1, owner):
                 yield (
                     f"open ticks {band.lower} to {band.upper} of {_pool(pool, names)} with liquidity {liquidity}, "
                     f"for at most {both(most0, most1, pool)}; the position is given to {who(owner)}"
                 )
-            case Increase(token_id, liquidity, most0, most1):
+            case calls.Increase(token_id, liquidity, most0, most1):
                 yield f"add liquidity {liquidity} to position {token_id} for at most {both(most0, most1)}"
-            case MintFromDeltas(pool, band, most0, most1, owner):
+            case calls.MintFromDeltas(pool, band, most0, most1, owner):
                 yield (
                     f"open ticks {band.lower} to {band.upper} of {_pool(pool, names)} with all that this call has paid "
                     f"in, at most {both(most0, most1, pool)}; the position is given to {who(owner)}"
                 )
-            case IncreaseFromDeltas(token_id, most0, most1):
+            case calls.IncreaseFromDeltas(token_id, most0, most1):
                 yield f"add what this call still has to position {token_id}, at most {both(most0, most1)}"
-            case Decrease(token_id, 0, _, _):
+            case calls.Decrease(token_id, 0, _, _):
                 yield f"collect the fees of position {token_id}"
-            case Decrease(token_id, liquidity, least0, least1):
+            case calls.Decrease(token_id, liquidity, least0, least1):
                 least = both(least0, least1)
                 yield f"take liquidity {liquidity} out of position {token_id} for at least {least} + fees"
-            case Burn(token_id, least0, least1):
+            case calls.Burn(token_id, least0, least1):
                 yield f"burn position {token_id} for at least {both(least0, least1)} + fees"
-            case SwapIn(pool, zero_for_one, amount_in, out_min):
+            case calls.SwapIn(pool, zero_for_one, amount_in, out_min):
                 paid, got = (pool.currency0, pool.currency1) if zero_for_one else (pool.currency1, pool.currency0)
                 yield (
                     f"swap {names.amount(paid, amount_in)} for at least {names.amount(got, out_min)} "
                     f"in {_pool(pool, names)}"
                 )
-            case Settle(currency, amount, payer_is_user):
+            case calls.Settle(currency, amount, payer_is_user):
                 what = names.amount(currency, amount) if amount else f"the {names.token(currency)} owed"
                 if amount == WHOLE_BALANCE:
                     what = f"all {names.token(currency)} it has"
                 yield f"pay {what} from {names.who(caller if payer_is_user else itself)}"
-            case SettlePair(currency0, currency1):
+            case calls.SettlePair(currency0, currency1):
                 yield f"pay the {names.token(currency0)} and {names.token(currency1)} owed from {names.who(caller)}"
-            case Take(currency, recipient, amount):
+            case calls.Take(currency, recipient, amount):
                 what = names.amount(currency, amount) if amount else f"the {names.token(currency)} due"
                 yield f"take {what} to {who(recipient)}"
-            case TakePair(currency0, currency1, recipient):
+            case calls.TakePair(currency0, currency1, recipient):
                 yield f"take the {names.token(currency0)} and {names.token(currency1)} due to {who(recipient)}"
-            case CloseCurrency(currency):
+            case calls.CloseCurrency(currency):
                 yield f"take the {names.token(currency)} left to {names.who(caller)}, or pay what is missing from there"
-            case Sweep(currency, recipient):
+            case calls.Sweep(currency, recipient):
                 yield f"send all {names.token(currency)} left in {names.who(itself)} to {who(recipient)}"
 
 

@@ -9,28 +9,14 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address
-from zuno.lp.plan.calls import (
-    Action,
-    Burn,
-    DecodedCall,
-    Decrease,
-    Execute,
-    Increase,
-    IncreaseFromDeltas,
-    Mint,
-    MintFromDeltas,
-    ModifyLiquidities,
-    RouterSwap,
-    SwapIn,
-    Take,
-    TransferFrom,
-    Wrap,
-)
+from zuno.lp.plan import calls
 from zuno.lp.plan.inventory import range_edges
 from zuno.lp.plan.policy import paid_beforehand, settle_swaps
 
 
-def sum_effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosition | None) -> dict[Address, int]:
+def sum_effects(
+    decoded_calls: Iterable[calls.DecodedCall], pool: PoolState, position: LpPosition | None
+) -> dict[Address, int]:
     """By currency what the wallet gains or loses, gas apart. Exact for liquidity; a swap counts for the least it may
     pay and as if it left the price where it was, and so does what is minted from it. Fees are paid by whichever step
     touches the position first."""
@@ -58,52 +44,52 @@ def sum_effects(calls: Iterable[DecodedCall], pool: PoolState, position: LpPosit
         cost0, cost1 = worth(band, liquidity, round_up=True)
         pay(-cost0, -cost1)
 
-    for decoded in calls:
+    for decoded in decoded_calls:
         before, brought, minted = dict(changes), _sum_brought(decoded), None
-        if isinstance(decoded.call, Wrap):
+        if isinstance(decoded.call, calls.Wrap):
             changes[NATIVE] -= decoded.value
             changes[decoded.to] = changes.get(decoded.to, 0) + decoded.value
-        paid = paid_beforehand(decoded.call.actions) if isinstance(decoded.call, ModifyLiquidities) else {}
+        paid = paid_beforehand(decoded.call.actions) if isinstance(decoded.call, calls.ModifyLiquidities) else {}
         for action in _actions(decoded):
             match action:
-                case Mint(_, band, liquidity):
+                case calls.Mint(_, band, liquidity):
                     cost0, cost1 = worth(band, liquidity, round_up=True)
                     pay(-cost0, -cost1)
                     minted = band
-                case MintFromDeltas(_, band) if isinstance(decoded.call, Execute):
+                case calls.MintFromDeltas(_, band) if isinstance(decoded.call, calls.Execute):
                     put_in(band, *(brought.get(currency, 0) for currency in (key.currency0, key.currency1)))
-                case MintFromDeltas(_, band):
+                case calls.MintFromDeltas(_, band):
                     put_in(band, *(changes[each] - before[each] for each in (key.currency0, key.currency1)))
-                case IncreaseFromDeltas():
+                case calls.IncreaseFromDeltas():
                     band = touch().range if minted is None else minted
                     pair = (key.currency0, key.currency1)
                     put_in(band, *(paid.get(each, 0) + changes[each] - before[each] for each in pair))
-                case Take(currency, _, amount) if isinstance(decoded.call, ModifyLiquidities):
+                case calls.Take(currency, _, amount) if isinstance(decoded.call, calls.ModifyLiquidities):
                     paid[currency] = paid.get(currency, 0) - amount
-                case Increase(_, liquidity):
+                case calls.Increase(_, liquidity):
                     cost0, cost1 = worth(touch().range, liquidity, round_up=True)
                     pay(-cost0, -cost1)
-                case Decrease(_, liquidity):
+                case calls.Decrease(_, liquidity):
                     pay(*worth(touch().range, liquidity, round_up=False))
-                case Burn():
+                case calls.Burn():
                     burned = touch()
                     pay(*worth(burned.range, burned.liquidity, round_up=False))
-                case SwapIn(_, zero_for_one, amount_in, out_min):
+                case calls.SwapIn(_, zero_for_one, amount_in, out_min):
                     pay(*((-amount_in, out_min) if zero_for_one else (out_min, -amount_in)))
                 case _:
                     pass
     return changes
 
 
-def _sum_brought(decoded: DecodedCall) -> dict[Address, int]:
+def _sum_brought(decoded: calls.DecodedCall) -> dict[Address, int]:
     """What a call of the router brings to PositionManager: what is sent there, and what its swaps leave of it."""
     brought = {NATIVE: decoded.value}
-    if isinstance(decoded.call, Execute):
+    if isinstance(decoded.call, calls.Execute):
         for command in decoded.call.commands:
             match command:
-                case TransferFrom(token, _, amount):
+                case calls.TransferFrom(token, _, amount):
                     brought[token] = brought.get(token, 0) + amount
-                case RouterSwap(actions):
+                case calls.RouterSwap(actions):
                     paid, left = settle_swaps(actions)
                     brought[NATIVE] -= paid.get(NATIVE, 0)
                     for currency, amount in left.items():
@@ -113,13 +99,13 @@ def _sum_brought(decoded: DecodedCall) -> dict[Address, int]:
     return brought
 
 
-def _actions(decoded: DecodedCall) -> Iterator[Action]:
+def _actions(decoded: calls.DecodedCall) -> Iterator[calls.Action]:
     match decoded.call:
-        case ModifyLiquidities(actions):
+        case calls.ModifyLiquidities(actions):
             yield from actions
-        case Execute(commands):
+        case calls.Execute(commands):
             for command in commands:
-                if isinstance(command, ModifyLiquidities | RouterSwap):
+                if isinstance(command, calls.ModifyLiquidities | calls.RouterSwap):
                     yield from command.actions
         case _:
             return

@@ -15,32 +15,8 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
 from zuno.lp.model.plan import BPS, Bounds, Step
+from zuno.lp.plan import calls
 from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
-from zuno.lp.plan.calls import (
-    Action,
-    Approve,
-    Burn,
-    CloseCurrency,
-    Command,
-    DecodedCall,
-    Decrease,
-    Execute,
-    Increase,
-    IncreaseFromDeltas,
-    Mint,
-    MintFromDeltas,
-    ModifyLiquidities,
-    Permit,
-    RouterSwap,
-    Settle,
-    SettlePair,
-    SwapIn,
-    Sweep,
-    Take,
-    TakePair,
-    TransferFrom,
-    Wrap,
-)
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.inventory import GUARD_LIMIT
@@ -118,10 +94,7 @@ def build_policy(
         tick, drift = (0, 0) if pool is None else (pool.tick, terms.bounds.tick_drift)
         low = sqrt_price_at_tick(max(MIN_TICK, tick - drift))
         high = sqrt_price_at_tick(min(MAX_TICK, tick + drift + 1))
-        return (
-            most_cost(low, opened, liquidity, slippage)[0],
-            most_cost(high, opened, liquidity, slippage)[1],
-        )
+        return (most_cost(low, opened, liquidity, slippage)[0], most_cost(high, opened, liquidity, slippage)[1])
 
     return Policy(
         terms.deployment,
@@ -144,7 +117,7 @@ def build_policy(
     )
 
 
-def verify_step(step: Step, policy: Policy) -> DecodedCall:
+def verify_step(step: Step, policy: Policy) -> calls.DecodedCall:
     """Read a step's bytes, hold them to the policy and to what the step says of itself; `Refused` names what is off."""
     decoded = decode(step.to, step.value, step.data, policy.deployment.swap_struct)
     check(decoded, policy)
@@ -154,62 +127,62 @@ def verify_step(step: Step, policy: Policy) -> DecodedCall:
     if found != step.recipients:
         raise Refused(f"the step names the recipients {step.recipients}, its bytes {found}")
     claimed = replace(policy, most_out={flow.currency: flow.amount for flow in step.most_out})
-    if not isinstance(decoded.call, Approve | Permit):
+    if not isinstance(decoded.call, calls.Approve | calls.Permit):
         _check_outflow(decoded, claimed)
     return decoded
 
 
-def check(decoded: DecodedCall, policy: Policy) -> None:
+def check(decoded: calls.DecodedCall, policy: Policy) -> None:
     """`Refused`, with the bound and the number, unless everything the bytes say is allowed."""
     _check_pool(policy)
     _check_outflow(decoded, policy)
     at = policy.deployment
     match decoded.call:
-        case Wrap():
+        case calls.Wrap():
             _require(policy.wrapper is not None and decoded.to == policy.wrapper, f"{decoded.to} does not wrap ether")
             _require(decoded.to in policy.pair, f"the pool does not trade {decoded.to}")
-        case Approve(spender, amount):
+        case calls.Approve(spender, amount):
             # The same selector on PositionManager would give a position away.
             _check_allowed(decoded.to, amount, policy)
             _require(spender == at.permit2, f"{spender} may not be allowed to take tokens; only Permit2 may")
-        case Permit(token, spender, amount, expiration):
+        case calls.Permit(token, spender, amount, expiration):
             _require(decoded.to == at.permit2, f"{decoded.to} is not Permit2")
             _check_allowed(token, amount, policy)
             _require(spender in (at.position_manager, at.universal_router), f"{spender} may not take tokens")
             last = policy.now + policy.bounds.permit2_seconds
             _require(expiration <= last, f"a permit lasts until {expiration}, past {last}")
-        case ModifyLiquidities(actions, deadline):
+        case calls.ModifyLiquidities(actions, deadline):
             _require(decoded.to == at.position_manager, f"{decoded.to} is not PositionManager")
             _check_deadline(deadline, policy)
             _check_own_call(actions, decoded.value, policy)
-        case Execute():
+        case calls.Execute():
             _require(decoded.to == at.universal_router, f"{decoded.to} is not the UniversalRouter")
             _check_deadline(decoded.call.deadline, policy)
             _check_router_call(decoded.call, decoded.value, policy)
-    if not isinstance(decoded.call, Wrap | ModifyLiquidities | Execute):
+    if not isinstance(decoded.call, calls.Wrap | calls.ModifyLiquidities | calls.Execute):
         _require(decoded.value == 0, f"an approval carries a value of {decoded.value}")
 
 
-def recipients(decoded: DecodedCall, at: Deployment, wallet: Address) -> Iterator[Address]:
+def recipients(decoded: calls.DecodedCall, at: Deployment, wallet: Address) -> Iterator[Address]:
     """Whoever is handed something, in the calldata's order, with the contracts' two placeholders resolved."""
     match decoded.call:
-        case ModifyLiquidities(actions):
+        case calls.ModifyLiquidities(actions):
             yield from _recipients(actions, caller=wallet, itself=at.position_manager)
-        case Execute(commands):
+        case calls.Execute(commands):
             for command in commands:
                 match command:
-                    case RouterSwap(actions):
+                    case calls.RouterSwap(actions):
                         yield from _recipients(actions, caller=wallet, itself=at.universal_router)
-                    case TransferFrom(recipient=recipient):
+                    case calls.TransferFrom(recipient=recipient):
                         yield resolve_recipient(recipient, wallet, at.universal_router)
-                    case ModifyLiquidities(actions):
+                    case calls.ModifyLiquidities(actions):
                         # PositionManager sees the router: "the sender" is not the wallet here.
                         yield from _recipients(actions, caller=at.universal_router, itself=at.position_manager)
         case _:
             return
 
 
-def max_outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Address, int]:
+def max_outflow(decoded: calls.DecodedCall, pair: tuple[Address, Address]) -> dict[Address, int]:
     """The most of each currency that the bytes can cost, before what a position of the same call pays towards it.
 
     `pair` are the currencies of the plan's pool: an increase does not name its own. What is minted or added from the
@@ -217,23 +190,23 @@ def max_outflow(decoded: DecodedCall, pair: tuple[Address, Address]) -> dict[Add
     """
     out = dict[Address, int]()
     match decoded.call:
-        case Wrap():
+        case calls.Wrap():
             out[NATIVE] = decoded.value
-        case ModifyLiquidities(actions):
+        case calls.ModifyLiquidities(actions):
             for action in actions:
-                if isinstance(action, Mint | Increase):
+                if isinstance(action, calls.Mint | calls.Increase):
                     _add_amount(out, pair[0], action.amount0_max)
                     _add_amount(out, pair[1], action.amount1_max)
             # What is paid beforehand pays for these, and where it is more, that much is taken.
             for currency, amount in paid_beforehand(actions).items():
                 out[currency] = max(amount, out.get(currency, 0))
-        case Execute(commands):
+        case calls.Execute(commands):
             for command in commands:
                 match command:
-                    case RouterSwap(actions):
+                    case calls.RouterSwap(actions):
                         for currency, amount in settle_swaps(actions)[0].items():
                             _add_amount(out, currency, amount)
-                    case TransferFrom(token, _, amount):
+                    case calls.TransferFrom(token, _, amount):
                         _add_amount(out, token, amount)
             # The router's mint pays with what was sent after it: ether is all in the value.
             out[NATIVE] = max(out.get(NATIVE, 0), decoded.value)
@@ -250,10 +223,10 @@ def _check_pool(policy: Policy) -> None:
     _require(hooks == NO_HOOKS or hooks in policy.hooks, f"nobody has allowed the hook {hooks}")
 
 
-def _check_outflow(decoded: DecodedCall, policy: Policy) -> None:
+def _check_outflow(decoded: calls.DecodedCall, policy: Policy) -> None:
     own: Mapping[Address, int] = {}
-    if isinstance(decoded.call, ModifyLiquidities):
-        burns = any(isinstance(action, Burn) for action in decoded.call.actions)
+    if isinstance(decoded.call, calls.ModifyLiquidities):
+        burns = any(isinstance(action, calls.Burn) for action in decoded.call.actions)
         own = policy.proceeds if burns else policy.fees
         for currency, amount in paid_beforehand(decoded.call.actions).items():
             most = policy.most_out.get(currency, 0)
@@ -265,25 +238,25 @@ def _check_outflow(decoded: DecodedCall, policy: Policy) -> None:
         _require(amount <= most, f"{amount} of {currency} may be taken, above the bound of {most}")
 
 
-def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> None:
+def _check_own_call(actions: tuple[calls.Action, ...], value: int, policy: Policy) -> None:
     at = policy.deployment
     for action in actions:
         match action:
-            case Mint() | MintFromDeltas() | Increase() | Decrease() | Burn():
+            case calls.Mint() | calls.MintFromDeltas() | calls.Increase() | calls.Decrease() | calls.Burn():
                 _check_change(action, policy, policy.wallet)
                 _check_change_bounds(action, policy)
-            case IncreaseFromDeltas():
+            case calls.IncreaseFromDeltas():
                 pass  # looked at below, with what it follows
-            case SettlePair(currency0, currency1) | TakePair(currency0, currency1, _):
+            case calls.SettlePair(currency0, currency1) | calls.TakePair(currency0, currency1, _):
                 _check_pair(currency0, currency1, policy)
-            case CloseCurrency(currency) | Sweep(currency, _):
+            case calls.CloseCurrency(currency) | calls.Sweep(currency, _):
                 _check_currency(currency, policy)
-            case Settle(currency, amount, payer_is_user) if payer_is_user:
+            case calls.Settle(currency, amount, payer_is_user) if payer_is_user:
                 _check_currency(currency, policy)
                 _require(amount not in (OPEN_DELTA, WHOLE_BALANCE), "a payment beforehand names no amount")
-            case Take(currency) if any(isinstance(each, IncreaseFromDeltas) for each in actions):
+            case calls.Take(currency) if any(isinstance(each, calls.IncreaseFromDeltas) for each in actions):
                 _check_currency(currency, policy)
-            case Settle() | Take() | SwapIn():
+            case calls.Settle() | calls.Take() | calls.SwapIn():
                 raise Refused(f"{type(action).__name__} is no action of a plan's own call of PositionManager")
     _check_from_credit(actions, policy)
     _check_credit_bounds(actions, policy)
@@ -293,59 +266,59 @@ def _check_own_call(actions: tuple[Action, ...], value: int, policy: Policy) -> 
         _check_swept(actions, {NATIVE}, policy)
 
 
-def _check_router_call(call: Execute, value: int, policy: Policy) -> None:
+def _check_router_call(call: calls.Execute, value: int, policy: Policy) -> None:
     at = policy.deployment
     _require(bool(call.commands), "the router is called for nothing")
     *before, last = call.commands
-    if not isinstance(last, ModifyLiquidities):
+    if not isinstance(last, calls.ModifyLiquidities):
         raise Refused("the router's last command does not mint, so that what it holds would stay there")
     parked = {NATIVE} if value else set()
     for command in before:
         match command:
-            case RouterSwap(actions):
+            case calls.RouterSwap(actions):
                 parked |= _check_swap(actions, policy)
-            case TransferFrom(token, recipient, _):
+            case calls.TransferFrom(token, recipient, _):
                 _check_token(token, policy)
                 _require(recipient == at.position_manager, f"{recipient} would receive what is the wallet's")
                 parked.add(token)
-            case ModifyLiquidities():
+            case calls.ModifyLiquidities():
                 raise Refused("PositionManager is called twice in one transaction")
     _check_deadline(last.deadline, policy)
     main, guard = _guarded_swap(before)
     *paid, minted, taken = last.actions if len(last.actions) > 1 else (None, None)
     for action in paid:
-        if not isinstance(action, Settle):
+        if not isinstance(action, calls.Settle):
             raise Refused(f"{type(action).__name__} is no action of the router's call of PositionManager")
         _check_currency(action.currency, policy)
         _require(not action.payer_is_user, "PositionManager would ask the router to pay")
         _require(action.amount == WHOLE_BALANCE, f"a settlement of {action.amount} is not of all that was brought")
-    if not isinstance(minted, MintFromDeltas) or not isinstance(taken, TakePair):
+    if not isinstance(minted, calls.MintFromDeltas) or not isinstance(taken, calls.TakePair):
         raise Refused("the router's call of PositionManager does not end with a mint and what it leaves over")
     _check_change(minted, policy, at.universal_router)
     _check_pair(taken.currency0, taken.currency1, policy)
     got = resolve_recipient(taken.recipient, at.universal_router, at.position_manager)
     _require(got == policy.wallet, f"{got} would receive what is the wallet's")
-    for currency in sorted(parked - {action.currency for action in paid if isinstance(action, Settle)}):
+    for currency in sorted(parked - {action.currency for action in paid if isinstance(action, calls.Settle)}):
         raise Refused(f"what is left of {currency} would stay in PositionManager, where anyone can take it")
     brought = {currency: _sum_brought(before, currency, value) for currency in policy.pair}
     _check_guard(main, guard, brought, policy)
     _check_maxima(minted, _most_for_mint(main, guard, brought, policy))
 
 
-def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
+def _check_swap(actions: tuple[calls.Action, ...], policy: Policy) -> set[Address]:
     """What the swap leaves with PositionManager."""
     at, parked = policy.deployment, set[Address]()
     for action in actions:
         match action:
-            case SwapIn(key, _, amount_in, amount_out_min):
+            case calls.SwapIn(key, _, amount_in, amount_out_min):
                 _check_key(key, policy)
                 _require(amount_in > 0, "the swap would take whatever the router is owed")
                 _require(amount_out_min > 0, "the swap would take any price")
-            case Settle(currency, amount, payer_is_user):
+            case calls.Settle(currency, amount, payer_is_user):
                 _check_currency(currency, policy)
                 _require(payer_is_user, "the router would pay with what it happens to hold")
                 _require(amount == OPEN_DELTA, f"a settlement of {amount} is not of what is owed")
-            case Take(currency, recipient, amount):
+            case calls.Take(currency, recipient, amount):
                 _check_currency(currency, policy)
                 got = resolve_recipient(recipient, policy.wallet, at.universal_router)
                 allowed = (policy.wallet, at.position_manager)
@@ -358,24 +331,24 @@ def _check_swap(actions: tuple[Action, ...], policy: Policy) -> set[Address]:
     return parked
 
 
-def _guarded_swap(commands: Sequence[Command]) -> tuple[SwapIn, SwapIn]:
+def _guarded_swap(commands: Sequence[calls.Command]) -> tuple[calls.SwapIn, calls.SwapIn]:
     """The swap and the one the other way round after it: their minima stop at a price that moved up or down."""
-    swaps = [action for command in commands if isinstance(command, RouterSwap) for action in command.actions]
-    match [swap for swap in swaps if isinstance(swap, SwapIn)]:
+    swaps = [action for command in commands if isinstance(command, calls.RouterSwap) for action in command.actions]
+    match [swap for swap in swaps if isinstance(swap, calls.SwapIn)]:
         case [main, guard] if main.zero_for_one != guard.zero_for_one:
             return main, guard
         case _:
             raise Refused("no swap each way holds the price at which the router mints")
 
 
-def _sum_brought(commands: Sequence[Command], currency: Address, value: int) -> int:
+def _sum_brought(commands: Sequence[calls.Command], currency: Address, value: int) -> int:
     """What of a currency is brought beside what a swap pays; of ether, what is swapped is in the value as well."""
     if currency == NATIVE:
         return value
-    return sum(each.amount for each in commands if isinstance(each, TransferFrom) and each.token == currency)
+    return sum(each.amount for each in commands if isinstance(each, calls.TransferFrom) and each.token == currency)
 
 
-def _check_guard(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], policy: Policy) -> None:
+def _check_guard(main: calls.SwapIn, guard: calls.SwapIn, brought: Mapping[Address, int], policy: Policy) -> None:
     """The swap back is small beside the swap, or both are beside what is brought; and their minima leave no more room
     between them than the slippage bound, on either side, and the fees."""
     paid = policy.pair[0 if main.zero_for_one else 1]
@@ -397,7 +370,9 @@ def _check_guard(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], po
     )
 
 
-def _most_for_mint(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], policy: Policy) -> tuple[int, int]:
+def _most_for_mint(
+    main: calls.SwapIn, guard: calls.SwapIn, brought: Mapping[Address, int], policy: Policy
+) -> tuple[int, int]:
     """The most of each token that a mint after the two swaps may cost: what is brought, and what they pay at best."""
     room = Fraction(BPS, BPS - policy.bounds.slippage_bps) ** 2
     most = dict(brought)
@@ -409,16 +384,16 @@ def _most_for_mint(main: SwapIn, guard: SwapIn, brought: Mapping[Address, int], 
     return most[policy.pair[0]], most[policy.pair[1]]
 
 
-def settle_swaps(actions: tuple[Action, ...]) -> tuple[dict[Address, int], dict[Address, int]]:
+def settle_swaps(actions: tuple[calls.Action, ...]) -> tuple[dict[Address, int], dict[Address, int]]:
     """What the swaps of one command, at their minima, make the wallet pay of each currency, and what they leave."""
     paid, net = dict[Address, int](), dict[Address, int]()
     for action in actions:
         match action:
-            case SwapIn(key, zero_for_one, amount_in, amount_out_min):
+            case calls.SwapIn(key, zero_for_one, amount_in, amount_out_min):
                 given, got = (key.currency0, key.currency1) if zero_for_one else (key.currency1, key.currency0)
                 _add_amount(net, given, -amount_in)
                 _add_amount(net, got, amount_out_min)
-            case Settle(currency):
+            case calls.Settle(currency):
                 owed = max(0, -net.get(currency, 0))
                 _add_amount(paid, currency, owed)
                 _add_amount(net, currency, owed)
@@ -427,69 +402,71 @@ def settle_swaps(actions: tuple[Action, ...]) -> tuple[dict[Address, int], dict[
     return paid, net
 
 
-def paid_beforehand(actions: Sequence[Action]) -> dict[Address, int]:
+def paid_beforehand(actions: Sequence[calls.Action]) -> dict[Address, int]:
     """What the wallet pays of each currency for whatever follows in the same call of PositionManager."""
     paid = dict[Address, int]()
     for action in actions:
-        if isinstance(action, Settle) and action.payer_is_user:
+        if isinstance(action, calls.Settle) and action.payer_is_user:
             _add_amount(paid, action.currency, action.amount)
     return paid
 
 
-def _check_from_credit(actions: tuple[Action, ...], policy: Policy) -> None:
+def _check_from_credit(actions: tuple[calls.Action, ...], policy: Policy) -> None:
     """A burn pays for what is minted from credit; an addition from credit follows the mint, or the addition, whose
     bounds hold the price it relies on, and is of the same position."""
     burnt = False
-    last: Action | None = None
+    last: calls.Action | None = None
     if paid_beforehand(actions):
-        used = any(isinstance(action, IncreaseFromDeltas) for action in actions)
+        used = any(isinstance(action, calls.IncreaseFromDeltas) for action in actions)
         _require(used, "a payment beforehand is followed by no addition from credit")
     for action in actions:
-        if isinstance(action, MintFromDeltas):
+        if isinstance(action, calls.MintFromDeltas):
             _require(burnt, "a mint from credit follows no burn")
-        if isinstance(action, IncreaseFromDeltas):
-            _require(isinstance(last, Increase), "an addition from credit follows no addition")
+        if isinstance(action, calls.IncreaseFromDeltas):
+            _require(isinstance(last, calls.Increase), "an addition from credit follows no addition")
             why = f"position {action.token_id} is not {policy.position_id}"
             _require(action.token_id == policy.position_id, why)
-        burnt, last = burnt or isinstance(action, Burn), last if isinstance(action, Take) else action
+        burnt, last = burnt or isinstance(action, calls.Burn), last if isinstance(action, calls.Take) else action
 
 
-def _check_change_bounds(action: Mint | MintFromDeltas | Increase | Decrease | Burn, policy: Policy) -> None:
+def _check_change_bounds(
+    action: calls.Mint | calls.MintFromDeltas | calls.Increase | calls.Decrease | calls.Burn, policy: Policy
+) -> None:
     """What is taken out pays at least, and what is put in costs at most, what it does at the worst price in the bounds:
     so each holds the price, an addition also for what is added from credit after it."""
     match action:
-        case Increase(_, liquidity, amount0, amount1):
+        case calls.Increase(_, liquidity, amount0, amount1):
             most0, most1 = policy.most_increase(liquidity)
             within = amount0 <= most0 and amount1 <= most1
             _require(within, f"an addition for {amount0} and {amount1} at most holds no price")
-        case Mint(_, band, liquidity, amount0, amount1) if policy.most_mint is not None:
+        case calls.Mint(_, band, liquidity, amount0, amount1) if policy.most_mint is not None:
             most0, most1 = policy.most_mint(band, liquidity)
             within = amount0 <= most0 and amount1 <= most1
             _require(within, f"a mint for {amount0} and {amount1} at most holds no price")
-        case Burn(_, amount0, amount1) | Decrease(_, _, amount0, amount1):
-            least = policy.least_burn if isinstance(action, Burn) else policy.least_decrease(action.liquidity)
+        case calls.Burn(_, amount0, amount1) | calls.Decrease(_, _, amount0, amount1):
+            least = policy.least_burn if isinstance(action, calls.Burn) else policy.least_decrease(action.liquidity)
             for amount, bound in zip((amount0, amount1), least, strict=True):
                 _require(amount >= bound, f"{amount} at least of what is taken out is below the bound of {bound}")
         case _:
             pass
 
 
-def _check_credit_bounds(actions: tuple[Action, ...], policy: Policy) -> None:
+def _check_credit_bounds(actions: tuple[calls.Action, ...], policy: Policy) -> None:
     """Where nothing but a burn's minima holds the price of a mint, they are those of the bounds, and of both tokens;
     and what is put in from credit costs no more than the burn, or the fees, pay."""
-    burn = next((action for action in actions if isinstance(action, Burn)), None)
+    burn = next((action for action in actions if isinstance(action, calls.Burn)), None)
     for action in actions:
-        if not isinstance(action, MintFromDeltas | IncreaseFromDeltas):
+        if not isinstance(action, calls.MintFromDeltas | calls.IncreaseFromDeltas):
             continue
         credit, paid = policy.fees if burn is None else policy.proceeds, paid_beforehand(actions)
         most0, most1 = (credit.get(currency, 0) + paid.get(currency, 0) for currency in policy.pair)
         _check_maxima(action, (most0, most1))
-        if burn is not None and isinstance(action, MintFromDeltas):
+        if burn is not None and isinstance(action, calls.MintFromDeltas):
             for least, bound in zip((burn.amount0_min, burn.amount1_min), policy.least_burn, strict=True):
                 _require(least >= max(1, bound), f"a burn for {least} at least is below the bound of {max(1, bound)}")
 
 
-def _check_maxima(action: MintFromDeltas | IncreaseFromDeltas, most: tuple[int, int]) -> None:
+def _check_maxima(action: calls.MintFromDeltas | calls.IncreaseFromDeltas, most: tuple[int, int]) -> None:
     for amount, bound in zip((action.amount0_max, action.amount1_max), most, strict=True):
         _require(amount <= bound, f"{amount} may be put in from credit, above the bound of {bound}")
 
@@ -498,8 +475,12 @@ def _check_pair(currency0: Address, currency1: Address, policy: Policy) -> None:
     _require((currency0, currency1) == policy.pair, f"{currency0} and {currency1} are not the pair")
 
 
-def _check_change(action: Mint | MintFromDeltas | Increase | Decrease | Burn, policy: Policy, caller: Address) -> None:
-    if isinstance(action, Mint | MintFromDeltas):
+def _check_change(
+    action: calls.Mint | calls.MintFromDeltas | calls.Increase | calls.Decrease | calls.Burn,
+    policy: Policy,
+    caller: Address,
+) -> None:
+    if isinstance(action, calls.Mint | calls.MintFromDeltas):
         _check_key(action.key, policy)
         owner = resolve_recipient(action.owner, caller, policy.deployment.position_manager)
         _require(owner == policy.wallet, f"the position would belong to {owner}")
@@ -512,11 +493,15 @@ def _check_change(action: Mint | MintFromDeltas | Increase | Decrease | Burn, po
         )
 
 
-def _check_swept(actions: tuple[Action, ...], parked: set[Address], policy: Policy) -> None:
+def _check_swept(actions: tuple[calls.Action, ...], parked: set[Address], policy: Policy) -> None:
     """What lies in PositionManager after a transaction is anyone's to take."""
-    payments = [at for at, action in enumerate(actions) if isinstance(action, Settle | SettlePair | CloseCurrency)]
+    payments = [
+        at
+        for at, action in enumerate(actions)
+        if isinstance(action, calls.Settle | calls.SettlePair | calls.CloseCurrency)
+    ]
     after = actions[max(payments, default=-1) + 1 :]
-    swept = {action.currency for action in after if isinstance(action, Sweep)}
+    swept = {action.currency for action in after if isinstance(action, calls.Sweep)}
     for currency in sorted(parked - swept):
         raise Refused(f"what is left of {currency} would stay in PositionManager, where anyone can take it")
 
@@ -547,14 +532,16 @@ def _check_allowed(token: Address, amount: int, policy: Policy) -> None:
     _require(amount <= most, f"an approval of {amount} of {token} is above the bound of {most}")
 
 
-def _recipients(actions: tuple[Action, ...], *, caller: Address, itself: Address) -> Iterator[Address]:
+def _recipients(actions: tuple[calls.Action, ...], *, caller: Address, itself: Address) -> Iterator[Address]:
     for action in actions:
         match action:
-            case Mint(owner=recipient) | MintFromDeltas(owner=recipient):
+            case calls.Mint(owner=recipient) | calls.MintFromDeltas(owner=recipient):
                 yield resolve_recipient(recipient, caller, itself)
-            case Take(recipient=recipient) | TakePair(recipient=recipient) | Sweep(recipient=recipient):
+            case (
+                calls.Take(recipient=recipient) | calls.TakePair(recipient=recipient) | calls.Sweep(recipient=recipient)
+            ):
                 yield resolve_recipient(recipient, caller, itself)
-            case CloseCurrency():
+            case calls.CloseCurrency():
                 yield caller
             case _:
                 pass

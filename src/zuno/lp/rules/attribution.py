@@ -117,8 +117,8 @@ def attribute(history: PositionHistory) -> Attribution:
     lvr0, lvr1 = _lvr(history)
     gas_valued = history.native_side is not None or history.native_in_token1 is not None
     return Attribution(
-        in_token0=_terms(history, _in_token0),
-        in_token1=_terms(history, _in_token1),
+        in_token0=_terms(history, lambda amount0, amount1, sqrt_price: amount0 + amount1 / price_of(sqrt_price)),
+        in_token1=_terms(history, lambda amount0, amount1, sqrt_price: amount0 * price_of(sqrt_price) + amount1),
         fees0=fees[0],
         fees1=fees[1],
         gas_wei=sum(event.gas for event in history.events),
@@ -127,14 +127,6 @@ def attribute(history: PositionHistory) -> Attribution:
         lvr_token0=lvr0,
         lvr_token1=lvr1,
     )
-
-
-def _in_token1(amount0: Fraction | int, amount1: Fraction | int, sqrt_price_x96: int) -> Fraction:
-    return amount0 * price_of(sqrt_price_x96) + amount1
-
-
-def _in_token0(amount0: Fraction | int, amount1: Fraction | int, sqrt_price_x96: int) -> Fraction:
-    return amount0 + amount1 / price_of(sqrt_price_x96)
 
 
 def _terms(history: PositionHistory, value: Value) -> PnlTerms:

@@ -11,13 +11,7 @@ from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, RiskP
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
-from zuno.lp.plan.inventory import (
-    SLIPPAGE_BPS,
-    QuoteSwap,
-    burn_proceeds,
-    others_liquidity,
-    worth_token1,
-)
+from zuno.lp.plan.inventory import SLIPPAGE_BPS, QuoteSwap, burn_proceeds, others_liquidity, worth_token1
 from zuno.lp.plan.minting import plan_deposit
 from zuno.lp.rules.carry import MEASURED_GAS, MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
 from zuno.lp.rules.fee_yield import fees_hour_token1
@@ -95,37 +89,32 @@ def rebalance_ballot(inputs: PoolInputs, moves: Sequence[Move]) -> tuple[Candida
     if position is None:
         raise ValueError("a rebalance needs a position")
     hold = _hold_candidate(inputs, position)
-    close = Candidate(
-        index=1,
-        kind=CandidateKind.CLOSE,
-        range=None,
-        in_range=False,
-        deposit=Deposit(0, 0, 0, *inputs.have),
-        stress=None,
-        carry=_carry(inputs, CandidateKind.CLOSE, None, None, 0, hold),
-        capital_token1=inputs.capital_token1,
-    )
+    close = _idle_candidate(inputs, 1, CandidateKind.CLOSE, hold)
     rest = (_move_candidate(inputs, move, index, hold) for index, move in enumerate(moves, start=2))
     return (hold, close, *rest)
 
 
 def create_ballot(pools: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:
     """Hold (open nothing), then the ranges to open, each in the pool its `pool_index` names."""
-    home = pools[0]
-    nothing = Candidate(
-        index=0,
-        kind=CandidateKind.HOLD,
-        range=None,
-        in_range=False,
-        deposit=Deposit(0, 0, 0, *home.have),
-        stress=None,
-        carry=_carry(home, CandidateKind.HOLD, None, None, 0, None),
-        capital_token1=home.capital_token1,
-    )
+    nothing = _idle_candidate(pools[0], 0, CandidateKind.HOLD, None)
     opened = (
         _move_candidate(pools[move.pool_index], move, index, nothing) for index, move in enumerate(moves, start=1)
     )
     return (nothing, *opened)
+
+
+def _idle_candidate(inputs: PoolInputs, index: int, kind: CandidateKind, hold: Candidate | None) -> Candidate:
+    """Nothing is in a pool: all there is stays home."""
+    return Candidate(
+        index=index,
+        kind=kind,
+        range=None,
+        in_range=False,
+        deposit=Deposit(0, 0, 0, *inputs.have),
+        stress=None,
+        carry=_carry(inputs, kind, None, None, 0, hold),
+        capital_token1=inputs.capital_token1,
+    )
 
 
 def _hold_candidate(inputs: PoolInputs, position: LpPosition) -> Candidate:

@@ -11,10 +11,11 @@ from typing import Final
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import LpPosition, Range, quote_worth
-from zuno.amm.ticks import sqrt_price_at_tick, tick_at_sqrt_price
+from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.kernel.text import Token, base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.lp.model.history import PositionEvent, PositionHistory, PricedBlock
+from zuno.lp.plan.inventory import range_edges
 from zuno.lp.ports.samples import PoolSample
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.carry import rebalancing_gain_token1
@@ -144,8 +145,7 @@ def _figures(
 def _worth(legs: Legs, sqrt_price_x96: int, tokens: tuple[Token, Token]) -> Fraction:
     total = Fraction(0)
     for span, liquidity in legs:
-        edges = sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)
-        amounts = amounts_for_liquidity(sqrt_price_x96, *edges, liquidity, round_up=False)
+        amounts = amounts_for_liquidity(sqrt_price_x96, *range_edges(span), liquidity, round_up=False)
         total += quote_worth(*amounts, sqrt_price_x96, *tokens)
     return total
 
@@ -157,7 +157,6 @@ def _is_inside(legs: Legs, sqrt_price_x96: int) -> bool:
 
 def _lvr_in_quote(leg: tuple[Range, int], prices_x96: tuple[int, int], tokens: tuple[Token, Token]) -> float:
     span, liquidity = leg
-    edges = sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)
-    in_token1 = rebalancing_gain_token1(liquidity, edges, *prices_x96)
+    in_token1 = rebalancing_gain_token1(liquidity, range_edges(span), *prices_x96)
     _, quote = base_and_quote(*tokens)
     return in_token1 if quote is tokens[1] else in_token1 / (prices_x96[1] / 2**96) ** 2

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from zuno.amm.liquidity import amounts_for_liquidity
-from zuno.amm.model import LpPosition, Range, quote_worth
-from zuno.amm.ticks import sqrt_price_at_tick, tick_at_sqrt_price
+from zuno.amm.model import LpPosition, quote_worth
+from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.lp.model.history import PositionEvent, PositionHistory
+from zuno.lp.plan.inventory import range_edges
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def position_at_price(position: LpPosition, sqrt_price_x96: int) -> PositionAtPr
     pool, held = position.pool, position.range
     tokens = (pool.token0, pool.token1)
     here = sqrt_price_x96 == pool.sqrt_price_x96  # the stored tick may be one below its own price
-    amounts = _principal(held, position.liquidity, sqrt_price_x96, round_up=False)
+    amounts = amounts_for_liquidity(sqrt_price_x96, *range_edges(held), position.liquidity, round_up=False)
     return PositionAtPrice(
         sqrt_price_x96=sqrt_price_x96,
         amount0=amounts[0],
@@ -55,7 +56,8 @@ def deposited_amounts(history: PositionHistory, position_id: int) -> tuple[Fract
     own = [touch for touch in touches if touch.position_id == position_id]
     for touch in own:
         if touch.liquidity_delta > 0:
-            added = _principal(touch.range, touch.liquidity_delta, touch.sqrt_price_x96, round_up=True)
+            edges = range_edges(touch.range)
+            added = amounts_for_liquidity(touch.sqrt_price_x96, *edges, touch.liquidity_delta, round_up=True)
             put_in = (put_in[0] + added[0], put_in[1] + added[1])
         elif liquidity > 0:
             left = Fraction(touch.liquidity_after, liquidity)
@@ -64,8 +66,3 @@ def deposited_amounts(history: PositionHistory, position_id: int) -> tuple[Fract
         if liquidity != touch.liquidity_after:
             return None
     return put_in if liquidity > 0 else None
-
-
-def _principal(span: Range, liquidity: int, sqrt_price_x96: int, *, round_up: bool) -> tuple[int, int]:
-    edges = sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)
-    return amounts_for_liquidity(sqrt_price_x96, *edges, liquidity, round_up=round_up)

@@ -10,13 +10,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from zuno.amm.model import Block
-from zuno.journal.decision_view import (
-    DECISION_VIEW,
-    DecisionRecord,
-    Facts,
-    JournalUpgradeView,
-    store_missing_views,
-)
+from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, Facts, JournalUpgradeView, store_missing_views
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
@@ -244,8 +238,8 @@ class Archive:
         """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
         journal = await self._open_journal()
         recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
-        view, progress = await _decision(journal, recorded).show(self._code()), await load_progress(journal, plan_id)
-        waiting = "" if progress.draft is None else explain_waiting(progress, progress.draft.wallet)
+        view = await _decision(journal, recorded).show(self._code())
+        waiting = explain_waiting(await load_progress(journal, view.plan_id))
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
@@ -300,7 +294,8 @@ class Archive:
         debate = message.payload.debate
         context = await load_context(await self._open_journal(), debate.context)
         printed = list(print_thoughts(context, debate))
-        newest = [*takewhile(lambda thought: _same_turn(thought, printed[-1], message.from_), reversed(printed))]
+        turn = (message.from_, printed[-1].round) if printed else None
+        newest = [*takewhile(lambda thought: (thought.role, thought.round) == turn, reversed(printed))]
         return tuple(reversed(newest))
 
     async def diff(self, before: str, after: str) -> PlanDiffView:
@@ -507,10 +502,6 @@ def _message_lines(messages: Iterable[Envelope]) -> tuple[MessageLine, ...]:
     return tuple(
         MessageLine(at=message.ts, sender=message.from_, to=message.to, kind=message.kind) for message in messages
     )
-
-
-def _same_turn(thought: Thought, last: Thought, author: Role) -> bool:
-    return thought.role is author and thought.round == last.round
 
 
 def _other_hash(plan_id: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-from zuno.amm.model import LpPosition
+from zuno.amm.model import LpPosition, PoolState
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
@@ -270,14 +270,7 @@ class Execution:
         open_tokens = tuple(token for token in tokens if allowed.to_permit2.get(token, 0) or token in granted)
         if not open_tokens or not pools:
             raise Refused(f"Nobody may take any token of {execution.wallet}: there is nothing to revoke.")
-        instruction = Instruction(
-            action=Action.REVOKE,
-            chain=execution.info.name,
-            pool_id=pools[0].id,
-            tick=pools[0].tick,
-            tokens=open_tokens,
-        )
-        return await self._record(execution, instruction)
+        return await self._record(execution, Action.REVOKE, pools[0], tokens=open_tokens)
 
     async def compound(self, position: str, chain: str | None, *, anyway: bool = False) -> CompoundView:
         """Put the fees back into their position, where what they earn there pays for the gas."""
@@ -335,19 +328,9 @@ class Execution:
         if not held:
             owed = "is owed fees" if action is Action.COLLECT else "is there"
             raise Refused(f"No position of {execution.wallet} {owed}: there is nothing to {action}.")
-        first, *others = sorted(held, key=lambda each: each.id)
-        instruction = Instruction(
-            action=action,
-            chain=execution.info.name,
-            pool_id=first.pool.id,
-            tick=first.pool.tick,
-            position_id=first.id,
-            others=tuple(
-                PlanPosition(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in others
-            ),
-            anyway=anyway,
-        )
-        return await self._record(execution, instruction)
+        first, *rest = sorted(held, key=lambda each: each.id)
+        others = tuple(PlanPosition(position_id=each.id, pool_id=each.pool.id, tick=each.pool.tick) for each in rest)
+        return await self._record(execution, action, first.pool, position_id=first.id, others=others, anyway=anyway)
 
     async def _instruct(
         self,
@@ -364,11 +347,10 @@ class Execution:
         if action is Action.COLLECT:
             check_owed(found)
         capital, counterpart = await _fix_capital(execution, found, amounts) if amounts else ((0, 0), None)
-        instruction = Instruction(
-            action=action,
-            chain=execution.info.name,
-            pool_id=found.pool.id,
-            tick=found.pool.tick,
+        return await self._record(
+            execution,
+            action,
+            found.pool,
             position_id=found.id,
             capital0=capital[0],
             capital1=capital[1],
@@ -376,7 +358,6 @@ class Execution:
             share=share,
             anyway=anyway,
         )
-        return await self._record(execution, instruction)
 
     async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:
         found = await self._desk_of(execution.info.name).position(arguments.position_id(position))
@@ -384,8 +365,12 @@ class Execution:
             raise Refused(f"Position {found.id} belongs to {found.owner}, not to {execution.wallet}.")
         return found
 
-    async def _record(self, execution: ExecutionContext, instruction: Instruction) -> ExecutionView:
+    async def _record(
+        self, execution: ExecutionContext, action: Action, pool: PoolState, **terms: Any
+    ) -> ExecutionView:
         """The instruction as a plan of its own in the journal."""
+        chain = execution.info.name
+        instruction = Instruction(action=action, chain=chain, pool_id=pool.id, tick=pool.tick, **terms)
         digest = hashlib.sha256(canonical(instruction)).hexdigest()
         plan_id = "plan_" + hashlib.sha256(self._random(16) + digest.encode()).hexdigest()[:12]
         progress = PlanProgress(plan_id)
@@ -450,11 +435,7 @@ def _check_scripted(execution: ExecutionContext, scripted: bool) -> None:
         raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} type the confirmation.")
 
 
-_ACTIONS = {
-    CandidateKind.HOLD: Action.HOLD,
-    CandidateKind.OPEN: Action.CREATE,
-    CandidateKind.CLOSE: Action.CLOSE,
-}
+_ACTIONS = {CandidateKind.HOLD: Action.HOLD, CandidateKind.OPEN: Action.CREATE, CandidateKind.CLOSE: Action.CLOSE}
 
 
 def _build_instruction(context: Context, ready: PlanReady) -> Instruction:

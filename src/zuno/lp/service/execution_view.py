@@ -27,13 +27,13 @@ from zuno.lp.execute.draft import (
     step_name,
     wrapped_native,
 )
-from zuno.lp.execute.handed_out import explain_waiting
+from zuno.lp.execute.handed_out import explain_waiting, is_incomplete_batch
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState, Step, StepState
-from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction, PlanOutcome
+from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction
 from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import AddressBook, describe_call
@@ -377,7 +377,7 @@ async def execution_view(
         capital=await _capital_views(execution, draft, instruction),
         new_position_id=None if over is None else _id(over.new_position_id),
         leftover=None if draft is None or left is None else leftover_view(left, draft.pool),
-        why=explain_waiting(progress, "" if draft is None else draft.wallet) if over is None else over.why,
+        why=explain_waiting(progress) if over is None else over.why,
         steps=tuple(
             _step_view(execution, index, step, draft) for index, step in enumerate(_list_steps_to_show(progress))
         ),
@@ -387,7 +387,9 @@ async def execution_view(
         problems=() if over is None else over.problems,
         outcome=None if outcome is None else outcome.attribution,
         other_outcomes=() if outcome is None else tuple(other.attribution for other in outcome.others),
-        outcome_note="" if outcome is None else _outcome_note(outcome),
+        outcome_note=""
+        if outcome is None or not outcome.why
+        else f"the result of position {outcome.position_id} could not be attributed: {outcome.why}",
         in_wallet=tuple(resting),
         next=("" if over else _next(progress.plan_id, state, instruction.action, progress.begun))
         or _offer_create(instruction.chain, resting),
@@ -436,10 +438,6 @@ def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
     return [*progress.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
 
 
-def _outcome_note(outcome: PlanOutcome) -> str:
-    return outcome.why and f"the result of position {outcome.position_id} could not be attributed: {outcome.why}"
-
-
 def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
     mined = step.mined
     newest = step.signed[-1] if step.signed else None
@@ -485,44 +483,27 @@ def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
 def unsigned_view(progress: PlanProgress) -> UnsignedView:
     """What was handed out and is not on the chain yet, as it was handed out: asked for again, the same bytes."""
     draft = progress.draft
-    handed = [step.handed_out for step in progress.steps if step.state is StepState.HANDED_OUT]
-    events = [event for event in handed if event is not None]
-    if draft is None or not events:
-        raise Refused(f"Nothing of {progress.plan_id} is handed out.")
-    wallet, first, batch = Address(draft.wallet), events[0], events[0].batch
-    steps = [progress.steps[event.step].step for event in events]
+    events = [step.handed_out for step in progress.steps if step.handed_out and step.state is StepState.HANDED_OUT]
+    if draft is None or not events or is_incomplete_batch(progress):
+        raise Refused(f"Nothing of {progress.plan_id} is handed out yet; `zuno plan apply {progress.plan_id}` does so.")
+    chain_id, wallet, first = draft.chain_id, Address(draft.wallet), events[0]
+    moment, name = Millis(1_000 * first.block.timestamp), f"Zuno {progress.plan_id}"
+    what = _describe_batch(draft, [progress.steps[event.step].step for event in events])
+    batch = safe_batch(chain_id=chain_id, wallet=wallet, calls=events, created_at=moment, name=name, description=what)
+    gas, max_fee, tip = first.gas, first.max_fee, first.tip
+    advised = build_unsigned(
+        chain_id=chain_id, wallet=wallet, nonce=first.nonce, call=first, gas=gas, max_fee=max_fee, tip=tip
+    )
     return UnsignedView(
         plan_id=progress.plan_id,
         state=progress.state,
         chain=draft.instruction.chain,
         wallet=wallet,
-        transactions=()
-        if batch
-        else tuple(
-            build_unsigned(
-                chain_id=draft.chain_id,
-                wallet=wallet,
-                nonce=event.nonce,
-                call=event,
-                gas=event.gas,
-                max_fee=event.max_fee,
-                tip=event.tip,
-            )
-            for event in events
-        ),
-        safe=safe_batch(
-            chain_id=draft.chain_id,
-            wallet=wallet,
-            calls=events,
-            created_at=Millis(1_000 * first.block.timestamp),
-            name=f"Zuno {progress.plan_id}",
-            description=_describe_batch(draft, steps),
-        )
-        if batch
-        else None,
+        transactions=() if first.batch else (advised,),
+        safe=batch if first.batch else None,
         deadline=first.deadline,
         notes=(
-            explain_waiting(progress, draft.wallet),
+            explain_waiting(progress),
             f"good until {time_text(first.deadline)}; `zuno plan apply {progress.plan_id}` goes on once it is mined",
         ),
     )

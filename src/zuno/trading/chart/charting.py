@@ -149,10 +149,11 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
     else:
         opened = opened_by_bar(bundle, shown)
         price, below = _price(bundle, window, shown, opened, trade), panels(bundle, shown, opened)
-    left_out: tuple[str, ...] = ()
+    notes = _notes(bundle, timeframe, len(shown), width)
     if first is not None and bundle.candles_only:  # a panel of what this home never recorded says nothing
-        left_out = tuple(panel.title for panel in below if isinstance(panel, MissingPanel))
+        left_out = [panel.title for panel in below if isinstance(panel, MissingPanel)]
         below = tuple(panel for panel in below if isinstance(panel, Panel))
+        notes += (f"candles only: without {', '.join(left_out)}",) if left_out else ()
     return Picture(
         symbol=bundle.symbol,
         mode=bundle.mode,
@@ -171,7 +172,7 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
                 f"as of {moment_text(bundle.as_of)} UTC",
             )
         ),
-        notes=(*_notes(bundle, timeframe, len(shown), width), *_left_out_note(left_out)),
+        notes=notes,
         price=price,
         panels=below,
     )
@@ -202,30 +203,23 @@ def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tupl
     return (*stale, *missing, *frozen)
 
 
-def _left_out_note(titles: tuple[str, ...]) -> tuple[str, ...]:
-    return (f"candles only: without {', '.join(titles)}",) if titles else ()
-
-
 # -- the price
 
 
 def _price(
-    bundle: Bundle,
-    window: Bars,
-    shown: Bars,
-    opened: OpenInterest | MissingPanel,
-    trade: TradePlan | None = None,
+    bundle: Bundle, window: Bars, shown: Bars, opened: OpenInterest | MissingPanel, trade: TradePlan | None = None
 ) -> PricePanel:
     indicators = compute_indicators(window)
     shape = measure_structure_of_window(window, indicators, bundle.mode.shoulder)
     now = _now(bundle)
-    profile = _profile(shown)
+    profile = volume_profile(shown) or MissingPanel("volume profile", "the bars shown have no volume")
     ends = [float(shown.low.min()), float(shown.high.max()), now.price]
     ends += [] if trade is None else [trade.entry, trade.stop, trade.target]
     axis = price_axis(min(ends), max(ends))
     found = tuple(_curves(bundle, window, shown, indicators, shape))
     menu = [level for level in shape.levels if axis.low <= level.price <= axis.high]
-    pivots, gaps = _nearest_pivots(menu, now.price), _nearest_gaps(menu, now.price)
+    pivots = _nearest((level for level in menu if level.kind is LevelKind.PIVOT), now.price)[:MOST_PIVOTS]
+    gaps = _nearest_gaps(menu, now.price)
     ratios = [level for level in menu if level.kind is LevelKind.FIBONACCI]
     if trade is not None:  # its own levels are to be read first
         pivots, gaps, ratios = pivots[:MOST_TRADE_PIVOTS], [], []
@@ -320,10 +314,6 @@ def _finite_values(column: Floats) -> Values:
 # -- levels
 
 
-def _nearest_pivots(menu: Sequence[PriceLevel], price: float) -> list[PriceLevel]:
-    return _nearest((level for level in menu if level.kind is LevelKind.PIVOT), price)[:MOST_PIVOTS]
-
-
 def _nearest_gaps(menu: Sequence[PriceLevel], price: float) -> list[PriceLevel]:
     """Both edges of each."""
     edges = {level.id: level for level in menu if level.kind is LevelKind.GAP}
@@ -398,13 +388,6 @@ def _since(at: int, shown: Bars) -> float:
 # -- volume by price, and liquidations
 
 
-def _profile(shown: Bars) -> VolumeProfile | MissingPanel:
-    found = volume_profile(shown)
-    if found is None:
-        return MissingPanel("volume profile", "the bars shown have no volume")
-    return found
-
-
 def _profile_marks(profile: VolumeProfile | MissingPanel) -> Iterator[Mark]:
     if isinstance(profile, VolumeProfile):
         for name, label in (("poc", "POC"), ("value_low", "value area low"), ("value_high", "value area high")):
@@ -412,7 +395,9 @@ def _profile_marks(profile: VolumeProfile | MissingPanel) -> Iterator[Mark]:
 
 
 def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | MissingPanel) -> Heat | MissingPanel:
-    readings = () if isinstance(opened, MissingPanel) else tuple(_readings(shown, opened))
+    ends = (shown.at + shown.timeframe.millis).tolist()
+    values = () if isinstance(opened, MissingPanel) else zip(ends, opened.values, strict=True)
+    readings = tuple(Level(Millis(at), value) for at, value in values if value is not None)
     streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
     found = build_heat_map(shown, streams, readings)
     if isinstance(found, Missing):
@@ -451,9 +436,3 @@ def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
     since, rest = day_text(int(found.at[first])), found.observed[first:]
     places = "" if rest.all() else f"in {int(rest.sum())} bars "
     return f"forced out {places}from {since}, {bound}; {pools}"
-
-
-def _readings(shown: Bars, opened: OpenInterest) -> Iterator[Level]:
-    for at, value in zip(shown.at.tolist(), opened.values, strict=True):
-        if value is not None:
-            yield Level(Millis(at + shown.timeframe.millis), value)

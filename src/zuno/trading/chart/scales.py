@@ -49,7 +49,7 @@ def money_axis(values: Sequence[float]) -> Axis:
 def calendar_ticks(first: Millis, last: Millis) -> tuple[Tick, ...]:
     """At shares of the time between two moments: the finest calendar steps that leave room for their labels."""
     start, end, span = _when(first), _when(last), max(1, last - first)
-    for step in (_hours(1), _hours(3), _hours(6), *_STEPS):
+    for step in (*_HOURS, *_STEPS):
         found = [moment for moment in step(start) if moment <= end]
         if 1 < len(found) <= TIME_TICKS:
             labels = [_label(at, step) if at.hour == 0 else f"{at:%H:%M}" for at in found]
@@ -76,7 +76,7 @@ def time_ticks(first: Millis, width: int, timeframe: Timeframe) -> tuple[Tick, .
     """Of places from the bar that opened at `first`: the finest calendar steps that leave room for their labels."""
     start, end = (_when(at) for at in (first, first + (width - 1) * timeframe.millis))
     for step in _STEPS:
-        if step is _days_2 and timeframe.millis >= DAY_MS:
+        if step is _STEPS[1] and timeframe.millis >= DAY_MS:
             continue
         found = [day for day in step(start) if day <= end]
         if 1 < len(found) <= TIME_TICKS:
@@ -132,34 +132,18 @@ def _millis(day: datetime) -> int:
 _Step = Callable[[datetime], Iterator[datetime]]
 
 
-def _days_1(start: datetime) -> Iterator[datetime]:
-    yield from _days(start, 1)
+def _every(step: timedelta) -> _Step:
+    """Hours or days from midnight on; weeks begin on Mondays."""
 
-
-def _days_2(start: datetime) -> Iterator[datetime]:
-    yield from _days(start, 2)
-
-
-def _days_7(start: datetime) -> Iterator[datetime]:
-    """Mondays."""
-    yield from _days(start + timedelta(days=-start.weekday() % 7), 7)
-
-
-def _days(start: datetime, step: int) -> Iterator[datetime]:
-    day = start.replace(hour=0, minute=0, second=0, microsecond=0)
-    for count in range(40):
-        if (found := day + timedelta(days=step * count)) >= start:
-            yield found
-
-
-def _hours(step: int) -> _Step:
-    def hour_starts(start: datetime) -> Iterator[datetime]:
+    def step_starts(start: datetime) -> Iterator[datetime]:
+        if step == timedelta(days=7):
+            start += timedelta(days=-start.weekday() % 7)
         day = start.replace(hour=0, minute=0, second=0, microsecond=0)
         for count in range(100):
-            if (found := day + timedelta(hours=step * count)) >= start:
+            if (found := day + step * count) >= start:
                 yield found
 
-    return hour_starts
+    return step_starts
 
 
 def _months(step: int) -> _Step:
@@ -172,15 +156,10 @@ def _months(step: int) -> _Step:
     return month_starts
 
 
-_STEPS: Final[tuple[_Step, ...]] = (
-    _days_1,
-    _days_2,
-    _days_7,
-    _months(1),
-    _months(3),
-    _months(6),
-    _months(12),
-    _months(60),
+_HOURS: Final = tuple(_every(timedelta(hours=hours)) for hours in (1, 3, 6))
+_STEPS: Final = (
+    *(_every(timedelta(days=days)) for days in (1, 2, 7)),
+    *(_months(months) for months in (1, 3, 6, 12, 60)),
 )
 
 

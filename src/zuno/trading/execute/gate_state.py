@@ -52,12 +52,7 @@ class GateState:
         self.context = context
         self.writer = AccountWriter(context.log, context.account)
         self.worker = OrderWorker(
-            self.writer,
-            context.venues,
-            context.now,
-            live=context.live,
-            entries=context.entries,
-            killed=context.killed,
+            self.writer, context.venues, context.now, live=context.live, entries=context.entries, killed=context.killed
         )
 
     @property

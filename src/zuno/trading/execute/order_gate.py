@@ -367,8 +367,7 @@ class OrderGate:
 
     async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
         reason = next(
-            (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES),
-            ExitReason.DECISION,
+            (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES), ExitReason.DECISION
         )
         stored = await self._state.worker.store_close(order.symbol, reason, order.run_id, id, order.ruling)
         await self._state.worker.advance()

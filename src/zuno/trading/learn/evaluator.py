@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zuno.journal.port import Author, Journal
-from zuno.kernel.canonical import Digest, canonical
-from zuno.kernel.errors import Broken, Malformed, NotFound
+from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Malformed, NotFound
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
@@ -19,20 +19,12 @@ from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, post_mortem_id, read_post_mortem, update_indexes
+from zuno.trading.learn.memory_book import MemoryBook, parse_entry, post_mortem_id, read_post_mortem, update_indexes
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Node
-from zuno.trading.model.memory import (
-    CASE_RECORD,
-    POST_MORTEM,
-    CaseRecord,
-    Lesson,
-    LessonReview,
-    PostMortem,
-    VetoScore,
-)
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, Lesson, LessonReview, PostMortem, VetoScore
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
@@ -241,10 +233,7 @@ def _build_record(post_mortem: PostMortem, run: Outcome | None, summary: TradeSu
 
 async def read_cases(journal: Journal, after: int = 0) -> list[tuple[int, CaseRecord]]:
     """The labelled records behind an entry, each with its place."""
-    found = []
-    async for entry in journal.entries(kind=CASE_RECORD, after=after):
-        try:
-            found.append((entry.seq, CaseRecord.model_validate_json(canonical(entry.payload), strict=True)))
-        except ValueError as error:
-            raise Broken(f"Entry {entry.seq} of the journal is no record of a closed trade.") from error
-    return found
+    return [
+        (entry.seq, parse_entry(entry, CaseRecord, "record of a closed trade"))
+        async for entry in journal.entries(kind=CASE_RECORD, after=after)
+    ]

@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from zuno.journal.port import Author, Entry, Journal
-from zuno.kernel.canonical import canonical
-from zuno.kernel.errors import Broken
+from zuno.journal.port import Author, Journal
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.self_correction import REVIEWER, ROLE, word_lesson, word_review
+from zuno.trading.learn.memory_book import parse_entry
 from zuno.trading.model.memory import (
     LESSON,
     LESSON_REVIEW,
@@ -90,7 +89,7 @@ class LessonBook:
             drawn = [cases[id] for id in (*lesson.cases, *lesson.against)]
             worded = await word_lesson(lesson, drawn, model_context(await RunJournal(journal, lesson.id).open()))
             entry = await journal.append_once(kind=LESSON, author=AUTHOR, payload=worded, request_id=lesson.id)
-            lessons.append(_parse(entry, Lesson))
+            lessons.append(parse_entry(entry, Lesson, entry.kind))
         reviewed = await self.reviews()
         reviews = []
         for standing in await self.list_standings(cases.values(), origin, before):
@@ -100,18 +99,11 @@ class LessonBook:
             later = [cases[each] for each in (*standing.confirmed, *standing.contradicted)]
             review = await word_review(standing, later, model_context(await RunJournal(journal, id).open()))
             entry = await journal.append_once(kind=LESSON_REVIEW, author=REVIEW_AUTHOR, payload=review, request_id=id)
-            reviews.append(_parse(entry, LessonReview))
+            reviews.append(parse_entry(entry, LessonReview, entry.kind))
         return Learned(tuple(lessons), tuple(reviews))
 
     async def _read_on(self, kind: str, shape: type[W], found: dict[str, W]) -> None:
         journal = await self._journal()
         async for entry in journal.entries(kind=kind, after=self._read_to[kind]):
-            found[entry.request_id or ""] = _parse(entry, shape)
+            found[entry.request_id or ""] = parse_entry(entry, shape, entry.kind)
             self._read_to[kind] = entry.seq
-
-
-def _parse(entry: Entry, shape: type[W]) -> W:
-    try:
-        return shape.model_validate_json(canonical(entry.payload), strict=True)
-    except ValueError as error:
-        raise Broken(f"Entry {entry.seq} of the journal is no {entry.kind}.") from error

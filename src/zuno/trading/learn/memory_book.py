@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.wire import Wire
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, POST_MORTEM, Channel, MemoryRecord, PostMortem
 from zuno.trading.ports.recall import MemoryIndex
 
+W = TypeVar("W", bound=Wire)
 _PREFIX: Final = "pm_"
 
 
@@ -98,7 +100,12 @@ async def update_indexes(book: MemoryBook, indexes: Sequence[MemoryIndex]) -> tu
 
 
 def read_post_mortem(entry: Entry) -> PostMortem:
+    return parse_entry(entry, PostMortem, "post-mortem")
+
+
+def parse_entry(entry: Entry, shape: type[W], what: str) -> W:
+    """What an entry of the journal holds. `Broken` where it was not written from this shape."""
     try:
-        return PostMortem.model_validate_json(canonical(entry.payload), strict=True)
+        return shape.model_validate_json(canonical(entry.payload), strict=True)
     except ValueError as error:
-        raise Broken(f"Entry {entry.seq} of the journal is no post-mortem.") from error
+        raise Broken(f"Entry {entry.seq} of the journal is no {what}.") from error

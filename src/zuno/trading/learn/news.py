@@ -150,19 +150,15 @@ class NewsRecall:
 
 
 def _build_record(bundle: Bundle, channel: Channel, row: Text, body: str) -> MemoryRecord:
+    name = "\n".join((bundle.origin, bundle.symbol, channel, row.channel, str(row.at), body))
     return MemoryRecord(
-        id=_text_id(bundle, channel, row, body),
+        id=f"news_{hashlib.sha256(name.encode()).hexdigest()[:24]}",
         channel=channel,
         origin=bundle.origin,
         symbol=bundle.symbol,
         at=row.at,
         text=body,
     )
-
-
-def _text_id(bundle: Bundle, channel: Channel, row: Text, body: str) -> str:
-    name = "\n".join((bundle.origin, bundle.symbol, channel, row.channel, str(row.at), body))
-    return f"news_{hashlib.sha256(name.encode()).hexdigest()[:24]}"
 
 
 def _story_note(story: Story, similarity: float | None) -> StoryNote:

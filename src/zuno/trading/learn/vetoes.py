@@ -9,9 +9,9 @@ from typing import Final
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.trading.data.price_path import read_bars, read_funding
+from zuno.trading.learn.memory_book import parse_entry
 from zuno.trading.model.cycle import Call, Exchange, Node
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.memory import VETO_SCORE, RuleShare, VetoScore
@@ -51,10 +51,7 @@ class VetoLedger:
         """Every score, in the order they were written."""
         journal = await self._journal()
         async for entry in journal.entries(kind=VETO_SCORE, after=self._read_scores):
-            try:
-                score = VetoScore.model_validate_json(canonical(entry.payload), strict=True)
-            except ValueError as error:
-                raise Broken(f"Entry {entry.seq} of the journal is no score of a veto.") from error
+            score = parse_entry(entry, VetoScore, "score of a veto")
             self._scores[score.id] = score
             self._waiting.pop(score.id, None)
             self._read_scores = entry.seq

@@ -42,13 +42,10 @@ _DIGITS: Final = 1e15
 def to_rows(columns: Columns) -> list[Any]:
     """The rows these columns are of."""
     kind = columns.series.row
-    numbers = [_spell(column) if place == 5 else column.tolist() for place, column in enumerate(columns.values)]
+    numbers = [column.tolist() for column in columns.values]
+    if kind is Candle:  # what buyers took is the one number a row may lack
+        numbers[5] = [None if number != number else number for number in numbers[5]]
     return list(map(kind, columns.at.tolist(), *numbers))
-
-
-def _spell(taken: Floats) -> list[float | None]:
-    """What buyers took is the one number a row may lack."""
-    return [None if number != number else number for number in taken.tolist()]
 
 
 def take_rows(columns: Columns, chosen: Any) -> Columns:
@@ -83,10 +80,6 @@ def _mark_valid_funding(columns: Columns) -> Any:
     return (np.abs(rate) <= MOST) & (hours >= least) & (hours <= most)
 
 
-def _mark_valid_levels(columns: Columns) -> Any:
-    return _mark_valid_amounts(columns.values[0])
-
-
 def _mark_valid_marks(columns: Columns) -> Any:
     mark, spot = columns.values
     return (mark >= LEAST_PRICE) & (mark <= MOST) & (spot >= LEAST_PRICE) & (spot <= MOST)
@@ -99,7 +92,7 @@ def _mark_valid_amounts(values: Floats) -> Any:
 _JUDGES: Final[Mapping[type[Any], Callable[[Columns], Any]]] = {
     Candle: _mark_valid_candles,
     Funding: _mark_valid_funding,
-    Level: _mark_valid_levels,
+    Level: lambda columns: _mark_valid_amounts(columns.values[0]),
     MarkAndIndex: _mark_valid_marks,
 }
 

@@ -134,22 +134,6 @@ def _find_candle_fault(bar: Candle) -> str | None:
     return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
 
 
-def _find_funding_fault(row: Funding) -> str | None:
-    return _check_bounds("rate", row.rate) or _check_bounds("interval_hours", row.interval_hours, *INTERVAL_HOURS)
-
-
-def _find_level_fault(row: Level) -> str | None:
-    return _find_amount_fault(row, ("value",))
-
-
-def _find_mark_fault(row: MarkAndIndex) -> str | None:
-    return _find_price_fault(row, ("mark", "spot"))
-
-
-def _print(row: MacroRelease) -> str | None:
-    return _find_time_fault("release", row.released) or _check_bounds("value", row.value)
-
-
 def _strike(row: TapeEvent) -> str | None:
     return (
         _find_price_fault(row, ("price",))
@@ -219,20 +203,18 @@ def _find_option_fault(quote: OptionQuote) -> str | None:
     return fault or _find_text_field_fault(quote, ("name",))
 
 
-def _find_text_fault(text: Text) -> str | None:
-    return _find_text_field_fault(text, ("channel", "id", "body"))
-
-
 _JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
     Candle: _find_candle_fault,
-    Funding: _find_funding_fault,
-    Level: _find_level_fault,
-    MarkAndIndex: _find_mark_fault,
-    MacroRelease: _print,
+    Funding: lambda row: (
+        _check_bounds("rate", row.rate) or _check_bounds("interval_hours", row.interval_hours, *INTERVAL_HOURS)
+    ),
+    Level: lambda row: _find_amount_fault(row, ("value",)),
+    MarkAndIndex: lambda row: _find_price_fault(row, ("mark", "spot")),
+    MacroRelease: lambda row: _find_time_fault("release", row.released) or _check_bounds("value", row.value),
     TapeEvent: _strike,
     Book: _book,
     OptionChain: _find_chain_fault,
-    Text: _find_text_fault,
+    Text: lambda row: _find_text_field_fault(row, ("channel", "id", "body")),
 }
 
 

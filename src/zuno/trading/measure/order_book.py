@@ -85,7 +85,7 @@ def book_figures(book: Book) -> Known[BookFigures]:
     """The book's figures, or why it is refused as a whole."""
     if flaw := find_book_fault(book):
         return Missing(flaw)
-    mid = _mid(book)
+    mid = (book.bids[0].price + book.asks[0].price) / 2
     return BookFigures(
         book.at,
         mid,
@@ -160,10 +160,6 @@ def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:
         return total
 
     return at_most
-
-
-def _mid(book: Book) -> float:
-    return (book.bids[0].price + book.asks[0].price) / 2
 
 
 def _imbalance(book: Book, mid: float) -> Known[float]:

@@ -12,13 +12,12 @@ from typing import Final
 from zuno.trading.measure.features import Features, LiquidationTotals
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.options import Surface
-from zuno.trading.measure.order_book import Walls
 from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.price_context import PriceContext, TakerFlow
 from zuno.trading.measure.structure.patterns import PatternKind, find_pattern
 from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.structure.swings import Break
-from zuno.trading.measure.tape import SideHour, WhaleFlow
+from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
@@ -125,7 +124,8 @@ def _phrases(features: Features, context: PriceContext) -> Iterator[str]:
     yield _describe_whales(features.whales_hour)
     book = features.book
     yield _bucket(_BOOK, book if isinstance(book, Missing) else book.imbalance)
-    yield from _describe_walls(features.walls)
+    for wall in () if isinstance(features.walls, Missing) else features.walls.fake:
+        yield f"fake wall of {'bids' if wall.side is Side.LONG else 'asks'}"
     dvol = features.dvol
     yield _bucket(_DVOL, dvol if isinstance(dvol, Missing) else dvol.z)
     yield from _describe_options(features.surface)
@@ -197,13 +197,11 @@ def _describe_derivatives(features: Features) -> Iterator[str]:
 def _describe_liquidations(forced: LiquidationTotals) -> Iterator[str]:
     """A side's hour that is out of its own ordinary; where that is not known, a cluster."""
     for name, hour in (("longs", forced.longs_hour), ("shorts", forced.shorts_hour)):
-        if not isinstance(hour, Missing) and _is_high(hour):
+        if isinstance(hour, Missing):
+            continue
+        usual = CLUSTER_USD if isinstance(hour.high, Missing) else max(hour.high, CLUSTER_USD)
+        if round(hour.usd) > round(usual):
             yield f"liquidations of {name} high"
-
-
-def _is_high(hour: SideHour) -> bool:
-    usual = CLUSTER_USD if isinstance(hour.high, Missing) else max(hour.high, CLUSTER_USD)
-    return round(hour.usd) > round(usual)
 
 
 def _describe_flow(flow: Known[TakerFlow]) -> Iterator[str]:
@@ -224,12 +222,6 @@ def _describe_whales(hour: Known[WhaleFlow]) -> str:
     if not bought + sold or abs(bought - sold) < round(_WHALES_LEAN * (bought + sold), RATIO_PLACES):
         return ""
     return "whales buying" if bought > sold else "whales selling"
-
-
-def _describe_walls(walls: Known[Walls]) -> Iterator[str]:
-    if not isinstance(walls, Missing):
-        for wall in walls.fake:
-            yield f"fake wall of {'bids' if wall.side is Side.LONG else 'asks'}"
 
 
 def _describe_options(surface: Known[Surface]) -> Iterator[str]:

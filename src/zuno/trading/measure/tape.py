@@ -94,23 +94,6 @@ def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> TapeTotals
     return TapeMinutes(streams).tally(since, until)
 
 
-def total_by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[TapeTotals, ...]:
-    return _tally_by_step(streams, since, until, MINUTE_MS)
-
-
-def total_by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[TapeTotals, ...]:
-    """Clock hours, from the one that holds `since`."""
-    return _tally_by_step(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
-
-
-def last_hours(streams: Sequence[Stream], as_of: Millis) -> tuple[Known[SideHour], Known[SideHour]]:
-    """Of longs and of shorts, the sixty whole minutes up to `as_of`, against the hours before them: counted back from
-    there, so that none overlaps and none is compared with half of itself. Only hours heard to the last minute make a
-    past."""
-    heard = TapeMinutes(streams)
-    return heard.last_hour(Side.LONG, as_of), heard.last_hour(Side.SHORT, as_of)
-
-
 def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
     """Trades of $100k and more in [since, until)."""
     large = [
@@ -175,6 +158,8 @@ class TapeMinutes:
         return TapeTotals(since, until, longs, shorts, end - first, heard, len(long) + len(short))
 
     def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
+        """The sixty whole minutes up to `as_of`, against the hours before them: counted back from there, so that none
+        overlaps and none is compared with half of itself. Only hours heard to the last minute make a past."""
         since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
         now = self.tally(since, Millis(since + HOUR_MS)).usd(side)
         if isinstance(now, Missing):
@@ -223,12 +208,6 @@ class TapeMinutes:
         if not usd and heard < minutes:
             return Missing(_unheard(heard, minutes) if self._streams else "no stream was listened to")
         return fsum(usd)
-
-
-def _tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[TapeTotals, ...]:
-    heard = TapeMinutes(streams)
-    starts = range(since // MINUTE_MS * MINUTE_MS, until, step)
-    return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)
 
 
 def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:

@@ -119,43 +119,44 @@ class FeesSlot(Wire):
     upbit: Fee
 
 
+class AccountEvent(Wire):
+    """Something that happened to an account, and when."""
+
+    at: Timestamp
+
+
 # -- the paper book, change by change
 
 
-class PositionOpened(Wire):
+class PositionOpened(AccountEvent):
     kind: Literal["opened"] = "opened"
-    at: Timestamp
     position: Holding
     fee: NotBelow
 
 
-class PositionClosed(Wire):
+class PositionClosed(AccountEvent):
     """A position that was closed whole."""
 
     kind: Literal["closed"] = "closed"
-    at: Timestamp
     id: Id
     price: Above
     fee: NotBelow
 
 
-class OrderPlaced(Wire):
+class OrderPlaced(AccountEvent):
     kind: Literal["rested"] = "rested"
-    at: Timestamp
     order: RestingOrder
 
 
-class OrderCancelled(Wire):
+class OrderCancelled(AccountEvent):
     kind: Literal["cancelled"] = "cancelled"
-    at: Timestamp
     id: Id
 
 
-class LiquidityStated(Wire):
+class LiquidityStated(AccountEvent):
     """How much of a base currency the owner says to hold in liquidity positions, whatever was said before."""
 
     kind: Literal["liquidity"] = "liquidity"
-    at: Timestamp
     symbol: Symbol
     quantity: NotBelow
 

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter, is_
 from typing import Any, Final, TypeVar
 
@@ -15,13 +15,8 @@ from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.model.market import (
     Book,
-    Candle,
-    Funding,
     Heartbeat,
     Heartbeats,
-    Level,
-    MacroRelease,
-    MarkAndIndex,
     Mode,
     OptionChain,
     OptionQuote,
@@ -56,7 +51,7 @@ def encode_row(row: Row) -> list[Json]:
         case Book(at, bids, asks):
             return [at, [list(quote) for quote in bids], [list(quote) for quote in asks]]
         case OptionChain(at, quotes):
-            return [at, [_encode_option(quote) for quote in quotes]]
+            return [at, [list(_option_fields(quote)) for quote in quotes]]
         case Text(at, channel, id, body):
             return [at, channel, id, body]
         case tuple():
@@ -66,7 +61,7 @@ def encode_row(row: Row) -> list[Json]:
 
 def decode_row(kind: type[R], plain: Json) -> R:
     """The row that was written so. `Malformed` for anything else."""
-    build: Callable[..., R] = _BUILD[kind]
+    build: Callable[..., R] = _BUILD.get(kind, kind)
     if not isinstance(plain, list):
         raise Malformed(f"A {kind.__name__} is written as a list.")
     try:
@@ -75,43 +70,15 @@ def decode_row(kind: type[R], plain: Json) -> R:
         raise Malformed(f"This is not how a {kind.__name__} is written ({type(error).__name__}).") from error
 
 
-def _encode_option(quote: OptionQuote) -> list[Json]:
-    return [
-        quote.name,
-        quote.expiry,
-        quote.strike,
-        quote.call,
-        quote.mark_iv,
-        quote.open_interest,
-        quote.volume,
-        quote.underlying,
-    ]
-
-
-def _decode_book(at: Millis, bids: list[list[float]], asks: list[list[float]]) -> Book:
-    return Book(at, tuple(Quote(*quote) for quote in bids), tuple(Quote(*quote) for quote in asks))
-
-
-def _decode_chain(at: Millis, quotes: list[list[Any]]) -> OptionChain:
-    return OptionChain(at, tuple(OptionQuote(*quote) for quote in quotes))
-
-
-def _decode_strike(at: Millis, side: str, *rest: Any) -> TapeEvent:
-    return TapeEvent(at, Side(side), *rest)
-
-
+_option_fields: Final = attrgetter(*(each.name for each in fields(OptionQuote)))
 _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
-    Heartbeat: Heartbeat,
-    Book: _decode_book,
-    Candle: Candle,
-    Funding: Funding,
-    Level: Level,
-    MarkAndIndex: MarkAndIndex,
-    OptionChain: _decode_chain,
-    MacroRelease: MacroRelease,
-    TapeEvent: _decode_strike,
-    Text: Text,
+    Book: lambda at, bids, asks: Book(
+        at, tuple(Quote(*quote) for quote in bids), tuple(Quote(*quote) for quote in asks)
+    ),
+    OptionChain: lambda at, quotes: OptionChain(at, tuple(OptionQuote(*quote) for quote in quotes)),
+    TapeEvent: lambda at, side, *rest: TapeEvent(at, Side(side), *rest),
 }
+"""How rows are built that are more than their plain values."""
 VERSION: Final = 1
 PIECE: Final = 64
 """Rows that an encoder writes and keeps together."""

@@ -17,18 +17,10 @@ from zuno.kernel.accounts import PAPER_ACCOUNT as PAPER_ACCOUNT
 from zuno.kernel.accounts import PAPER_WORD as PAPER_WORD
 from zuno.kernel.accounts import check_account_name as check_account_name
 from zuno.kernel.wire import Hex64, Wire
-from zuno.trading.model.account import BookChange, Id, Timestamp
+from zuno.trading.model.account import AccountEvent, BookChange, Id, Timestamp
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.orders import (
-    ClientId,
-    Fill,
-    FundingPayment,
-    NotNegative,
-    Order,
-    OrderRequest,
-    Positive,
-)
+from zuno.trading.model.orders import ClientId, Fill, FundingPayment, NotNegative, Order, OrderRequest, Positive
 
 TRADE_EVENTS: Final = "trade_events"
 """The kind of the journal's entries that an account is made of."""
@@ -172,45 +164,40 @@ class Mandate(Wire):
 # -- events
 
 
-class AccountOpened(Wire):
+class AccountOpened(AccountEvent):
     kind: Literal["account_opened"] = "account_opened"
-    at: Timestamp
     usd: NotNegative
     krw: NotNegative
 
 
-class ClockSet(Wire):
+class ClockSet(AccountEvent):
     """Which clock the account goes by, and the moment it has come to though nothing else happened then."""
 
     kind: Literal["clock_set"] = "clock_set"
-    at: Timestamp
     recorded: bool
     """Recorded time (`zuno trade start --speed max`), else the wall's clock."""
 
 
-class IntentStored(Wire):
+class IntentStored(AccountEvent):
     """Ruling and intent in one entry."""
 
     kind: Literal["intent_stored"] = "intent_stored"
-    at: Timestamp
     intent: TradeIntent
     ruling: Ruling | None
     """None where a person asked."""
 
 
-class IntentEnded(Wire):
+class IntentEnded(AccountEvent):
     kind: Literal["intent_ended"] = "intent_ended"
-    at: Timestamp
     intent: Id
     state: Literal["done", "partial", "refused", "expired", "undone"]
     reason: Reason = ""
 
 
-class OrderPlanned(Wire):
+class OrderPlanned(AccountEvent):
     """Stored before the order is sent."""
 
     kind: Literal["order_planned"] = "order_planned"
-    at: Timestamp
     intent: Id
     purpose: Literal["entry", "stop", "target", "exit"]
     order: OrderRequest
@@ -218,40 +205,35 @@ class OrderPlanned(Wire):
     """When the desk cancels what is not filled."""
 
 
-class OrderUpdated(Wire):
+class OrderUpdated(AccountEvent):
     """The venue's word on an order that changed."""
 
     kind: Literal["order_updated"] = "order_updated"
-    at: Timestamp
     order: Order
 
 
-class OrderLost(Wire):
+class OrderLost(AccountEvent):
     """An order that the venue never had, or does not know any more: it is not sent again under its id."""
 
     kind: Literal["order_lost"] = "order_lost"
-    at: Timestamp
     client_id: ClientId
     reason: Reason
 
 
-class FillBooked(Wire):
+class FillBooked(AccountEvent):
     kind: Literal["fill_booked"] = "fill_booked"
-    at: Timestamp
     fill: Fill
 
 
-class FundingBooked(Wire):
+class FundingBooked(AccountEvent):
     kind: Literal["funding_booked"] = "funding_booked"
-    at: Timestamp
     payment: FundingPayment
 
 
-class LevelsSet(Wire):
+class LevelsSet(AccountEvent):
     """Stop, target and longest hold of the open trade in a symbol at an exchange, whatever was set before."""
 
     kind: Literal["levels_set"] = "levels_set"
-    at: Timestamp
     exchange: Exchange
     symbol: Symbol
     stop: Positive | None
@@ -262,19 +244,17 @@ class LevelsSet(Wire):
     """The trade they are of; None in entries of before it was written down."""
 
 
-class TradeClosed(Wire):
+class TradeClosed(AccountEvent):
     """Appended by whoever closes, with the last fill: what is learned starts here."""
 
     kind: Literal["trade_closed"] = "trade_closed"
-    at: Timestamp
     summary: TradeSummary
 
 
-class LockSet(Wire):
+class LockSet(AccountEvent):
     """New risk is refused: of one symbol, or of the whole desk."""
 
     kind: Literal["lock_set"] = "lock_set"
-    at: Timestamp
     protection: Protection
     symbol: Symbol | None
     until: Timestamp | None
@@ -282,40 +262,35 @@ class LockSet(Wire):
     reason: Reason
 
 
-class LockLifted(Wire):
+class LockLifted(AccountEvent):
     kind: Literal["lock_lifted"] = "lock_lifted"
-    at: Timestamp
     protection: Protection
     symbol: Symbol | None
     reason: Reason = ""
 
 
-class MandateGranted(Wire):
+class MandateGranted(AccountEvent):
     kind: Literal["mandate_granted"] = "mandate_granted"
-    at: Timestamp
     mandate: Mandate
     hash: Hex64
 
 
-class MandateRevoked(Wire):
+class MandateRevoked(AccountEvent):
     kind: Literal["mandate_revoked"] = "mandate_revoked"
-    at: Timestamp
     hash: Hex64
 
 
-class ManualChange(Wire):
+class ManualChange(AccountEvent):
     """A person's entry in the paper book: opened, closed, rested, cancelled, liquidity."""
 
     kind: Literal["manual"] = "manual"
-    at: Timestamp
     change: Annotated[BookChange, Field(discriminator="kind")]
 
 
-class Adopted(Wire):
+class Adopted(AccountEvent):
     """A difference to the venue that reconciliation settled, and how."""
 
     kind: Literal["adopted"] = "adopted"
-    at: Timestamp
     exchange: Exchange
     what: Reason
     cash: Decimal = Decimal(0)

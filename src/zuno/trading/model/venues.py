@@ -6,28 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from zuno.trading.model.market import (
-    Feed,
-    Series,
-    Symbol,
-    Timeframe,
-    alive,
-    basis,
-    books,
-    candles,
-    dvol,
-    fear_greed,
-    funding,
-    funding_next,
-    liquidations,
-    long_short,
-    macro,
-    open_interest,
-    options,
-    rates,
-    texts,
-    whales,
-)
+from zuno.trading.model import market
 
 BINANCE: Final = "binance"
 BYBIT: Final = "bybit"
@@ -51,57 +30,57 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def krw_symbol(symbol: Symbol) -> str:
+def krw_symbol(symbol: market.Symbol) -> str:
     """How Upbit calls the same thing against the won."""
     return f"KRW-{symbol.base}"
 
 
-def tape(symbol: Symbol) -> Iterator[Series[Any]]:
+def tape(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
     """Streams of forced and of large trades, each beside the minutes it was proven alive in."""
     for venue in TAPES:
-        yield liquidations(venue, symbol)
-        yield alive(Feed.LIQUIDATIONS, venue, symbol)
-    yield whales(BINANCE, symbol)
-    yield alive(Feed.WHALES, BINANCE, symbol)
+        yield market.liquidations(venue, symbol)
+        yield market.alive(market.Feed.LIQUIDATIONS, venue, symbol)
+    yield market.whales(BINANCE, symbol)
+    yield market.alive(market.Feed.WHALES, BINANCE, symbol)
 
 
-def derivatives(symbol: Symbol) -> Iterator[Series[Any]]:
+def derivatives(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
     for venue in PERPETUALS:
-        yield funding(venue, symbol)
-        yield funding_next(venue, symbol)
-        yield open_interest(venue, symbol)
-        yield long_short(venue, symbol)
-        yield basis(venue, symbol)
+        yield market.funding(venue, symbol)
+        yield market.funding_next(venue, symbol)
+        yield market.open_interest(venue, symbol)
+        yield market.long_short(venue, symbol)
+        yield market.basis(venue, symbol)
 
 
-def bars_of(symbol: Symbol) -> Iterator[Series[Any]]:
-    for timeframe in Timeframe:
-        yield candles(BINANCE, symbol, timeframe)
-    yield candles(UPBIT, krw_symbol(symbol), Timeframe.H1)
+def bars_of(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
+    for timeframe in market.Timeframe:
+        yield market.candles(BINANCE, symbol, timeframe)
+    yield market.candles(UPBIT, krw_symbol(symbol), market.Timeframe.H1)
 
 
-def context_series(symbol: Symbol) -> Iterator[Series[Any]]:
+def context_series(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
     """What is no trade: options, the economy, mood, words, exchange rates."""
-    yield books(BINANCE, symbol)
-    yield options(DERIBIT, symbol.base)
-    yield dvol(DERIBIT, symbol.base)
+    yield market.books(BINANCE, symbol)
+    yield market.options(DERIBIT, symbol.base)
+    yield market.dvol(DERIBIT, symbol.base)
     for venue, figures in FIGURES.items():
         for figure in figures:
-            yield macro(venue, figure)
-    yield fear_greed(ALTERNATIVE)
-    yield texts(Feed.NARRATIVE, SEARCH, symbol.base)
-    yield texts(Feed.NEWS, CHANNELS, symbol.base)
-    yield rates(UPBIT, USDT_KRW)
-    yield rates(BINANCE, USDC_USDT)
+            yield market.macro(venue, figure)
+    yield market.fear_greed(ALTERNATIVE)
+    yield market.texts(market.Feed.NARRATIVE, SEARCH, symbol.base)
+    yield market.texts(market.Feed.NEWS, CHANNELS, symbol.base)
+    yield market.rates(UPBIT, USDT_KRW)
+    yield market.rates(BINANCE, USDC_USDT)
 
 
 @cache
-def wanted_series(symbol: Symbol) -> tuple[Series[Any], ...]:
+def wanted_series(symbol: market.Symbol) -> tuple[market.Series[Any], ...]:
     """Every series the desk reads for a symbol."""
     return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *context_series(symbol))
 
 
 @cache
-def neighbour_series(symbol: Symbol) -> tuple[Series[Any], ...]:
+def neighbour_series(symbol: market.Symbol) -> tuple[market.Series[Any], ...]:
     """Marks of everything else the desk may hold: a cycle in one symbol weighs the whole account."""
-    return tuple(basis(BINANCE, other) for other in Symbol if other is not symbol)
+    return tuple(market.basis(BINANCE, other) for other in market.Symbol if other is not symbol)

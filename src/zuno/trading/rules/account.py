@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import fsum, inf
-from typing import Final
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
@@ -31,8 +30,6 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import MarkAndIndex, Side, Symbol, Timeframe, basis, candles
 from zuno.trading.model.venues import BINANCE
-
-SIGN: Final[Mapping[Side, int]] = {Side.LONG: 1, Side.SHORT: -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +190,7 @@ def mark_to_market(
 
 def unrealised_pnl(holding: Holding, price: float) -> float:
     """Unrealised PnL at a price in the position's own currency, before fees."""
-    return SIGN[holding.side] * holding.quantity * (price - holding.entry)
+    return holding.side.sign * holding.quantity * (price - holding.entry)
 
 
 def margin_at(account: Account, exchange: Exchange) -> Margin:
@@ -256,6 +253,6 @@ def _unrealised_pct(position: Position, mark: float, krw_rate: Known[float]) -> 
     for holding in position.holdings:
         rate = 1.0 if holding.exchange is Exchange.BINANCE else krw_rate
         if not isinstance(rate, Missing):
-            parts.append((holding.quantity, SIGN[holding.side] * (mark * rate - holding.entry) / holding.entry * 100))
+            parts.append((holding.quantity, holding.side.sign * (mark * rate - holding.entry) / holding.entry * 100))
     size = fsum(quantity for quantity, _ in parts)
     return fsum(quantity * gain for quantity, gain in parts) / size if size else None

@@ -9,14 +9,7 @@ from decimal import Decimal
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side
-from zuno.trading.model.trade_events import (
-    AccountOpened,
-    Adopted,
-    FillBooked,
-    FundingBooked,
-    ManualChange,
-    TradeEvent,
-)
+from zuno.trading.model.trade_events import AccountOpened, Adopted, FillBooked, FundingBooked, ManualChange, TradeEvent
 from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.ledger import ZERO, LedgerAccount
 from zuno.trading.rules.performance import AccountStep, OpenQuantity
@@ -54,19 +47,14 @@ def trace_account(events: Iterable[TradeEvent]) -> AccountHistory:
             # A paper account that nobody opened starts just before its first event.
             before = _opening_balances()
             postings += _find_postings(0, AccountOpened(at=event.at, usd=ZERO, krw=ZERO), _balances(book), before)
-            steps.append(_step(book, Millis(event.at - 1)))
+            steps.append(current_step(book, Millis(event.at - 1)))
         book.apply(event)
         after = _balances(book)
         if after != before:
             postings += _find_postings(number, event, before, after)
-            steps.append(_step(book, event.at))
+            steps.append(current_step(book, event.at))
             before = after
     return AccountHistory(book, tuple(postings), tuple(steps))
-
-
-def current_step(book: TradingBook, at: Millis) -> AccountStep:
-    """What an account holds at a moment, as its equity is counted."""
-    return _step(book, at)
 
 
 def _opening_balances() -> _Balances:
@@ -116,13 +104,11 @@ def _describe_event(event: TradeEvent) -> str:
             return event.kind.replace("_", " ")
 
 
-def _step(book: TradingBook, at: Millis) -> AccountStep:
+def current_step(book: TradingBook, at: Millis) -> AccountStep:
+    """What an account holds at a moment, as its equity is counted."""
     held = tuple(
         OpenQuantity(
-            trade.exchange,
-            trade.symbol,
-            trade.quantity if trade.side is Side.LONG else -trade.quantity,
-            trade.entry,
+            trade.exchange, trade.symbol, trade.quantity if trade.side is Side.LONG else -trade.quantity, trade.entry
         )
         for trade in book.trades.values()
     )

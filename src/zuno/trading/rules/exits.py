@@ -41,7 +41,7 @@ class PositionExit:
 def find_exits(bundle: Bundle, account: Account, mark: Known[float]) -> tuple[PositionExit, ...]:
     """Of the bundle's symbol, in the order they are held. A position without levels is never among them."""
     held = [position for position in account.positions if position.symbol is bundle.symbol]
-    found = [_find_exit(bundle, position, mark) for position in held if _has_levels(position)]
+    found = [_find_exit(bundle, position, mark) for position in held]
     return tuple(passed for passed in found if passed is not None)
 
 
@@ -58,10 +58,6 @@ def parse_hours(text: str) -> int:
     """Of a duration such as 12h, 5d or 6w; 0 for anything else."""
     found = _HOLD.fullmatch(text)
     return int(found[1]) * _HOURS[found[2]] if found and found[1].isascii() else 0
-
-
-def _has_levels(position: Holding) -> bool:
-    return position.stop is not None or position.take is not None or position.hold is not None
 
 
 def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
@@ -104,10 +100,7 @@ def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
     """In the position's own currency: hours for all of its life, minutes for the hours that are not whole."""
     if position.exchange is Exchange.UPBIT:
         return (candles(UPBIT, krw_symbol(position.symbol), Timeframe.H1),)
-    return (
-        candles(BINANCE, position.symbol, Timeframe.H1),
-        candles(BINANCE, position.symbol, Timeframe.M1),
-    )
+    return (candles(BINANCE, position.symbol, Timeframe.H1), candles(BINANCE, position.symbol, Timeframe.M1))
 
 
 def _bars_since(series: Series[Candle], bundle: Bundle, position: Holding) -> Bars:

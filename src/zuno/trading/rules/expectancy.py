@@ -13,7 +13,7 @@ from zuno.trading.model.market import HOUR_MS, Side
 from zuno.trading.rules.calibration import EdgeSlope, breakeven_win_rate, clamp_edge
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.first_touch import TouchOdds, fill_share, first_touch
-from zuno.trading.rules.inputs import RulingInputs, Slippage
+from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.price_menu import TradePrices
 
 FUNDING_INTERVAL_HOURS: Final = 8
@@ -51,10 +51,11 @@ def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: Rulin
     if isinstance(inputs.slippage, Missing):
         return inputs.slippage
     rates, patient = inputs.fees.at(exchange), style is Style.PASSIVE_MAKER
-    entry = inputs.slippage.half_spread if patient else _entry_slippage(inputs.slippage, side)
+    buy, sell = inputs.slippage.buy, inputs.slippage.sell
+    entry, leave = (buy, sell) if side is Side.LONG else (sell, buy)
     return Costs(
         fees=(rates.maker if patient else rates.taker) + rates.taker,
-        slippage=entry + _exit_slippage(inputs.slippage, side),
+        slippage=(inputs.slippage.half_spread if patient else entry) + leave,
     )
 
 
@@ -140,9 +141,7 @@ def estimate_expectation(
 def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:
     """EV after the model cost, which is a smaller share of a larger trade."""
     costs = trading_costs(expectation) + llm_cost_pct(expectation, notional_usd)
-    return expectation.model_copy(
-        update={"ev_pct": round_digits(expectation.fill * (gross_ev(expectation) - costs))},
-    )
+    return expectation.model_copy(update={"ev_pct": round_digits(expectation.fill * (gross_ev(expectation) - costs))})
 
 
 def gross_ev(expectation: Expectation) -> float:
@@ -175,11 +174,3 @@ def _touch(prices: TradePrices, hold: int, inputs: RulingInputs) -> Known[TouchO
         return inputs.bars
     bars_held = max(1, round(hold * HOUR_MS / inputs.bars.timeframe.millis))
     return first_touch(inputs.bars, prices.entry, prices.stop, prices.take, prices.side, bars_held, inputs.seed)
-
-
-def _entry_slippage(slippage: Slippage, side: Side) -> float:
-    return slippage.buy if side is Side.LONG else slippage.sell
-
-
-def _exit_slippage(slippage: Slippage, side: Side) -> float:
-    return slippage.sell if side is Side.LONG else slippage.buy

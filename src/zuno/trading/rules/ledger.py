@@ -61,7 +61,8 @@ class Ledger:
     def post(self, exchange: Exchange, *lines: tuple[LedgerAccount, Decimal]) -> None:
         """Book these amounts together. `Broken` unless they add up to zero: nothing is booked then."""
         if sum((amount for _, amount in lines), ZERO) != 0:
-            raise Broken(f"A posting at {exchange} does not balance: {_format_lines(lines)}.")
+            posted = ", ".join(f"{account} {amount}" for account, amount in lines)
+            raise Broken(f"A posting at {exchange} does not balance: {posted}.")
         balances = self._balances[exchange]
         for account, amount in lines:
             balances[account] += amount
@@ -99,7 +100,3 @@ class Ledger:
                 f"The ledger of {exchange} has a margin of {balances[LedgerAccount.MARGIN]} and an inventory of "
                 f"{balances[LedgerAccount.INVENTORY]}; the positions have {margin} and {inventory}."
             )
-
-
-def _format_lines(lines: tuple[tuple[LedgerAccount, Decimal], ...]) -> str:
-    return ", ".join(f"{account} {amount}" for account, amount in lines)

@@ -7,7 +7,6 @@ from typing import Final
 
 from zuno.trading.model.cycle import Expectation, Leg
 from zuno.trading.model.known import Missing
-from zuno.trading.rules.account import MarkedAccount
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.routing import exchanges_of, held_usd, leg_notional_usd, margin_room, minimum_margin, target_of
@@ -59,12 +58,8 @@ def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
         return f"{said}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
     raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
     loss = leg_notional_usd(raised, inputs.krw_rate) * stop_loss_pct(worth) / 100
-    most = _max_loss_usd(draft, account) / count
+    share = MAX_EXPLORATION_RISK_PCT if draft.exploration else MAX_STOP_RISK_PCT
+    most = max(0.0, account.equity_usd) * share / 100 / count
     if loss > most:
         return f"{said}, and the stop would cost ${loss:,.2f} of at most ${most:,.2f}"
     return raised
-
-
-def _max_loss_usd(draft: RulingDraft, account: MarkedAccount) -> float:
-    share = MAX_EXPLORATION_RISK_PCT if draft.exploration else MAX_STOP_RISK_PCT
-    return max(0.0, account.equity_usd) * share / 100

@@ -40,10 +40,11 @@ def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
             reached = bar_touch(inside[-1], sign, None, target) is not None
             prices += [_worst(inside[-1], sign), *([target] if target is not None and reached else [])]
     moves = [percent_move(price, entry, sign) for price in prices]
+    touches = (bar_touch(bar, sign, stop, target) for bar in whole)
     multiple = risk_multiple(summary)
     held = summary.closed - summary.opened
     return RealisedPath(
-        first_touch=find_first_touch(whole, sign, stop, target) or _touch_of_exit(summary, sign),
+        first_touch=next(filter(None, touches), None) or _touch_of_exit(summary, sign),
         mfe_pct=round_digits(max(0.0, *moves)),
         mae_pct=round_digits(-min(0.0, *moves)),
         exit_pct=moves[0],
@@ -67,14 +68,6 @@ def judge_outcome(path: RealisedPath, net_pnl: Decimal) -> Verdict:
 def percent_move(price: float, entry: float, sign: int) -> float:
     """From the entry, above zero where it went the trade's way."""
     return round_digits(100 * sign * (price / entry - 1))
-
-
-def find_first_touch(bars: Sequence[SpanBar], sign: int, stop: float | None, target: float | None) -> Touch | None:
-    """Of bars in order of time."""
-    for bar in bars:
-        if (touch := bar_touch(bar, sign, stop, target)) is not None:
-            return touch
-    return None
 
 
 def bar_touch(bar: SpanBar, sign: int, stop: float | None, target: float | None) -> Touch | None:

@@ -40,7 +40,8 @@ def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, boar
         return _without_prices(plain)
     why = find_objection(raw, menu, inputs, board)
     if why is not None:
-        return _without_prices(plain.model_copy(update={"decision": Call.HOLD, "why": _join_reasons(raw.why, why)}))
+        why = f"{raw.why}; {why}" if raw.why else why
+        return _without_prices(plain.model_copy(update={"decision": Call.HOLD, "why": why}))
     prices = _snap_prices(raw, raw.decision.side, menu)
     assert isinstance(prices, TradePrices)
     return plain.model_copy(update={"entry_price": prices.entry, "stop_loss": prices.stop, "take_profit": prices.take})
@@ -125,7 +126,3 @@ def _without_prices(decision: Decision) -> Decision:
     """A call that opens nothing has no prices and no size."""
     nothing = {"entry_price": None, "stop_loss": None, "take_profit": None, "allocation_pct": 0, "leverage": 1}
     return decision.model_copy(update=nothing)
-
-
-def _join_reasons(said: str, why: str) -> str:
-    return f"{said}; {why}" if said else why

@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
 from zuno.kernel import arguments
+from zuno.kernel.accounts import short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.equity_chart import describe_equity
+from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.exchange_answer import ExchangeAnswer
-from zuno.trading.model.market import DAY_MS, SECOND_MS, parse_symbol
-from zuno.trading.model.trade_events import (
-    FillBooked,
-    Mandate,
-    Protection,
-    account_mode,
-)
+from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, parse_symbol
+from zuno.trading.model.trade_events import FillBooked, Mandate, Protection, account_mode
 from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.mandate import LONGEST_MANDATE, check_grant
@@ -71,7 +68,6 @@ from zuno.trading.service.account_view import (
     TradesView,
 )
 from zuno.trading.service.live_start import Confirm
-from zuno.trading.service.orders import OrdersAnswer, TradingOrders, describe_cash, parse_protection
 from zuno.trading.service.paper_book import parse_exchange
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
@@ -160,20 +156,12 @@ class AccountDesk:
         page = await self._reader.look()
         fills = [event.fill for event in page.events if isinstance(event, FillBooked)]
         shown = fills[::-1][: _check_lines(lines)]
-        return FillsView(
-            **self._head(page),
-            total=len(fills),
-            fills=tuple(map(fill_view, shown)),
-        )
+        return FillsView(**self._head(page), total=len(fills), fills=tuple(map(fill_view, shown)))
 
     async def trades(self, lines: int = 50) -> TradesView:
         page = await self._reader.look()
         shown = page.book.closed[::-1][: _check_lines(lines)]
-        return TradesView(
-            **self._head(page),
-            total=len(page.book.closed),
-            trades=tuple(map(closed_trade_view, shown)),
-        )
+        return TradesView(**self._head(page), total=len(page.book.closed), trades=tuple(map(closed_trade_view, shown)))
 
     async def ledger(self, lines: int = 50) -> LedgerView:
         page = await self._reader.look()
@@ -261,43 +249,50 @@ class AccountDesk:
         trade or a symbol of which nothing is open. With money the word `close` has to be typed."""
         before = (await self._reader.look()).book
         if self._reader.mode == "live":
-            held = ", ".join(_list_closing(before, which)) or plain_text(which, 64)
+            held = ", ".join(map(_describe_trade, _list_closing(before, which))) or plain_text(which, 64)
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
-        answer = await self._orders.close(plain_text(which, 64), self._reader.name)
-        said = _describe_closed(before, answer.book, which)
-        notes = await self._learn(before, answer)
+        gate, name = await self._open(), plain_text(which, 64).strip()
+        request = request_name("close", name, gate.now())
+        await gate.close(None if name.lower() == "all" else _symbol_or_id(name), request=request)
+        said = _describe_closed(before, gate.book, which)
+        notes = await self._learn(before, gate)
         if not said and which.strip().lower() != "all":
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
-        return await self._tell_action(replace(answer, said=(*(said or ("nothing is open",)), *notes)), ask=True)
+        return await self._tell_action(gate, *(said or ("nothing is open",)), *notes, ask=True)
 
     async def cancel(self, order: str) -> ActionView:
-        return await self._tell_action(await self._orders.cancel(plain_text(order, 64), self._reader.name))
+        gate = await self._open()
+        return await self._tell_action(gate, f"{await gate.cancel(plain_text(order, 64).strip())} is cancelled")
 
     async def set_levels(self, trade: str, stop: str | None, target: str | None, confirm: Confirm) -> ActionView:
         """Move a stop or a target. What loosens them wants the word `loosen` to be typed."""
+        if stop is None and target is None:
+            raise UsageError("Give --stop, --target or both.")
         id = plain_text(trade, 64).strip()
         prices = [None if text is None else arguments.parse_amount(text) for text in (stop, target)]
         held = (await self._reader.look()).book.trades.get(id)
         loosened = [] if held is None else _find_loosened(held, *prices)
-        confirmed = bool(loosened)
         if loosened:
             what = f"{id}: {' and '.join(loosened)}. More can be lost, or later be won."
             self._require_word(confirm, "loosen", what)
         elif self._reader.mode == "live":
             self._require_word(confirm, "set", f"LIVE: levels of {id} are moved at the exchange.")
-        return await self._tell_action(
-            await self._orders.set_levels(id, stop, target, confirmed=confirmed, account=self._reader.name)
-        )
+        gate = await self._open()
+        moved = await gate.set_levels(id, *prices, confirmed=bool(loosened))
+        return await self._tell_action(gate, f"{moved.id}: stop {moved.stop}, target {moved.target}")
 
     async def pause(self) -> ActionView:
         """No new trades; open ones go on."""
-        return await self._tell_action(await self._orders.pause(self._reader.name), named=True)
+        gate = await self._open()
+        await gate.pause()
+        return await self._tell_action(gate, "paused: no new trades; open ones go on", named=True)
 
     async def resume(self, confirm: Confirm = lambda word, what: False) -> ActionView:
         """With money the word `resume` has to be typed."""
         if self._reader.mode == "live":
             self._require_word(confirm, "resume", f"{self._reader.title}: the desk opens trades again.")
-        return await self._tell_action(await self._orders.resume(self._reader.name), named=True)
+        gate = await self._open()
+        return await self._tell_action(gate, "resumed" if await gate.resume() else "it was not paused", named=True)
 
     async def kill(self, confirm: Confirm | None, door: str = "terminal") -> ActionView:
         """Once the word `kill` was typed: first the account is locked in a file of the home, which needs nothing else
@@ -318,14 +313,16 @@ class AccountDesk:
         try:
             before = await self._read_known_book()
         except NotFound:
-            lock.unlock(name)  # nobody has such an account
+            if name not in map(short_name, await self._with.log.accounts()):
+                lock.unlock(name)  # in no market of this home: a process that reads another one lifts nobody's kill
             raise
         locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
         sharing = asyncio.create_task(asyncio.to_thread(lock.share, name, door))
         try:
             if not trouble and not await self._reader.has_market():
                 return self._build_action(self._reader.empty_page(), said=(locked,))
-            answer = await self._orders.kill(self._reader.name)
+            gate = await self._open()
+            await gate.kill()
         except ZunoError as error:
             if not trouble:
                 error.args = (f"{self._reader.title} is LOCKED. Not everything is closed: {error}",)
@@ -334,38 +331,40 @@ class AccountDesk:
             trouble += [error for error in await asyncio.gather(sharing, return_exceptions=True) if error]
         notes = tuple(f"not locked everywhere: {plain_text(str(error), 300)}" for error in trouble)
         known = before or TradingBook()
-        said = (*_describe_closed(known, answer.book, "all"), locked, *notes, *await self._learn(known, answer))
-        return await self._tell_action(replace(answer, said=said), ask=True)
+        said = (*_describe_closed(known, gate.book, "all"), locked, *notes, *await self._learn(known, gate))
+        return await self._tell_action(gate, *said, ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
         """With money the word `unlock` has to be typed."""
+        named = None if protection is None else _parse_protection(protection)
         if self._reader.mode == "live":
-            names = None if protection is None else parse_protection(protection)
-            locks = [lock for lock in (await self._reader.look()).locks if names in (None, lock.protection)]
+            locks = [lock for lock in (await self._reader.look()).locks if named in (None, lock.protection)]
             lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
             self._require_word(confirm, "unlock", f"{self._reader.title}: this lifts {lifted}.")
-        answer = await self._orders.unlock(protection, self._reader.name)
-        if protection is None or parse_protection(protection) is Protection.KILL_SWITCH:
+        gate = await self._open()
+        said = [f"{lock.protection} is lifted" for lock in await gate.unlock(named)] or ["nothing was locked"]
+        if named in (None, Protection.KILL_SWITCH):
             await asyncio.to_thread(self._with.kill_lock.unlock, self._reader.short_name)  # last: the log has it by now
-        return await self._tell_action(answer, named=True)
+        return await self._tell_action(gate, *said, named=True)
 
     async def adopt(self, confirm: Confirm) -> ActionView:
         """Take what was paid in or out at the exchange into the ledger, once the word `adopt` was typed, and lift the
         lock it set off. `Refused` on paper, where nobody pays in, and where positions differ too."""
         if self._reader.mode == "paper":
             raise Refused("A paper account has no exchange to differ from; say --account live or --account demo.")
-        shown = await self._orders.find_cash_differences(self._reader.name)
+        gate = await self._open()
+        shown = await gate.find_cash_differences()
         if not shown:
-            answer = await self._orders.show(self._reader.name)
-            return await self._tell_action(replace(answer, said=("the ledger and the exchanges agree",)))
+            return await self._tell_action(gate, "the ledger and the exchanges agree")
         book = (await self._reader.look()).book
         lines = [
             f"{exchange} has {book.venue_balance(exchange) + cash:,.2f} {exchange.currency}, the ledger "
-            f"{book.venue_balance(exchange):,.2f}: {describe_cash(exchange, cash)} is booked as paid in or out by you"
+            f"{book.venue_balance(exchange):,.2f}: {_describe_cash(exchange, cash)} is booked as paid in or out by you"
             for exchange, cash in shown.items()
         ]
         self._require_word(confirm, "adopt", f"{self._reader.mode.upper()}: {'; '.join(lines)}.")
-        return await self._tell_action(await self._orders.adopt_cash(shown, self._reader.name))
+        await gate.adopt_cash(shown)
+        return await self._tell_action(gate, *(f"adopted {_describe_cash(*item)}" for item in shown.items()))
 
     async def grant_mandate(self, mandate: Mandate, confirm: Confirm) -> MandateStateView:
         """Once the word `grant` was typed."""
@@ -374,7 +373,7 @@ class AccountDesk:
         replaced = "" if before is None else f" It replaces {before.hash[:16]}…."
         if not confirm("grant", f"{_format_mandate(mandate)}{replaced}"):
             raise Refused("The word was not typed; nothing was granted.")
-        granted = await self._orders.grant_mandate(mandate, self._reader.name)
+        granted = await (await self._open()).grant_mandate(mandate)
         view = await self.mandate()
         return view.model_copy(update={"said": f"granted; every live order cites {granted.hash}"})
 
@@ -409,7 +408,7 @@ class AccountDesk:
         )
 
     async def revoke_mandate(self) -> MandateStateView:
-        revoked = await self._orders.revoke_mandate(self._reader.name)
+        revoked = await (await self._open()).revoke_mandate()
         view = await self.mandate()
         return view.model_copy(update={"said": f"{revoked.hash} is revoked: no live order is placed under it"})
 
@@ -419,30 +418,29 @@ class AccountDesk:
         if not confirm(word, what):
             raise Refused("The word was not typed; nothing was changed.")
 
-    @property
-    def _orders(self) -> TradingOrders:
-        return self._with.orders
+    async def _open(self) -> OrderGate:
+        return await self._with.open_gate(self._reader.name)
 
-    async def _learn(self, before: TradingBook, answer: OrdersAnswer) -> tuple[str, ...]:
+    async def _learn(self, before: TradingBook, gate: OrderGate) -> tuple[str, ...]:
         """The post-mortems of what was just closed, in words. The close is booked: whatever fails here, it stands, and
         the next evaluation learns from it."""
-        closed = answer.book.closed[len(before.closed) :]
+        closed = gate.book.closed[len(before.closed) :]
         if not closed or self._with.learn is None:
             return ()
         try:
             symbols = list(dict.fromkeys(summary.symbol for summary in closed))
-            at = Millis(max(answer.now, answer.book.newest))  # the wall's clock went on while it was closed
-            learned = await self._with.learn(answer.account, at, symbols)
+            at = Millis(max(gate.now(), gate.book.newest))  # the wall's clock went on while it was closed
+            learned = await self._with.learn(gate.account, at, symbols)
         except Exception as error:
             _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))
             why = f" ({plain_text(str(error), 200)})" if isinstance(error, ZunoError) else ""
             return (f"not learned from yet{why}; `zuno trade evaluate` does",)
         return (*map(describe_post_mortem, learned.post_mortems), *learned.notes)
 
-    async def _tell_action(self, answer: OrdersAnswer, *, named: bool = False, ask: bool = False) -> ActionView:
+    async def _tell_action(self, gate: OrderGate, *said: str, named: bool = False, ask: bool = False) -> ActionView:
         """`named`: what was done says of which account. `ask`: the exchanges say what is left."""
-        said = tuple(f"{line} ({self._reader.title})" for line in answer.said) if named else answer.said
-        troubles = tuple(f"{exchange}: {why}" for exchange, why in answer.troubles.items())
+        said = tuple(f"{line} ({self._reader.title})" for line in said) if named else said
+        troubles = tuple(f"{exchange}: {why}" for exchange, why in gate.troubles.items())
         return self._build_action(await self._reader.look(ask=ask), said, troubles)
 
     def _build_action(self, page: AccountPage, said: tuple[str, ...], troubles: tuple[str, ...] = ()) -> ActionView:
@@ -511,6 +509,25 @@ def _parse_group(text: str) -> GroupBy:
         raise UsageError(f"{plain_text(text, 40)!r} is no grouping; write one of {', '.join(GroupBy)}.") from None
 
 
+def _parse_protection(text: str) -> Protection:
+    try:
+        return Protection(text.strip().lower().replace("-", "_"))
+    except ValueError:
+        known = ", ".join(protection.value for protection in Protection)
+        raise UsageError(f"{plain_text(text, 40)!r} is no protection; there are {known}.") from None
+
+
+def _symbol_or_id(name: str) -> Symbol | str:
+    try:
+        return Symbol(name.upper())
+    except ValueError:
+        return name
+
+
+def _describe_cash(exchange: Exchange, cash: Decimal) -> str:
+    return f"{cash.normalize():+,f} {exchange.currency} at {exchange}"
+
+
 def _check_lines(lines: int) -> int:
     if not 1 <= lines <= MOST_LINES:
         raise UsageError(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
@@ -528,12 +545,12 @@ def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | Non
     return found
 
 
-def _list_closing(book: TradingBook, which: str) -> list[str]:
+def _list_closing(book: TradingBook, which: str) -> list[OpenTrade]:
     """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
     name = which.strip()
     named = book.trades.get(name)
     return [
-        f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
+        trade
         for trade in book.trades.values()
         if name.lower() == "all"
         or name.upper() == trade.symbol.value
@@ -542,12 +559,13 @@ def _list_closing(book: TradingBook, which: str) -> list[str]:
     ]
 
 
+def _describe_trade(trade: OpenTrade) -> str:
+    return f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
+
+
 def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:
     """What became of what was held and ordered; an exchange may need a while."""
-    name = which.strip()
-    wanted = {
-        trade.id for trade in before.trades.values() if name.lower() == "all" or name in (trade.id, trade.symbol.value)
-    }
+    wanted = {trade.id for trade in _list_closing(before, which)}
     said: list[str] = []
     for trade in after.closed[len(before.closed) :]:
         exit_price, net = (f"{float(number):,.2f}" for number in (trade.exit, trade.net_pnl))

@@ -14,6 +14,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange
@@ -33,14 +34,10 @@ from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.account_history import current_step
-from zuno.trading.rules.performance import (
-    Close,
-    equity_usd,
-)
+from zuno.trading.rules.performance import Close, equity_usd
 from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.orders import TradingOrders
 from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 
@@ -57,7 +54,8 @@ class AccountBackends:
     store: SeriesStore
     log: TradeLog
     inventory: Inventory
-    orders: TradingOrders
+    open_gate: Callable[[str | None], Awaitable[OrderGate]]
+    """By the account's name, None: the home's own. The market is read first, so that its end is known."""
     limits: ProtectionLimits
     running: Callable[[str], str | None]
     """The process that trades for an account, where one does."""

@@ -121,11 +121,7 @@ class LearningDesk:
         ]
         rules = total_veto_views(scores)
         return VetoesView(
-            **asked.head,
-            said=describe_vetoes(rules),
-            outcomes=len(scores),
-            rules=rules,
-            scores=newest_scores(scores),
+            **asked.head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest_scores(scores)
         )
 
     async def _ask(self, as_of: str | None) -> _Asked:

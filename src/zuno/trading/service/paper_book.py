@@ -179,7 +179,7 @@ class PaperBookDesk:
 
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._desk.newest_moment(as_of)
-        own = await self._recorded_moment(as_of)
+        own = self._recorded_moment(await self._reader.read(self._account(self._desk.origin)), as_of)
         at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
         prices = await read_prices(self._store, at, recorded=own is not None)
         # A market's moment is looked at from before it; an account's own last one holds what happened then.
@@ -321,7 +321,8 @@ class PaperBookDesk:
         book = await self._reader.read(self._account(self._desk.origin))
         newest = book.newest
         moment = looked.as_of
-        if (own := await self._recorded_moment(as_of)) is not None:
+        own = self._recorded_moment(book, as_of)
+        if own is not None:
             moment = own
         elif as_of is None and not self._desk.live(as_of):
             # A cycle at the end sees what was before it.
@@ -335,9 +336,8 @@ class PaperBookDesk:
         liquidated = await self._find_liquidated(book, moment, prices)
         return _Page(moment, book, liquidated, _without(book, liquidated), prices, looked.notes)
 
-    async def _recorded_moment(self, as_of: str | None) -> Millis | None:
+    def _recorded_moment(self, book: TradingBook, as_of: str | None) -> Millis | None:
         """Of an account in recorded time, where no moment is asked for."""
-        book = await self._reader.read(self._account(self._desk.origin))
         return book.recorded_moment(live=self._desk.live(None)) if as_of is None else None
 
     def _account(self, origin: str) -> str:

@@ -10,27 +10,13 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from zuno.trading.model.cycle import (
-    CONVICTION,
-    Call,
-    Decision,
-    Expert,
-    LiquidityEntry,
-    MacroEntry,
-)
+from zuno.trading.model.cycle import CONVICTION, Call, Decision, Expert, LiquidityEntry, MacroEntry
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import MissingInput
 from zuno.trading.rules.score import Entry as Entry
 from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView
-from zuno.trading.service.runs_view import (
-    CycleWhyView,
-    RunsView,
-    RunView,
-    run_view,
-    runs_view,
-    why_view,
-)
+from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView, run_view, runs_view, why_view
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from zuno.journal.decision_view import (
-    DECISION_VIEW,
-    DecisionRecord,
-    JournalUpgradeView,
-    pack_view,
-    store_missing_views,
-)
+from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, JournalUpgradeView, pack_view, store_missing_views
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError
-from zuno.kernel.lock import ProcessLock
+from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ReplayView
@@ -193,7 +187,7 @@ class Cycles:
         )
         if run_id is not None and await (await self._with.journal()).latest(1, request_id=run_id, kind=STARTED):
             return await self.resume(run_id, listen)
-        async with self._lock_symbol(asked.symbol):
+        with hold(self._with.lease(asked.symbol)):
             # A moment that cannot be is found out before anything is on record.
             collected = None if asked.live else await self._desk.moment(asked.symbol, asked.as_of)
             run_id = run_id or "run_" + hashlib.sha256(self._with.random(16)).hexdigest()[:16]
@@ -221,7 +215,7 @@ class Cycles:
         notebook = await self._open_journal(run_id)
         asked = notebook.read(STARTED, RunRequest)
         if not notebook.has(ENDED):
-            async with self._lock_symbol(asked.symbol):
+            with hold(self._with.lease(asked.symbol)):
                 notebook = await self._open_journal(run_id)
                 if not notebook.has(ENDED) and asked.older:
                     await self._expire(notebook, asked)
@@ -470,15 +464,6 @@ class Cycles:
         if not notebook.has(STARTED):
             raise NotFound(f"No run {run_id} in this journal; `zuno trade runs` lists them.")
         return notebook
-
-    @asynccontextmanager
-    async def _lock_symbol(self, symbol: Symbol) -> AsyncIterator[None]:
-        seat = self._with.lease(symbol)
-        seat.take()
-        try:
-            yield
-        finally:
-            seat.leave()
 
 
 async def _delete_checkpoints(run_id: str, saver: Saver) -> None:

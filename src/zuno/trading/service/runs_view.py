@@ -39,14 +39,7 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.run.record import ENDED, RunJournal, RunRequest, RunSummary, load_bundle
-from zuno.trading.service.features_view import (
-    AnomalyView,
-    SourceView,
-    absent_views,
-    anomaly_view,
-    iso,
-    source_views,
-)
+from zuno.trading.service.features_view import AnomalyView, SourceView, absent_views, anomaly_view, iso, source_views
 from zuno.trading.service.memory_view import ReadMemoryView, read_memory_view
 from zuno.trading.service.origin_view import OriginView
 

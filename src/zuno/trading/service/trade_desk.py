@@ -17,7 +17,7 @@ from zuno.kernel import arguments
 from zuno.kernel.canonical import digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
-from zuno.kernel.lock import ProcessLock
+from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Wire
@@ -206,14 +206,10 @@ class TradeDesk:
             )
         first = await self._with.desk.moment(plan.symbols[0], None)
         name = paper_account(first.origin, account or "")
-        lock = self._with.lock(name)
-        lock.take()
-        try:
+        with hold(self._with.lock(name)):
             if fast:
                 return await self._run_recorded(plan, name, first.origin, since, until, hear, stop)
             return await self._run_live(plan, name, first.origin, hear, stop)
-        finally:
-            lock.leave()
 
     async def _start_at_exchange(
         self,
@@ -229,12 +225,8 @@ class TradeDesk:
             raise UsageError("Recorded time is traded on paper; leave --speed out, or --live.")
         origin = self._with.desk.origin
         permit = await self._permit(account, plan.symbols, confirm)
-        lock = self._with.lock(permit.account)
-        lock.take()
-        try:
+        with hold(self._with.lock(permit.account)):
             return await self._run_live(plan, permit.account, origin, hear, stop, permit.notes, permit.watch_only)
-        finally:
-            lock.leave()
 
     @asynccontextmanager
     async def open_run(
@@ -247,9 +239,7 @@ class TradeDesk:
             yield None
             return
         permit = await self._permit(account, (parse_symbol(symbol),), confirm)
-        lock = self._with.lock(permit.account)
-        lock.take()
-        try:
+        with hold(self._with.lock(permit.account)):
             gate = await self._with.open_gate(permit.account, self._with.now, permit.watch_only)
             notes = permit.notes
             if gate.live:
@@ -262,8 +252,6 @@ class TradeDesk:
             finally:
                 if gate.live and (left := await _end_entries(gate, "the run has ended")) is not None:
                     raise Unavailable(left)
-        finally:
-            lock.leave()
 
     async def _permit(self, account: str, symbols: Sequence[Symbol], confirm: Confirm) -> StartPermit:
         if self._with.permit is None:

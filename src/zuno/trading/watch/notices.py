@@ -105,7 +105,10 @@ class TradingNotices:
         since = now - DAY_MS if self._looked_at is None else self._looked_at
         self._looked_at = now
         return [
-            KeyedNotice(_lock_key(account, lock), _describe_unlock(account, lock, lock.until, "its time is over"))
+            KeyedNotice(
+                f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}",
+                _describe_unlock(account, lock, lock.until, "its time is over"),
+            )
             for account, book in self._books.items()
             for lock in book.locks.values()
             if lock.until is not None and since < lock.until <= now and not book.recorded
@@ -242,7 +245,7 @@ def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
         words.insert(0, Button("Why", f"/why {trade.decision}"))
     return Notice(
         kind=_KINDS.get(trade.reason, NoticeKind.CLOSE),
-        title=f"{_name(trade.symbol)} {trade.side.lower()} {_ENDS[trade.reason]}",
+        title=f"{trade.symbol.value} {trade.side.lower()} {_ENDS[trade.reason]}",
         severity=_severity_of(trade),
         label=choose_label(account),
         at=_seconds(at),
@@ -263,7 +266,7 @@ def describe_day(summary: DaySummary, at: Millis, picture: bytes | None) -> Noti
     ]
     return Notice(
         kind=NoticeKind.SUMMARY,
-        title=f"Day of {_date(summary.day)}",
+        title=f"Day of {iso(Millis(summary.day))[:10]}",
         severity=Severity.INFO,
         label=choose_label(summary.account),
         at=_seconds(at),
@@ -291,7 +294,7 @@ def describe_ruling(run: RunSummary, run_id: str, ev_pct: float | None, at: Mill
         facts.append(Fact("exploration", "yes"))
     return Notice(
         kind=NoticeKind.RULING,
-        title=f"{_name(run.symbol)}: {run.ruling.replace('_', ' ')}",
+        title=f"{run.symbol.value}: {run.ruling.replace('_', ' ')}",
         severity=Severity.INFO,
         label=choose_label(run.account, run.origin),
         at=_seconds(at),
@@ -324,11 +327,7 @@ def _describe_entry(event: IntentStored, account: str) -> Notice:
     facts = []
     for leg in intent.legs:
         amount = f"{_quantity(leg.quantity)} at {_price(leg.entry)}, {leg.leverage}×"
-        facts += [
-            Fact(leg.exchange.value, amount),
-            Fact("stop", _price(leg.stop)),
-            Fact("target", _price(leg.target)),
-        ]
+        facts += [Fact(leg.exchange.value, amount), Fact("stop", _price(leg.stop)), Fact("target", _price(leg.target))]
     facts.append(Fact("order", intent.style.replace("_", " ").lower()))
     if intent.hold is not None:
         facts.append(Fact("hold", intent.hold))
@@ -337,7 +336,7 @@ def _describe_entry(event: IntentStored, account: str) -> Notice:
     why = (Button("Why", f"/why {intent.decision}"),) if intent.decision.startswith("run_") else ()
     return Notice(
         kind=NoticeKind.ENTRY,
-        title=f"{_name(intent.symbol)} {intent.side.lower()}: entry ordered",
+        title=f"{intent.symbol.value} {intent.side.lower()}: entry ordered",
         severity=Severity.INFO,
         label=choose_label(account),
         at=_seconds(event.at),
@@ -354,7 +353,7 @@ def _describe_failed_entry(event: IntentEnded, book: TradingBook, account: str) 
     intent = tracked.intent
     return Notice(
         kind=NoticeKind.ENTRY,
-        title=f"{_name(intent.symbol)} {intent.side.lower()}: entry {event.state}",
+        title=f"{intent.symbol.value} {intent.side.lower()}: entry {event.state}",
         severity=Severity.CRITICAL if event.state == "undone" else Severity.WARNING,
         label=choose_label(account),
         at=_seconds(event.at),
@@ -368,7 +367,7 @@ def _describe_fill(event: FillBooked, book: TradingBook, account: str) -> Notice
     purpose = "liquidation" if fill.liquidation else "foreign order" if order is None else order.purpose
     return Notice(
         kind=NoticeKind.FILL,
-        title=f"{_name(fill.symbol)} {purpose} filled",
+        title=f"{fill.symbol.value} {purpose} filled",
         severity=Severity.WARNING if fill.liquidation else Severity.INFO,
         label=choose_label(account),
         at=_seconds(event.at),
@@ -415,10 +414,6 @@ def _describe_unlock(account: str, lock: LockSet | LockLifted, at: Millis | None
     )
 
 
-def _lock_key(account: str, lock: LockSet) -> str:
-    return f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}"
-
-
 def _severity_of(trade: TradeSummary) -> Severity:
     if trade.reason in _WORSE:
         return Severity.CRITICAL
@@ -428,10 +423,6 @@ def _severity_of(trade: TradeSummary) -> Severity:
 def _asked_of(account: str) -> str:
     """How a chat's command names an account that is not the home's own on paper."""
     return f" {account_word(account)}".rstrip()
-
-
-def _name(symbol: Symbol) -> str:
-    return symbol.value
 
 
 def _of(symbol: Symbol | None) -> str:
@@ -461,7 +452,3 @@ def _signed_money(amount: float, currency: str = "USD") -> str:
 
 def _seconds(at: Millis) -> Seconds:
     return Seconds(at // 1_000)
-
-
-def _date(at: int) -> str:
-    return iso(Millis(at))[:10]

@@ -13,18 +13,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.wire.chart_bundles import DAYS, changed, whole
+from zuno.adapters.chart.canvas import BLUE, GREY, PURPLE, VERMILLION
 from zuno.adapters.chart.frames import LAST, LEFT, PROFILE, PanelFrame, layout_bars, rows
-from zuno.adapters.chart.painter import (
-    ACROSS,
-    BLUE,
-    GREY,
-    MODELLED,
-    OBSERVED,
-    PURPLE,
-    VERMILLION,
-    _heat_caption,
-    paint_png,
-)
+from zuno.adapters.chart.painter import ACROSS, MODELLED, OBSERVED, _heat_caption, paint_png
 from zuno.trading.chart.charting import describe
 from zuno.trading.model.chart import HEIGHT, WIDTH, Axis, Heat, MissingPanel, Picture, PricePanel, Scale
 from zuno.trading.model.market import Mode

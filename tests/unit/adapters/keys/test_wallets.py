@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -229,6 +230,14 @@ def test_a_symlink_is_no_wallet(tmp_path: Path) -> None:
     assert elsewhere.read_bytes()
     imported = folder(tmp_path / "other", WORD, WORD, WORD).add_keystore(str(path))  # a file that its owner names
     assert imported.address == OWN
+
+
+def test_a_pipe_or_a_folder_in_its_place_is_no_wallet(tmp_path: Path) -> None:
+    (tmp_path / "wallets").mkdir()
+    os.mkfifo(tmp_path / "wallets" / f"{OWN}.json")
+    (tmp_path / "wallets" / f"{OTHER}.json").mkdir()
+    assert folder(tmp_path).all() == ()
+    assert [folder(tmp_path, WORD).signer(address).watch_only for address in (OWN, OTHER)] == [True, True]
 
 
 def test_a_harmed_wallet_is_broken_and_one_that_others_read_is_refused(tmp_path: Path) -> None:

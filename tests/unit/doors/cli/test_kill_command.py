@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_process, run_zuno
 from zuno.adapters.kill_lock import KillLockFile
+from zuno.doors.cli.main import run
+from zuno.kernel.errors import DiskFull, Refused, Unavailable
+from zuno.wiring import open_zuno
 
 
 def test_a_kill_in_a_fresh_home_locks_and_touches_no_market(tmp_path: Path) -> None:
@@ -32,11 +36,39 @@ def test_a_kill_with_a_journal_that_cannot_be_read_still_locks(tmp_path: Path) -
     assert KillLockFile(tmp_path).why_locked("paper")
 
 
+def test_a_lock_that_cannot_be_written_keeps_nobody_from_getting_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(home: str | None, account: str) -> None:
+        raise DiskFull("no room")
+
+    asyncio.run(write_account_home(tmp_path))
+    monkeypatch.setenv("ZUNO_RECORDING", "own")
+    words = ["trade", "kill", "--yes", "--json", "--home", str(tmp_path)]
+    assert run(words, open_zuno, lock_account=fail) == 0
+    locks = json.loads(capsys.readouterr().out)["protections"]
+    assert ("kill_switch", "kill switch") in [(lock["protection"], lock["reason"]) for lock in locks]
+
+
 @pytest.mark.parametrize("setting", ["ZUNO_NO_SUCH_SETTING", "ZUNO_CHAIN_ID"])
 def test_a_kill_waits_for_no_setting_that_cannot_be_read(tmp_path: Path, setting: str) -> None:
     ran = run_process(tmp_path, "trade", "kill", "--yes", "--account", "demo", **{setting: "nonsense"})
     assert ran.code == 2
     assert KillLockFile(tmp_path).why_locked("demo")
+
+
+def test_a_lock_that_cannot_be_written_keeps_nobody_from_the_rest_of_the_kill(tmp_path: Path) -> None:
+    opened: list[str | None] = []
+
+    def fail(home: str | None, account: str) -> None:
+        raise Unavailable("the disk is full")
+
+    def open_home(home: str | None) -> Any:
+        opened.append(home)
+        raise Refused("opened")
+
+    assert run(["trade", "kill", "--yes", "--home", str(tmp_path)], open_home, lock_account=fail) == 3
+    assert opened == [str(tmp_path)]
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,9 @@ from zuno.doors.reading.intents import Reading
 from zuno.doors.reading.place import ShellStart
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.shell.history import MOST_LINES, PrivateHistory
-from zuno.doors.shell.piped import run_lines
 from zuno.doors.shell.port import ShellHost
 from zuno.doors.shell.terminal import ShellCompleter
-from zuno.doors.shell.turns import ShellSession
+from zuno.doors.shell.turns import ShellSession, run_lines
 from zuno.kernel.view import View
 
 PLAN = "plan_0123456789ab"

@@ -16,7 +16,7 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import HexId
 from zuno.lp.execute.plan_state import PlanProgress
 from zuno.lp.model.plan import PlanState, StepState
-from zuno.lp.model.plan_events import Action, StepSigned
+from zuno.lp.model.plan_events import Action, StepHandedOut, StepSigned
 from zuno.lp.service.execution_view import unsigned_view
 
 ETHER = 10**18
@@ -99,6 +99,37 @@ async def test_an_approval_of_what_is_handed_out_is_refused(bench: Any) -> None:
         await gate.approve(book.draft, gate.approval(book.draft, "test"))
     with pytest.raises(Refused, match="is handed_out already"):
         await gate.draft(plan_id, "ab" * 32, book.draft.instruction)
+
+
+async def test_a_batch_that_a_crash_cut_short_is_shown_to_nobody_and_completed(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a batch would be a burn without its mint."""
+    plan_id, append, kinds = await bench.approved(await bench.two_steps()), bench.journal.append, list[str]()
+
+    async def is_contract(wallet: Any) -> bool:
+        return True
+
+    async def crash(*, kind: str, **entry: Any) -> Any:
+        kinds.append(kind)
+        if kinds.count(StepHandedOut.kind) == 2:
+            raise KeyboardInterrupt
+        return await append(kind=kind, **entry)
+
+    monkeypatch.setattr(bench.pond.writer, "is_contract", is_contract)
+    with monkeypatch.context() as crashing:
+        crashing.setattr(bench.journal, "append", crash)
+        with pytest.raises(KeyboardInterrupt):
+            await bench.apply(plan_id, signer=WATCHED)
+    book = await bench.book(plan_id)
+    assert [step.state for step in book.steps][:2] == [StepState.HANDED_OUT, StepState.PLANNED]
+    with pytest.raises(Refused):
+        unsigned_view(book)
+    book = await bench.apply(plan_id, signer=WATCHED)
+    assert {step.state for step in book.steps} == {StepState.HANDED_OUT}
+    view = unsigned_view(book)
+    assert view.safe is not None
+    assert [call.data for call in view.safe.transactions] == ["0x" + step.step.data.hex() for step in book.steps]
 
 
 async def test_a_hash_is_named_in_any_case(bench: Any) -> None:

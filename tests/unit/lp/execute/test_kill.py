@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.lp.execute.test_carrying import begun, closing
+from zuno.adapters.keys.wallets import WatchOnly
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.lp.model.plan import PlanState, StepState
@@ -42,6 +43,21 @@ async def test_a_kill_while_a_plan_is_checked_comes_before_its_first_signature(b
         await bench.apply(plan_id, killed=look)
     assert bench.pond.taken == []
     assert not (await bench.book(plan_id)).signed_anything
+
+
+async def test_a_kill_while_the_owner_reads_keeps_a_plan_from_being_handed_out(bench: Any, lock: KillLockFile) -> None:
+    plan_id = await closing(bench)
+
+    def agree(*shown: object) -> bool:
+        lock.lock("live", "terminal")
+        return True
+
+    gate = bench.gate(signer=WatchOnly(bench.wallet), killed=lock.why_locked)
+    with pytest.raises(Refused, match="live was killed"):
+        await gate.apply(plan_id, agree, lambda line: None)
+    assert not (await bench.book(plan_id)).begun
+    with pytest.raises(Refused, match="live was killed"):
+        await gate.offer(await bench.book(plan_id))
 
 
 async def test_the_rest_of_a_plan_that_has_begun_goes_on(bench: Any, lock: KillLockFile) -> None:

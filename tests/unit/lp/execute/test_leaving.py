@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.lp.execute.test_handed_out import WATCHED, send_step
 from zuno.adapters.prices.combined import WithReference
 from zuno.amm.model import price_of, sqrt_price_for
 from zuno.kernel.canonical import canonical
@@ -67,6 +68,14 @@ async def test_leaving_a_pool_off_its_reference_takes_the_owners_word_for_it(
     book = await bench.apply(drafted.draft.plan_id)
     assert (book.state, book.over.problems) == (PlanState.CONFIRMED, ())
     assert (bench.edge in await bench.owned()) is (action is Action.REMOVE)
+
+
+async def test_what_is_left_anyway_is_handed_out_to_a_signer_elsewhere_too(bench: Any) -> None:
+    shift_reference(bench, OFF)
+    plan_id = await bench.approved(await leaving(bench, Action.CLOSE, anyway=True))
+    await send_step(bench, await bench.apply(plan_id, signer=WATCHED))
+    assert (await bench.apply(plan_id, signer=WATCHED)).state is PlanState.CONFIRMED
+    assert bench.edge not in await bench.owned()
 
 
 async def test_minimums_come_from_the_pool_and_what_is_paid_is_never_below_the_worst(bench: Any) -> None:

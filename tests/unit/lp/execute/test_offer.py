@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.lp.execute.test_handed_out import WATCHED, send_step
 from zuno.adapters.file_lock import wallet_lock
 from zuno.journal.port import Entry
 from zuno.kernel.errors import Refused
@@ -16,7 +17,7 @@ from zuno.lp.execute.plan_state import append_event, catch_up
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Action, PlanOver
 from zuno.lp.service.execution import Consent, Execution
-from zuno.lp.service.execution_view import ApprovalView
+from zuno.lp.service.execution_view import ApprovalView, UnsignedView
 from zuno.lp.service.positions import LpDesk
 
 
@@ -95,6 +96,20 @@ async def test_an_offer_beside_a_plan_in_flight_writes_nothing_of_that_one_eithe
     assert await head(bench) == before, "what the chain shows of the other is not written down by a look"
 
 
+async def test_an_offer_of_and_beside_a_plan_that_was_handed_out_writes_nothing(bench: Any) -> None:
+    handed = await bench.approved(await bench.told(Action.COLLECT, bench.inside))
+    book = await bench.apply(handed, signer=WATCHED)
+    plan_id = await bench.approved(await bench.told(Action.CLOSE))
+    before = await head(bench)
+    with pytest.raises(Refused, match=f"{handed} handed out"):
+        await service(bench, bench.journal).offer_apply(plan_id)
+    assert isinstance(await service(bench, bench.journal).offer_apply(handed), UnsignedView)
+    await send_step(bench, book)
+    assert isinstance(await service(bench, bench.journal).offer_apply(plan_id), ApprovalView)
+    assert isinstance(await service(bench, bench.journal).offer_apply(handed), ApprovalView)
+    assert (await head(bench), (await bench.book(handed)).over) == (before, None)
+
+
 async def test_a_plan_that_is_done_is_not_offered(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     await bench.apply(plan_id)
@@ -116,6 +131,6 @@ async def test_what_another_process_wrote_since_is_taken_in(bench: Any) -> None:
     held, other = await bench.book(plan_id), await bench.book(plan_id)
     await append_event(bench.journal, other, PlanOver(plan_id=plan_id, state=PlanState.CANCELLED, why="elsewhere"))
     with pytest.raises(Refused, match="never applied again"):
-        await bench.gate().apply(plan_id, lambda *shown: True, heard, held)
+        await bench.gate().apply(plan_id, lambda *shown: True, heard, progress=held)
     await catch_up(bench.journal, held)
     assert held == other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -15,13 +16,12 @@ from zuno.trading.measure.tape import (
     LOWER_BOUND,
     SideHour,
     Stream,
-    last_hours,
+    TapeMinutes,
+    TapeTotals,
     tally,
-    total_by_hour,
-    total_by_minute,
     whale_flow,
 )
-from zuno.trading.model.known import Missing, or_none
+from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Heartbeat, Side, TapeEvent
 
 NOW = Millis(1_767_225_600_000)
@@ -38,6 +38,26 @@ def alive(since: int, until: int) -> list[Heartbeat]:
 
 def stream(*strikes: TapeEvent, since: int = AGO, until: int = NOW, venue: str = "binance") -> Stream:
     return Stream(venue, strikes, alive(since, until))
+
+
+def total_by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[TapeTotals, ...]:
+    return tally_by_step(streams, since, until, MINUTE_MS)
+
+
+def total_by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[TapeTotals, ...]:
+    """Clock hours, from the one that holds `since`."""
+    return tally_by_step(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
+
+
+def tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[TapeTotals, ...]:
+    heard = TapeMinutes(streams)
+    starts = range(since // MINUTE_MS * MINUTE_MS, until, step)
+    return tuple(heard.tally(Millis(start), Millis(start + step)) for start in starts if start + step <= until)
+
+
+def last_hours(streams: Sequence[Stream], as_of: Millis) -> tuple[Known[SideHour], Known[SideHour]]:
+    heard = TapeMinutes(streams)
+    return heard.last_hour(Side.LONG, as_of), heard.last_hour(Side.SHORT, as_of)
 
 
 def why(figure: object) -> str:

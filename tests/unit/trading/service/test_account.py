@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.doors.web.stops import StopDesk
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
@@ -24,6 +25,7 @@ from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.learn.memory_book import post_mortem_id
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -46,11 +48,11 @@ from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends
 from zuno.trading.service.account_view import PerformanceView, ProfitView, TradePositionsView, TradeStatusView
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.orders import OpenedAccount, TradingOrders
 from zuno.wiring.orders import build_paper_venues
 
 END = Millis(1_767_225_600_000)
@@ -84,30 +86,31 @@ class Market:
 
     def __init__(self, store: SqliteSeries, home: Path) -> None:
         self.log = MemoryTradeLog()
-        self._home = home
+        self.home = home
         self._store = store
         self.desk = TradingDesk(store, _nobody, DigestPainter())
         self.running: str | None = None
         self.learning = Learning(store, journal(home), self.log)
         self.evaluator = self.learning.evaluator()
 
-    async def open_account(self, name: str | None) -> OpenedAccount:
+    async def open_gate(self, name: str | None) -> OrderGate:
         account = paper_account("recorded", name or "")
         venues = build_paper_venues(self._store, self.log, account, lambda: END, Fees())
-        return OpenedAccount(OrderGate(GateContext(self.log, account, venues, lambda: END)), END)
+        return OrderGate(GateContext(self.log, account, venues, lambda: END))
 
-    def account(self, name: str | None = None) -> AccountDesk:
+    def account(self, name: str | None = None, ask: Any = None) -> AccountDesk:
         return AccountDesk(
             AccountBackends(
                 desk=self.desk,
                 store=self._store,
                 log=self.log,
                 inventory="nobody looks",
-                orders=TradingOrders(self.open_account),
+                open_gate=self.open_gate,
                 limits=ProtectionLimits(),
                 running=lambda account: self.running,
                 now=lambda: END,
-                kill_lock=KillLockFile(self._home),
+                kill_lock=KillLockFile(self.home),
+                ask=ask,
                 learn=self.learn,
             ),
             name,
@@ -286,9 +289,30 @@ async def test_bad_wishes_are_refused_by_kind(market: Market) -> None:
         await account.fills(0)
 
 
+async def test_a_kill_of_an_account_in_another_market_stays_locked_and_one_of_nobody_does_not(market: Market) -> None:
+    await AccountStory(market.log, paper_account("elsewhere", "other")).come_to(END)
+    for name, locked in (("other", True), ("nosuch", False)):
+        with pytest.raises(NotFound):
+            await market.account(name).kill(None)
+        assert (KillLockFile(market.home).why_locked(name) is not None) is locked
+
+
+async def test_a_kill_of_the_page_asks_no_exchange_before_everything_is_closed(market: Market) -> None:
+    """Nobody waits for an answer, which may take seconds, once the word was typed."""
+    name, written = "demo", list[int]()
+
+    async def ask(account: str, book: TradingBook) -> tuple[ExchangeAnswer, ...]:
+        written.append(len(await market.log.events(paper_account("recorded", name))))
+        return ()
+
+    zuno: Any = SimpleNamespace(refresh=lambda: None, account=lambda account: market.account(account, ask))
+    await StopDesk(zuno).handle(("kill", name), lambda line: None)
+    assert all(written)
+
+
 async def open_position(market: Market, account: AccountDesk) -> str:
-    opened = await market.open_account("second")
-    await open_long(opened.gate, END, 60_000.0)
+    gate = await market.open_gate("second")
+    await open_long(gate, END, 60_000.0)
     (position,) = (await account.positions()).positions
     return position.id
 
@@ -308,15 +332,25 @@ async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(
     market: Market, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the wall's clock a close is booked after the moment that the account was opened at."""
-    open_account = market.open_account
-
-    async def open_earlier(name: str | None) -> OpenedAccount:
-        return replace(await open_account(name), now=Millis(END - 1_000))
-
     trade = await open_position(market, market.account("second"))
-    monkeypatch.setattr(market, "open_account", open_earlier)
+    monkeypatch.setattr(OrderGate, "now", lambda gate: Millis(END - 1_000))
     view = await market.account("second").close(trade)
     assert any(post_mortem_id(paper_account("recorded", "second"), trade) in line for line in view.said)
+
+
+@pytest.mark.parametrize("which", ["btcusdt", "BTCUSDT", "all", "the trade"])
+async def test_what_an_exchange_has_not_closed_yet_is_not_called_nothing(
+    market: Market, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    async def begin(gate: OrderGate, which: object, request: str) -> tuple[str, ...]:
+        await gate.refresh()
+        return ()
+
+    account = market.account("second")
+    trade = await open_position(market, account)
+    monkeypatch.setattr(OrderGate, "close", begin)
+    view = await account.close(trade if which == "the trade" else which)
+    assert [line.partition(" ")[0] for line in view.said] == [trade]
 
 
 @pytest.mark.parametrize("error", [Unavailable("the disk is full"), RuntimeError("a bug")])

@@ -53,11 +53,6 @@ def reorg(node: DevnetNode, given: Params) -> list[str]:
     return [geth_json.data(block.hash) for block in blocks]
 
 
-def mempool(node: DevnetNode, given: Params) -> list[geth_json.Json]:
-    """All that waits, in order of arrival."""
-    return [geth_json.transaction(tx, None) for tx in node.pool]
-
-
 def pool_status(node: DevnetNode, given: Params) -> geth_json.Json:
     pending, queued = _pending_and_queued(node)
     return {"pending": geth_json.quantity(len(pending)), "queued": geth_json.quantity(len(queued))}
@@ -107,6 +102,6 @@ CONTROLS: Final[Mapping[str, Method]] = {
     # Ours.
     "zuno_reorg": reorg,
     "zuno_dropTransaction": lambda node, given: node.pool.drop(params.data(given.need(0), 32)),
-    "zuno_mempool": mempool,
+    "zuno_mempool": lambda node, given: [geth_json.transaction(tx, None) for tx in node.pool],
     "zuno_setLogLimits": set_log_limits,
 }

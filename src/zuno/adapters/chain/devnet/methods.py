@@ -77,15 +77,12 @@ def estimate_gas(node: DevnetNode, given: Params) -> str:
     return geth_json.quantity(view.chain.estimate_gas(params.call(given.need(0)), view.block))
 
 
-def simulate_v1(node: DevnetNode, given: Params) -> Any:
-    return simulate(given.view(1, node), given.record(0))
-
-
 def fee_history(node: DevnetNode, given: Params) -> geth_json.Json:
     newest = given.view(1, node).block
     count = min(params.quantity(given.need(0)), _FEE_HISTORY_LIMIT, newest.number + 1)
-    percentiles = [_percentile(value) for value in params.list_or_empty(given.get(2))]
-    if percentiles != sorted(percentiles):
+    percentiles = params.list_or_empty(given.get(2))
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in percentiles)
+    if not numbers or percentiles != sorted(percentiles) or not all(0 <= value <= 100 for value in percentiles):
         raise bad_params("invalid reward percentile")
     history = node.chain.history
     heights = range(newest.number + 1 - count, newest.number)
@@ -102,12 +99,6 @@ def fee_history(node: DevnetNode, given: Params) -> geth_json.Json:
     if percentiles:
         answer["reward"] = [[geth_json.quantity(tip) for tip in _tips(block, percentiles)] for block in known]
     return answer
-
-
-def _percentile(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-        raise bad_params("invalid reward percentile")
-    return value
 
 
 def _tips(block: LocalBlock, percentiles: list[float]) -> list[int]:
@@ -131,10 +122,6 @@ def get_logs(node: DevnetNode, given: Params) -> list[geth_json.Json]:
         raise NodeRefusal(LIMIT_EXCEEDED, f"query returned more than {cap} results")
     blocks = {log.block_number: history.at(log.block_number) for log in found}
     return [geth_json.log(block, log) for log in found if (block := blocks[log.block_number])]
-
-
-def send_raw_transaction(node: DevnetNode, given: Params) -> str:
-    return geth_json.data(node.submit(params.data(given.need(0))).hash)
 
 
 def send_transaction(node: DevnetNode, given: Params) -> str:
@@ -189,12 +176,12 @@ METHODS: Final[Mapping[str, Method]] = {
     "eth_getTransactionCount": get_transaction_count,
     "eth_call": call,
     "eth_estimateGas": estimate_gas,
-    "eth_simulateV1": simulate_v1,
+    "eth_simulateV1": lambda node, given: simulate(given.view(1, node), given.record(0)),
     "eth_gasPrice": lambda node, given: geth_json.quantity(node.chain.next_base_fee + GWEI),
     "eth_maxPriorityFeePerGas": lambda node, given: geth_json.quantity(GWEI),
     "eth_feeHistory": fee_history,
     "eth_getLogs": get_logs,
-    "eth_sendRawTransaction": send_raw_transaction,
+    "eth_sendRawTransaction": lambda node, given: geth_json.data(node.submit(params.data(given.need(0))).hash),
     "eth_sendTransaction": send_transaction,
     "eth_getTransactionByHash": get_transaction_by_hash,
     "eth_getTransactionReceipt": get_transaction_receipt,

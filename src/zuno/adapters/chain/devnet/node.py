@@ -53,13 +53,12 @@ class DevnetNode:
         unlocked: Mapping[bytes, PrivateKey] | None = None,
         clock: Callable[[], float] = time.time,
         time_offset: int = 0,
-        log_limits: LogLimits | None = None,
     ) -> None:
         self.chain = chain
         self.pool = Mempool()
         self.unlocked = dict(unlocked or {})
         self.time_offset = time_offset
-        self.log_limits = log_limits or LogLimits()
+        self.log_limits = LogLimits()
         self.automine = True
         self._clock = clock
         self._next_timestamp: int | None = None

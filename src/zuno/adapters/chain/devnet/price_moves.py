@@ -37,10 +37,7 @@ class PriceMover:
         """Hash and number of each block that moved the price, and the reference since."""
 
     def methods(self) -> dict[str, Method]:
-        return {"zuno_move": self._move, "zuno_reference": self._tell}
-
-    def _tell(self, node: DevnetNode, given: Params) -> str:
-        return str(self._reference(node))
+        return {"zuno_move": self._move, "zuno_reference": lambda node, given: str(self._reference(node))}
 
     def _reference(self, node: DevnetNode) -> int:
         """What the last move on the chain as it stands left behind: a block that was reorganised away moved nothing."""

@@ -80,7 +80,8 @@ class DevnetProcess:
         record = self._record()
         if record is None:
             return NodeStatus(False, None, None, None, "The devnet is starting; its first start builds the world.")
-        block = await ask_head(str(record["url"]))
+        head = await ask(str(record["url"]), "eth_getBlockByNumber", "latest", False)
+        block = Block(int(head["number"], 16), HexId(head["hash"]), Seconds(int(head["timestamp"], 16)))
         return NodeStatus(True, str(record["url"]), int(record["pid"]), block)
 
     async def down(self) -> NodeStatus:
@@ -223,11 +224,6 @@ async def ask(url: str, method: str, *params: object) -> Any:
         case {"result": result}:
             return result
     raise Malformed(f"The devnet at {url} answered nonsense; `zuno devnet down` ends it.")
-
-
-async def ask_head(url: str) -> Block:
-    head = await ask(url, "eth_getBlockByNumber", "latest", False)
-    return Block(int(head["number"], 16), HexId(head["hash"]), Seconds(int(head["timestamp"], 16)))
 
 
 class DevnetWorld:

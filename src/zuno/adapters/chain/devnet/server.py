@@ -45,7 +45,8 @@ class Server(ThreadingHTTPServer):
         self.faults = FaultPlan()
         self.requests = 0
         self._count_lock = threading.Lock()
-        self.rpc = Rpc(node, {"zuno_fault": self._fault, "zuno_stats": self._stats, **(extra or {})})
+        own: dict[str, Method] = {"zuno_fault": self._fault, "zuno_stats": lambda *_: {"requests": self.requests}}
+        self.rpc = Rpc(node, {**own, **(extra or {})})
         with _listening(port):
             super().__init__((HOST, port), _Handler)
 
@@ -75,9 +76,6 @@ class Server(ThreadingHTTPServer):
             self.faults.plan(read_fault(params.record(given.need(0))))
         return True
 
-    def _stats(self, node: DevnetNode, given: Params) -> dict[str, int]:
-        return {"requests": self.requests}
-
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
@@ -91,7 +89,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.count()
         obstacle = self._obstacle()
         if obstacle is not None:
-            self._refuse(*obstacle)
+            self.close_connection = True  # the body was not read, so the connection cannot be used again
+            status, message = obstacle
+            self._reply(status, message.encode(), "text/plain; charset=utf-8")
             return
         body = self.rfile.read(int(self.headers["Content-Length"]))
         fault = self.server.faults.next(_methods_in(body))
@@ -123,11 +123,6 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > _MAX_DIGITS or int(length) > _MAX_BODY:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "content length too large"
         return None
-
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        # The body was not read, so the connection cannot be used again.
-        self.close_connection = True
-        self._reply(status, message.encode(), "text/plain; charset=utf-8")
 
     def _reply(self, status: int, body: bytes, kind: str = _JSON) -> None:
         self.send_response(status)

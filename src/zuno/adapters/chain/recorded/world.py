@@ -110,10 +110,13 @@ class RecordedWorld:
         self._set_others(minute.liquidity)
         self._move_to(cached_sqrt_price_at_tick(before))  # what the wallet moved is traded back
         self._trade(minute, before)
-        pool, slot0 = self._pool, self._pool.slot0
         self.head = self._next_block(Seconds(minute.at // 1000 + 60))
+        self.marks.append(self._mark())
+
+    def _mark(self) -> PoolMark:
+        pool, slot0 = self._pool, self._pool.slot0
         growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
-        self.marks.append(PoolMark(self.head, slot0.sqrt_price_x96, slot0.tick, pool.liquidity, *growth))
+        return PoolMark(self.head, slot0.sqrt_price_x96, slot0.tick, pool.liquidity, *growth)
 
     def _trade(self, minute: PoolMinute, before: int) -> None:
         """Swap along the minute's path and pay its fees on the way, a tick's worth for every tick."""
@@ -278,16 +281,7 @@ class RecordedWorld:
     # -- reading
 
     def state(self) -> PoolState:
-        slot0, pool = self._pool.slot0, self._pool
-        mark = PoolMark(
-            self.head,
-            slot0.sqrt_price_x96,
-            slot0.tick,
-            pool.liquidity,
-            pool.fee_growth_global0_x128,
-            pool.fee_growth_global1_x128,
-        )
-        return self.state_of(mark)
+        return self.state_of(self._mark())
 
     def state_of(self, mark: PoolMark) -> PoolState:
         market = self.market
@@ -308,7 +302,9 @@ class RecordedWorld:
 
     def position(self, chain: str) -> LpPosition:
         held, info = self._held(), self._info()
-        principal = self._principal(info.liquidity)
+        edges = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
+        price = self._pool.slot0.sqrt_price_x96
+        principal = amounts_for_liquidity(price, *edges, info.liquidity, round_up=False)
         fees = self._pool.fees_owed(WALLET, held.lower, held.upper, self.position_id)
         return LpPosition(
             id=self.position_id,
@@ -371,11 +367,6 @@ class RecordedWorld:
             fee_growth_inside0_last_x128=info.fee_growth_inside0_last_x128,
             fee_growth_inside1_last_x128=info.fee_growth_inside1_last_x128,
         )
-
-    def _principal(self, liquidity: int) -> tuple[int, int]:
-        held = self._held()
-        edges = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
-        return amounts_for_liquidity(self._pool.slot0.sqrt_price_x96, *edges, liquidity, round_up=False)
 
     def _info(self) -> PositionInfo:
         held = self._held()

@@ -9,19 +9,11 @@ Error codes: https://developers.binance.com/docs/derivatives/usds-margined-futur
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeVendor, VenueDeclined
-from zuno.adapters.venues.orders.client import (
-    KEY_CODES,
-    ExchangeAccount,
-    TradingClient,
-    read_reason,
-    report_unreadable,
-)
+from zuno.adapters.venues.orders.client import KEY_CODES, ExchangeAccount, TradingClient, read_reason, report_unreadable
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
@@ -127,16 +119,10 @@ class BinanceOrders(ExchangeAccount):
     """One account."""
 
     exchange = Exchange.BINANCE
+    no_such_order = NO_SUCH_ORDER
 
-    def __init__(
-        self,
-        client: TradingClient,
-        *,
-        demo: bool = False,
-        monotonic: Callable[[], float] = time.monotonic,
-        page: int = TRADES_A_PAGE,
-    ) -> None:
-        super().__init__(client, monotonic)
+    def __init__(self, client: TradingClient, *, demo: bool = False, page: int = TRADES_A_PAGE) -> None:
+        super().__init__(client)
         self._demo = demo
         self._page = page
         self._confirmed: dict[str, Decimal] = {}
@@ -229,10 +215,10 @@ class BinanceOrders(ExchangeAccount):
     async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None:
         if kind not in CONDITIONAL:
             named = {"symbol": symbol.value, "origClientOrderId": client_id}
-            plain = await self._find_row("fapiPrivateGetOrder", "order", **named)
+            plain = await self._read_order("fapiPrivateGetOrder", "order", **named)
             if plain is not None or kind is not None:
                 return None if plain is None else await self._plain_order(plain)
-        algo = await self._find_row("fapiPrivateGetAlgoOrder", "algo order", clientAlgoId=client_id)
+        algo = await self._read_order("fapiPrivateGetAlgoOrder", "algo order", clientAlgoId=client_id)
         return None if algo is None else await self._follow_algo(algo)
 
     @report_unreadable
@@ -407,14 +393,6 @@ class BinanceOrders(ExchangeAccount):
         )
 
     # -- reading orders
-
-    async def _find_row(self, endpoint: str, what: str, **named: object) -> VendorJson | None:
-        try:
-            return await self._client.read(endpoint, what, **named)
-        except VenueDeclined as declined:
-            if declined.code == NO_SUCH_ORDER:
-                return None
-            raise
 
     async def _plain_order(self, row: VendorJson) -> Order:
         filled = row.decimal("executedQty")

@@ -164,10 +164,11 @@ class ExchangeAccount(ABC):
     what reduces a position is sent all the same, and does not wait for filters."""
 
     exchange: Exchange
+    no_such_order: str
+    """The exchange's code for an order that it does not have."""
 
-    def __init__(self, client: TradingClient, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: TradingClient) -> None:
         self._client = client
-        self._monotonic = monotonic
         self._admitted: float | None = None
         self._filters: dict[Symbol, tuple[float, Filters]] = {}
         self._reducing: set[ClientId] = set()
@@ -212,7 +213,7 @@ class ExchangeAccount(ABC):
     @report_unreadable
     async def filters(self, symbol: Symbol) -> Filters:
         filters = await self._read_filters(symbol)
-        self._filters[symbol] = self._monotonic(), filters
+        self._filters[symbol] = time.monotonic(), filters
         return filters
 
     async def close(self) -> None:
@@ -230,9 +231,17 @@ class ExchangeAccount(ABC):
                 raise
             return None
 
+    async def _read_order(self, endpoint: str, what: str, **named: object) -> VendorJson | None:
+        try:
+            return await self._client.read(endpoint, what, **named)
+        except VenueDeclined as declined:
+            if declined.code == self.no_such_order:
+                return None
+            raise
+
     async def _fresh_filters(self, symbol: Symbol) -> Filters:
         known = self._filters.get(symbol)
-        if known is None or self._monotonic() - known[0] > FILTERS_AGE:
+        if known is None or time.monotonic() - known[0] > FILTERS_AGE:
             return await self.filters(symbol)
         return known[1]
 
@@ -252,9 +261,9 @@ class ExchangeAccount(ABC):
             return None
 
     async def _admit(self) -> None:
-        if self._admitted is None or self._monotonic() - self._admitted >= ADMITTED_FOR:
+        if self._admitted is None or time.monotonic() - self._admitted >= ADMITTED_FOR:
             await self._check_account()
-            self._admitted = self._monotonic()
+            self._admitted = time.monotonic()
 
     async def _check_age(self, symbol: Symbol, at: Millis, most: int) -> None:
         """By the exchange's clock, which is asked for before a price is called old."""
@@ -263,9 +272,5 @@ class ExchangeAccount(ABC):
 
     def _reject(self, order: OrderRequest, reason: str) -> Order:
         return Order(
-            request=order,
-            venue_id=NEVER_PLACED,
-            status=OrderStatus.REJECTED,
-            updated=self._client.now(),
-            reason=reason,
+            request=order, venue_id=NEVER_PLACED, status=OrderStatus.REJECTED, updated=self._client.now(), reason=reason
         )

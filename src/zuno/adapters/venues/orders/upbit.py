@@ -7,8 +7,6 @@ Our client id is Upbit's `identifier`, which it never takes twice, whatever beca
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from decimal import ROUND_UP, Decimal
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -99,10 +97,11 @@ class UpbitOrders(ExchangeAccount):
     """One account. An order that rests has no end here but the desk's: the exchange knows no such order."""
 
     exchange = Exchange.UPBIT
+    no_such_order = NO_SUCH_ORDER
     paper = simulated = False
 
-    def __init__(self, client: TradingClient, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(client, monotonic)
+    def __init__(self, client: TradingClient) -> None:
+        super().__init__(client)
         self._complete: dict[Symbol, dict[str, list[Fill]]] = {}
         """Fills of orders that have ended, by the order's id: there will be no more of them."""
 
@@ -321,13 +320,8 @@ class UpbitOrders(ExchangeAccount):
     # -- reading orders
 
     async def _find_row(self, client_id: ClientId) -> VendorJson | None:
-        try:
-            row = await self._client.read("privateGetOrder", "order", identifier=client_id)
-        except VenueDeclined as declined:
-            if declined.code == NO_SUCH_ORDER:
-                return None
-            raise
-        if row.text("identifier") != client_id:
+        row = await self._read_order("privateGetOrder", "order", identifier=client_id)
+        if row is not None and row.text("identifier") != client_id:
             raise Malformed("Upbit answered with another order than was asked for")
         return row
 
@@ -378,15 +372,10 @@ class UpbitOrders(ExchangeAccount):
     async def _open_rows(self, symbol: Symbol) -> list[VendorJson]:
         found: list[VendorJson] = []
         for page in range(1, 100):
-            rows = (
-                await self._client.read(
-                    "privateGetOrdersOpen",
-                    "open orders",
-                    market=krw_symbol(symbol),
-                    page=page,
-                    limit=OPEN_A_PAGE,
-                )
-            ).items()
+            answer = await self._client.read(
+                "privateGetOrdersOpen", "open orders", market=krw_symbol(symbol), page=page, limit=OPEN_A_PAGE
+            )
+            rows = answer.items()
             found += rows
             if len(rows) < OPEN_A_PAGE:
                 break

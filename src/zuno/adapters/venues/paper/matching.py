@@ -72,7 +72,7 @@ class _Level(NamedTuple):
 class PaperExchange:
     """One exchange on paper. Every event it makes is applied to its book and kept in `events` until it is stored."""
 
-    def __init__(self, exchange: Exchange, fees: FeeRates, slippage: Decimal = SLIPPAGE) -> None:
+    def __init__(self, exchange: Exchange, fees: FeeRates) -> None:
         self.exchange = exchange
         self.book = TradingBook()
         self.events: list[TradeEvent] = []
@@ -82,7 +82,6 @@ class PaperExchange:
         self.not_before = dict.fromkeys(Symbol, Millis(0))
         """Nothing that happens in a symbol from now on is dated before."""
         self._maker, self._taker = to_decimal(fees.maker) / 100, to_decimal(fees.taker) / 100
-        self._slippage = slippage
         self._lot = to_decimal(LOTS[exchange])
         self._levels: dict[Symbol, list[_Level]] = {}
 
@@ -303,27 +302,22 @@ class PaperExchange:
         low, high = self._band(symbol)
         quiet: Bar | None = None
         for tick in ticks:
-            if type(tick) is Bar:
-                if low < tick.low and tick.high < high:
-                    quiet = tick
-                    continue
-                if quiet is not None:
-                    market_state.see(quiet)
-                    quiet = None
-                market_state.see(tick)
-                self._match_bar(symbol, tick)
-            else:
-                if quiet is not None:
-                    market_state.see(quiet)
-                    quiet = None
-                market_state.see(tick)
-                match tick:
-                    case FundingRate():
-                        self._settle_funding(symbol, tick)
-                    case Depth():
-                        self._match_point(symbol, tick.at, tick)
-                    case Mark():
-                        self._match_point(symbol, tick.at, None)
+            if type(tick) is Bar and low < tick.low and tick.high < high:
+                quiet = tick
+                continue
+            if quiet is not None:
+                market_state.see(quiet)
+                quiet = None
+            market_state.see(tick)
+            match tick:
+                case Bar():
+                    self._match_bar(symbol, tick)
+                case FundingRate():
+                    self._settle_funding(symbol, tick)
+                case Depth():
+                    self._match_point(symbol, tick.at, tick)
+                case Mark():
+                    self._match_point(symbol, tick.at, None)
             low, high = self._band(symbol)
         if quiet is not None:
             market_state.see(quiet)
@@ -386,7 +380,8 @@ class PaperExchange:
                 for level in self._levels_of(symbol)
                 if level.falling is falling
                 and self._was_there(level, symbol, bar.start)
-                and _is_between(level, start, end)
+                and (level.price <= start if falling else level.price >= start)
+                and _is_beyond(level, end)
             ]
             if not passed:
                 return
@@ -531,37 +526,31 @@ class PaperExchange:
         value = quantity * price + (order.average_price or ZERO) * order.filled
         filled = order.filled + quantity
         self._emit(FillBooked(at=at, fill=fill))
-        done = filled == request.quantity or (request.reduce_only and quantity == closable)
-        assert order.venue_id is not None
-        self._emit(
-            OrderUpdated(
-                at=at,
-                order=Order(
-                    request=request,
-                    venue_id=order.venue_id,
-                    status=(OrderStatus.FILLED if filled == request.quantity else OrderStatus.EXPIRED)
-                    if done
-                    else OrderStatus.OPEN,
-                    filled=filled,
-                    average_price=value / filled,
-                    updated=at,
-                    reason="the position is closed" if done and filled != request.quantity else "",
-                ),
-            )
-        )
+        status, reason = OrderStatus.OPEN, ""
+        if filled == request.quantity:
+            status = OrderStatus.FILLED
+        elif request.reduce_only and quantity == closable:
+            status, reason = OrderStatus.EXPIRED, "the position is closed"
+        self._update_order(order, status, at, reason, filled, value / filled)
 
     def _end_order(self, order: TrackedOrder, status: OrderStatus, at: Millis, reason: str) -> None:
+        at = self._forward(order.request.symbol, at)
+        self._update_order(order, status, at, reason, order.filled, order.average_price)
+
+    def _update_order(
+        self, order: TrackedOrder, status: OrderStatus, at: Millis, reason: str, filled: Decimal, price: Decimal | None
+    ) -> None:
         assert order.venue_id is not None
-        ended = Order(
+        updated = Order(
             request=order.request,
             venue_id=order.venue_id,
             status=status,
-            filled=order.filled,
-            average_price=order.average_price,
-            updated=self._forward(order.request.symbol, at),
+            filled=filled,
+            average_price=price,
+            updated=at,
             reason=reason,
         )
-        self._emit(OrderUpdated(at=ended.updated, order=ended))
+        self._emit(OrderUpdated(at=at, order=updated))
 
     def _liquidate(self, symbol: Symbol, at: Millis) -> None:
         """Everything of the symbol is cancelled; the position goes at the price that uses up its margin."""
@@ -661,7 +650,7 @@ class PaperExchange:
 
     def _slip(self, price: Decimal, side: OrderSide, tick: Decimal) -> Decimal:
         """What a taker pays without a book, on the tick against it."""
-        slipped = price * (1 + side.sign * self._slippage)
+        slipped = price * (1 + side.sign * SLIPPAGE)
         return _to_grid(slipped, tick, ROUND_CEILING if side is OrderSide.BUY else ROUND_FLOOR)
 
     def _whole_lots(self, level: Quote) -> Decimal:
@@ -682,10 +671,3 @@ def _is_beyond(level: _Level, price: float) -> bool:
     if level.through:
         return price < level.price if level.falling else price > level.price
     return price <= level.price if level.falling else price >= level.price
-
-
-def _is_between(level: _Level, start: float, end: float) -> bool:
-    """Passed on the way from one price to the other."""
-    if level.falling:
-        return level.price <= start and (end < level.price if level.through else end <= level.price)
-    return level.price >= start and (end > level.price if level.through else end >= level.price)

@@ -8,16 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.path import (
-    HOURS,
-    MINUTES_FROM,
-    SIGMA,
-    Ints,
-    RandomStream,
-    decay_noise,
-    hour_of,
-    open_random_stream,
-)
+from zuno.adapters.venues.synthetic.path import HOURS, MINUTES_FROM, SIGMA, Ints, RandomStream, decay_noise, hour_of
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
@@ -37,21 +28,17 @@ WALLS: Final = 0.02
 
 
 def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
-    draw = open_random_stream(seed, f"books {made.symbol}")
+    draw = RandomStream(seed, f"books {made.symbol}")
     hours = HOURS - hour_of(MINUTES_FROM)
     ends = MINUTES_FROM + HOUR_MS * (1 + np.arange(hours))
     at = (ends[:, None] - np.array(LOOKS_MS)).reshape(-1)
     middle = made.last_steps[59::60].reshape(-1)
-    away = _draw_level_distances(draw, middle, _relative_volatility(made))
+    relative_volatility = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
+    away = _draw_level_distances(draw, middle, np.repeat(relative_volatility, len(LOOKS_MS)))
     sizes = _sizes(draw, made, middle, hours)
     _put_walls(draw, sizes)
     bids, asks = middle[:, None] - away[0], middle[:, None] + away[1]
     return [Batch(books(BINANCE, made.symbol), _books(made, at, (bids, asks), sizes))]
-
-
-def _relative_volatility(made: SyntheticMarket) -> Floats:
-    sigma = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
-    return np.repeat(sigma, len(LOOKS_MS))
 
 
 def _draw_level_distances(draw: RandomStream, middle: Ints, relative_volatility: Floats) -> tuple[Ints, Ints]:

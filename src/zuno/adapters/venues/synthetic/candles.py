@@ -27,7 +27,6 @@ from zuno.adapters.venues.synthetic.path import (
     decay_noise,
     hour_of,
     hours_to_bars,
-    open_random_stream,
     sum_last_axis,
 )
 from zuno.adapters.venues.synthetic.takers import taker_buy_shares
@@ -137,7 +136,7 @@ def build_batches(made: SyntheticMarket) -> list[Batch[Any]]:
 def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
     """The same price in won, on a market that makes no bar without a trade and does not say who took."""
     grain = KRW_PRECISIONS[made.symbol]
-    draw = open_random_stream(seed, f"won {made.symbol}")
+    draw = RandomStream(seed, f"won {made.symbol}")
     bars, done = [], 0
     for zone in ZONES:
         native = _native(zone, made.bars[_length(zone)])
@@ -153,7 +152,7 @@ def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> lis
 def draw_krw_rate(seed: int) -> Floats:
     """Won for one dollar at the end of every bar that was walked, oldest first."""
     spans = np.concatenate([np.full(zone.bars, zone.bar / HOUR_MS) for zone in ZONES])
-    steps = open_random_stream(seed, "won").normal(size=len(spans)) * 0.0007 * np.sqrt(spans)
+    steps = RandomStream(seed, "won").normal(size=len(spans)) * 0.0007 * np.sqrt(spans)
     level, kept = np.empty(len(spans)), 0.0
     for place, (step, span) in enumerate(zip(steps.tolist(), spans.tolist(), strict=True)):
         kept = kept * (1 - 0.0006 * span) + step
@@ -214,7 +213,7 @@ def _volumes(
     """By the hour of the day, and more when the market is restless or went far."""
     found = []
     for zone, native, far in zip(ZONES, bars, went, strict=True):
-        draw = open_random_stream(seed, f"volume {zone.bar} {path.symbol}")
+        draw = RandomStream(seed, f"volume {zone.bar} {path.symbol}")
         noise = exp(draw.normal(0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
         busy = _busy(seed, path, zone) * noise * (0.65 + 0.4 * np.minimum(np.abs(far), 6))
         dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
@@ -232,7 +231,7 @@ def _bar_sigma(zone: PathZone, sigma: Floats) -> Floats:
 
 def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
     """How much is traded against an ordinary time, bar by bar."""
-    noise = open_random_stream(seed, f"busy {path.symbol}").normal(size=HOURS)
+    noise = RandomStream(seed, f"busy {path.symbol}").normal(size=HOURS)
     drift = exp(decay_noise(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
     season = by_daytime(0.4, np.arange(HOURS))
     hours = season * drift * exp(0.9 * log(path.sigma / SIGMA[path.symbol]))

@@ -24,7 +24,6 @@ from zuno.adapters.venues.synthetic.path import (
     RandomStream,
     decay_noise,
     hour_of,
-    open_random_stream,
     sum_last_axis,
 )
 from zuno.trading.measure.bars import Floats
@@ -96,7 +95,7 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
     given: list[Batch[Any]] = []
     for venue in VENUES:
-        draw = open_random_stream(seed, f"venue {venue} {made.symbol}")
+        draw = RandomStream(seed, f"venue {venue} {made.symbol}")
         own = np.clip(premium + decay_noise(draw.normal(size=len(premium)) * 4e-6, 0.999), -0.002, 0.002)
         given += _funding(venue, made.symbol, seen, own)
         given.append(_open(draw, venue, made, seen, crowd))
@@ -112,7 +111,7 @@ def mark_polled(at: Ints) -> NDArray[np.bool_]:
 
 def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """How far the perpetual stands above its index: it leans the way the price went, for a day or two."""
-    noise = open_random_stream(seed, f"premium {made.symbol}").normal(size=len(seen.at))
+    noise = RandomStream(seed, f"premium {made.symbol}").normal(size=len(seen.at))
     return INTEREST + decay_noise((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
 
 
@@ -156,7 +155,7 @@ def _open(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, cro
 
 def _crowd_moves(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """What comes and leaves at every venue alike, while both volume and movement are beyond the usual."""
-    way = np.repeat(open_random_stream(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
+    way = np.repeat(RandomStream(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
     jumps, first = made.path.jumps, hour_of(HOURS_FROM)
     inside = jumps.hour >= first
     for hour, cascade in zip((jumps.hour[inside] - first).tolist(), jumps.cascade[inside].tolist(), strict=True):

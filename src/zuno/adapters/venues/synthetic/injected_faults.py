@@ -18,7 +18,6 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     Book,
     Feed,
-    OptionChain,
     Series,
     Timeframe,
     alive,
@@ -134,36 +133,28 @@ def _shuffle(rows: Rows) -> Rows:
     return [row for start in (2, 0, 1) for row in rows[start::3]]
 
 
-def _correct_late(rows: Rows) -> Rows:
-    """Said once too high, then rightly."""
-    wrong = [row._replace(high=row.high + 100, close=row.high + 50) for row in rows]
-    return wrong + rows
-
-
-def _freeze(rows: Rows) -> Rows:
-    return [rows[0]._replace(at=row.at) for row in rows]
-
-
 def _cross(rows: Sequence[Book]) -> Rows:
     """Best bid and best ask change places."""
     return [Book(row.at, (row.asks[0], *row.bids[1:]), (row.bids[0], *row.asks[1:])) for row in rows]
 
 
-def _drop_expiries(rows: Sequence[OptionChain]) -> Rows:
-    return [OptionChain(row.at, tuple(replace(quote, expiry=None) for quote in row.quotes)) for row in rows]
-
-
 _EDITS: Final[Mapping[MarketFaultKind, Callable[[Rows], Rows]]] = {
     MarketFaultKind.GAP: lambda rows: [],
     MarketFaultKind.REPEATED: lambda rows: rows + rows,
-    MarketFaultKind.CORRECTED: _correct_late,
+    # Said once too high, then rightly.
+    MarketFaultKind.CORRECTED: lambda rows: [
+        *(row._replace(high=row.high + 100, close=row.high + 50) for row in rows),
+        *rows,
+    ],
     MarketFaultKind.SHUFFLED: _shuffle,
     MarketFaultKind.NOT_A_NUMBER: lambda rows: [row._replace(close=float("nan")) for row in rows],
     MarketFaultKind.UPSIDE_DOWN: lambda rows: [row._replace(high=row.low, low=row.high + 1) for row in rows],
     MarketFaultKind.NEGATIVE: lambda rows: [row._replace(volume=-row.volume) for row in rows],
     MarketFaultKind.WRONG_SUM: lambda rows: [row._replace(volume=row.volume + 100) for row in rows],
     MarketFaultKind.PERCENT: lambda rows: [row._replace(rate=row.rate * 100) for row in rows],
-    MarketFaultKind.FROZEN: _freeze,
+    MarketFaultKind.FROZEN: lambda rows: [rows[0]._replace(at=row.at) for row in rows],
     MarketFaultKind.CROSSED: _cross,
-    MarketFaultKind.NO_EXPIRIES: _drop_expiries,
+    MarketFaultKind.NO_EXPIRIES: lambda rows: [
+        replace(row, quotes=tuple(replace(quote, expiry=None) for quote in row.quotes)) for row in rows
+    ],
 }

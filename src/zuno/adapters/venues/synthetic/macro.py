@@ -16,10 +16,10 @@ from zuno.adapters.venues.synthetic.path import (
     MINUTES_FROM,
     SIGMA,
     Ints,
+    RandomStream,
     decay_noise,
     draw_panics,
     hour_of,
-    open_random_stream,
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
@@ -66,18 +66,12 @@ def build_batches(seed: int, markets: Mapping[Symbol, SyntheticMarket], krw_rate
     return given + _rates(seed, krw_rate)
 
 
-def _working_days() -> Iterator[datetime]:
-    first = datetime.fromtimestamp(END / 1_000, UTC) - timedelta(days=MACRO_DAYS)
-    for ahead in range(MACRO_DAYS):
-        day = first + timedelta(days=ahead)
-        if day.weekday() < 5 and (day.month, day.day) not in HOLIDAYS:
-            yield day
-
-
 def _daily(seed: int, name: str) -> list[MacroRelease]:
     _, start, far, hours = DAILY[name]
-    days = list(_working_days())
-    walk = np.cumsum(open_random_stream(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
+    first = datetime.fromtimestamp(END / 1_000, UTC) - timedelta(days=MACRO_DAYS)
+    days = [first + timedelta(days=ahead) for ahead in range(MACRO_DAYS)]
+    days = [day for day in days if day.weekday() < 5 and (day.month, day.day) not in HOLIDAYS]
+    walk = np.cumsum(RandomStream(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
     values = np.clip(start + walk, 0.1, None) if name.startswith("DGS") else start * exp(walk)
     return [
         MacroRelease(_millis(day), round(value, 4 if start < 1_000 else 2), _release_time(day, hours))
@@ -94,7 +88,7 @@ def _release_time(day: datetime, hours: int) -> Millis:
 
 def _prices(seed: int) -> Iterator[MacroRelease]:
     """Consumer prices: a month is printed in the middle of the next, and each January of it once more, revised."""
-    draw, level = open_random_stream(seed, "macro CPIAUCSL"), 312.0
+    draw, level = RandomStream(seed, "macro CPIAUCSL"), 312.0
     for month, after in _months():
         level = round(level * (1 + 0.0022 + float(draw.normal(0.001))), 3)
         released = _millis(after) + 11 * DAY_MS + 13 * HOUR_MS + 30 * MINUTE_MS
@@ -132,7 +126,7 @@ def _build_fear_greed(seed: int, made: SyntheticMarket) -> Batch[Any]:
     relative_volatility = (
         sum_last_axis(made.path.sigma[hour_of(HOURS_FROM) :].reshape(-1, 24)) / 24 / SIGMA[made.symbol]
     )
-    noise = open_random_stream(seed, "mood").normal(3, len(moved))
+    noise = RandomStream(seed, "mood").normal(3, len(moved))
     level = 52 + 190 * decay_noise(moved, 0.85) - 9 * (relative_volatility - 1.3) + noise
     values = np.clip(np.rint(level), 3, 97)
     at = days.at + DAY_MS
@@ -144,7 +138,7 @@ def _rates(seed: int, krw_rate: Floats) -> list[Batch[Any]]:
     at = MINUTES_FROM + GRID * (1 + np.arange((END - MINUTES_FROM) // GRID))
     read = mark_polled(at)
     by_minute = krw_rate[-(END - MINUTES_FROM) // MINUTE_MS :]
-    apart = decay_noise(open_random_stream(seed, USDC_USDT).normal(2e-5, len(at)), 0.99)
+    apart = decay_noise(RandomStream(seed, USDC_USDT).normal(2e-5, len(at)), 0.99)
     given = {
         rates(UPBIT, USDT_KRW): by_minute[4::5],
         rates(BINANCE, USDC_USDT): np.round(1 + apart + draw_depegs(seed, at), 5),
@@ -154,7 +148,7 @@ def _rates(seed: int, krw_rate: Floats) -> list[Batch[Any]]:
 
 def draw_depegs(seed: int, at: Ints) -> Floats:
     """In some panics one of the two tokens is doubted: it slips by the per cent within hours and is back in days."""
-    draw, slip = open_random_stream(seed, "slip"), np.zeros(len(at))
+    draw, slip = RandomStream(seed, "slip"), np.zeros(len(at))
     for hour in draw_panics(seed).tolist():
         doubted, way, far = draw.uniform() < 0.6, draw.integers(0, 2) * 2 - 1, draw.uniform(0.015, 0.04)
         since = (at - HOURS_FROM) / HOUR_MS - (hour - hour_of(HOURS_FROM))

@@ -21,9 +21,9 @@ from zuno.adapters.venues.synthetic.path import (
     MINUTES_FROM,
     SIGMA,
     Ints,
+    RandomStream,
     decay_noise,
     hour_of,
-    open_random_stream,
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
@@ -68,7 +68,7 @@ def _build_volatility_state(seed: int, made: SyntheticMarket) -> VolatilityState
     day, month = (
         decay_noise(square / span, 1 - 1 / span, float(sum_last_axis(square[:720]) / 720)) for span in (24, 480)
     )
-    noise = exp(decay_noise(open_random_stream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
+    noise = exp(decay_noise(RandomStream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
     usual = np.sqrt((month + np.square(1.4 * SIGMA[made.symbol])) / 2)
     moved = np.diff(log(hours.close), prepend=log(hours.open[0]))
     fear = np.clip(decay_noise(-moved / SIGMA[made.symbol], 1 - 1 / 48) / 7, -2, 3)
@@ -118,7 +118,7 @@ class _Smiles:
 
 
 def _smiles(mood: VolatilityState, places: Ints, at: Ints, spot: Floats) -> _Smiles:
-    listed = np.array(list_expiries(int(at[0])))
+    listed = np.array(_list_expiries((int(at[0]) - 8 * HOUR_MS) // DAY_MS))
     years = (listed - at[:, None]) / YEAR_MS
     atm = _atm(mood, places[:, None], years)
     forward = np.round(spot[:, None] * exp(years * (0.05 - 0.02 * mood.fear[places])[:, None]), 2)
@@ -186,13 +186,9 @@ def _hash_uniform(seed: int, left: Any, right: Any, call: bool) -> Floats:
     return np.asarray((mixed >> np.uint64(11)).astype(np.float64) / 2.0**53, dtype=np.float64)
 
 
-def list_expiries(at: int) -> tuple[int, ...]:
-    """What is listed: two days, three Fridays, the last Friday of two months and of a quarter, at 08:00 UTC."""
-    return _list_expiries((at - 8 * HOUR_MS) // DAY_MS)
-
-
 @lru_cache(maxsize=64)
 def _list_expiries(day: int) -> tuple[int, ...]:
+    """What is listed: two days, three Fridays, the last Friday of two months and of a quarter, at 08:00 UTC."""
     today = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
     friday = today + timedelta(days=(3 - today.weekday()) % 7 + 1)
     months = [last for ahead in range(8) if (last := _last_friday(today, ahead)) > today]

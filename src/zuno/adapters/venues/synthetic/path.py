@@ -88,12 +88,17 @@ class Path:
 
     def mirror(self, after: int) -> Path:
         """The walk that goes the other way from then on: as likely as this one."""
-        flipped = [_flip(zone, steps, after) for zone, steps in zip(ZONES, self.steps, strict=True)]
+        flipped = []
+        for zone, steps in zip(ZONES, self.steps, strict=True):
+            flat = steps.reshape(-1).copy()
+            flat[max(0, (after - zone.start) * zone.per_hour // HOUR_MS) :] *= -1
+            flipped.append(flat.reshape(steps.shape))
         return replace(self, steps=(flipped[0], flipped[1], flipped[2]))
 
 
 class RandomStream:
-    """Draws that are the same on every machine.
+    """Draws that are the same on every machine; each part of a market has a stream of its own name, so that a change in
+    one leaves the numbers of the others alone.
 
     Of numpy's draws the words are promised and most normals are one product of them. The tails of its normals and
     exponentials are a library's logarithm, and what it scales a compiler may fuse: so draws are cut to whole 2⁻³² and
@@ -127,11 +132,6 @@ def _quantise(drawn: Any) -> Any:
     return np.rint(drawn * 2.0**32) / 2.0**32
 
 
-def open_random_stream(seed: int, name: str) -> RandomStream:
-    """A stream of its own for each part, so that a change in one leaves the numbers of the others alone."""
-    return RandomStream(seed, name)
-
-
 def sum_last_axis(values: Floats) -> Floats:
     """Along the last axis, in its order: of a plain sum numpy promises none."""
     return np.asarray(np.cumsum(values, axis=-1)[..., -1])
@@ -151,18 +151,21 @@ def decay_noise(noise: Floats, keep: float, start: float = 0.0) -> Floats:
 def draw_paths(seed: int) -> Mapping[Symbol, Path]:
     jumps, size, aftershock = _jumps(seed)
     movement = _movement(seed, aftershock)
-    lean = open_random_stream(seed, "lean").integers(0, 2, len(size)) * 2 - 1
-    place = open_random_stream(seed, "place").uniform(0, 0.3, len(size))
-    shared = [open_random_stream(seed, f"walk {zone.bar}").normal(size=(zone.bars, zone.steps)) for zone in ZONES]
+    lean = RandomStream(seed, "lean").integers(0, 2, len(size)) * 2 - 1
+    place = RandomStream(seed, "place").uniform(0, 0.3, len(size))
+    shared = [RandomStream(seed, f"walk {zone.bar}").normal(size=(zone.bars, zone.steps)) for zone in ZONES]
     made: dict[Symbol, Path] = {}
     for symbol in Symbol:
-        sigma = SIGMA[symbol] * movement * _own_movement(seed, symbol)
+        restless = RandomStream(seed, f"movement {symbol}").normal(size=HOURS)
+        sigma = SIGMA[symbol] * movement * exp(decay_noise(restless, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48))
         share = SIGMA[symbol] / SIGMA[Symbol.BTCUSDT]
         walks = []
         for zone, common in zip(ZONES, shared, strict=True):
-            own = open_random_stream(seed, f"walk {zone.bar} {symbol}").normal(size=(zone.bars, zone.steps))
+            own = RandomStream(seed, f"walk {zone.bar} {symbol}").normal(size=(zone.bars, zone.steps))
             mixed = common if symbol is Symbol.BTCUSDT else TOGETHER * common + np.sqrt(1 - TOGETHER**2) * own
-            walk = (mixed.reshape(-1) * _step_sigma(zone, sigma)).reshape(zone.bars, zone.steps)
+            hours = sigma[hour_of(zone.start) : hour_of(zone.end)]
+            step_sigma = np.repeat(hours / np.sqrt(zone.per_hour), zone.per_hour)
+            walk = (mixed.reshape(-1) * step_sigma).reshape(zone.bars, zone.steps)
             walks.append(_with_jumps(zone, walk, jumps.hour, place, lean * size * share))
         made[symbol] = Path(symbol, sigma, (walks[0], walks[1], walks[2]), jumps)
     return made
@@ -183,7 +186,7 @@ def hours_to_bars(zone: PathZone, hours: Floats) -> Floats:
 
 def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
     """When, how far, and how much more restless it makes the hours from then on."""
-    draw = open_random_stream(seed, "jumps")
+    draw = RandomStream(seed, "jumps")
     fell = draw.uniform(size=HOURS) < 0.005
     fell[HOURS - 72 :] = False  # the last days are quiet, so that what is looked at first is an ordinary market
     fear = draw_panics(seed)
@@ -205,7 +208,7 @@ def _jumps(seed: int) -> tuple[Jumps, Floats, Floats]:
 
 def draw_panics(seed: int) -> Ints:
     """Hours in which fear sets in: every other month or so, and always once in the time of minutes."""
-    draw = open_random_stream(seed, "panics")
+    draw = RandomStream(seed, "panics")
     many = HOURS - MINUTES_DAYS * 24
     count = int(draw.poisson(many / (60 * 24)))
     within = int(draw.integers(6 * 24, 28 * 24))
@@ -214,7 +217,7 @@ def draw_panics(seed: int) -> Ints:
 
 def _movement(seed: int, aftershock: Floats) -> Floats:
     """How restless each hour is against an ordinary one, for both symbols."""
-    draw = open_random_stream(seed, "movement")
+    draw = RandomStream(seed, "movement")
     weeks = decay_noise(draw.normal(size=HOURS), 1 - 1 / 480) * 0.45 * np.sqrt(2 / 480)
     hours = decay_noise(draw.normal(size=HOURS), 1 - 1 / 12) * 0.32 * np.sqrt(2 / 12)
     hour = np.arange(HOURS)
@@ -226,17 +229,6 @@ def _movement(seed: int, aftershock: Floats) -> Floats:
     return np.asarray(early * level * daily * weekend * (1 + np.minimum(aftershock, 4.0)), dtype=np.float64)
 
 
-def _own_movement(seed: int, symbol: Symbol) -> Floats:
-    noise = open_random_stream(seed, f"movement {symbol}").normal(size=HOURS)
-    return np.asarray(exp(decay_noise(noise, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48)), dtype=np.float64)
-
-
-def _step_sigma(zone: PathZone, sigma: Floats) -> Floats:
-    first = hour_of(zone.start)
-    hours = sigma[first : first + (zone.end - zone.start) // HOUR_MS]
-    return np.repeat(hours / np.sqrt(zone.per_hour), zone.per_hour)
-
-
 def _with_jumps(zone: PathZone, walk: Floats, hour: Ints, place: Floats, far: Floats) -> Floats:
     first, last = hour_of(zone.start), hour_of(zone.end)
     inside = (hour >= first) & (hour < last)
@@ -244,10 +236,3 @@ def _with_jumps(zone: PathZone, walk: Floats, hour: Ints, place: Floats, far: Fl
     flat = walk.reshape(-1)
     flat[step] += far[inside]
     return flat.reshape(walk.shape)
-
-
-def _flip(zone: PathZone, steps: Floats, after: int) -> Floats:
-    kept = max(0, (after - zone.start) * zone.per_hour // HOUR_MS)
-    flat = steps.reshape(-1).copy()
-    flat[kept:] *= -1
-    return flat.reshape(steps.shape)

@@ -15,11 +15,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, draw_paths, open_random_stream
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, RandomStream, draw_paths
 from zuno.adapters.venues.synthetic.world import draw_batches
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
-from zuno.trading.model.market import HOUR_MS, Book, Feed, Funding, Level, MarkAndIndex, Quote, Side, TapeEvent
+from zuno.trading.model.market import HOUR_MS, Book, Feed, Level, Quote, Side, TapeEvent
 from zuno.trading.ports.series import Batch, Origin
 
 Setup: TypeAlias = Literal["failing", "paying", "ordinary"]
@@ -66,7 +66,7 @@ def planted_origin(seed: int, *, consequences: bool) -> Origin:
 
 def planted_slots(seed: int) -> tuple[tuple[Millis, Setup], ...]:
     """When the slots that are looked at begin, and their setups: of every five slots, one of each."""
-    draw = open_random_stream(seed, "planted")
+    draw = RandomStream(seed, "planted")
     found: list[tuple[Millis, Setup]] = []
     for block in range(MINUTES_FROM, END - BLOCK * SLOT_MS + 1, BLOCK * SLOT_MS):
         places = draw.permutation(BLOCK).tolist()
@@ -132,13 +132,15 @@ class _SignalPlanter:
     def show(self, batch: Batch[Any]) -> Batch[Any]:
         feed, row, name = batch.series.feed, batch.series.row, batch.series.name
         if feed is Feed.FUNDING and name.endswith("/next"):
-            return self._alter(batch, _set_funding)
+            return self._alter(
+                batch, lambda row, signs: row._replace(rate=round(signs.funding * row.interval_hours / 8, 8))
+            )
         if feed is Feed.OPEN_INTEREST:
             return self._alter(batch, lambda level, signs: level._replace(value=round(level.value * signs.interest, 3)))
         if feed is Feed.LONG_SHORT:
             return self._alter(batch, lambda level, signs: level._replace(value=round(level.value * signs.longs, 4)))
         if feed is Feed.BASIS:
-            return self._alter(batch, _set_basis)
+            return self._alter(batch, lambda row, signs: row._replace(spot=round(row.mark / (1 + signs.basis), 2)))
         if feed is Feed.BOOK:
             return self._alter(self._keep_looks(batch), lambda book, _: _lean(book, self._side))
         if feed is Feed.OPTIONS:
@@ -177,14 +179,6 @@ class _SignalPlanter:
                 said[start] = Level(start, SETUP_SIGNALS[setup].mood)
                 said.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
         return [said[at] for at in sorted(said)]
-
-
-def _set_funding(row: Funding, signs: SetupSignals) -> Funding:
-    return row._replace(rate=round(signs.funding * row.interval_hours / 8, 8))
-
-
-def _set_basis(row: MarkAndIndex, signs: SetupSignals) -> MarkAndIndex:
-    return row._replace(spot=round(row.mark / (1 + signs.basis), 2))
 
 
 def _lean(book: Book, side: Side) -> Book:

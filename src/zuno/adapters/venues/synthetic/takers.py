@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.path import HOURS, ZONES, Path, decay_noise, hours_to_bars, open_random_stream
+from zuno.adapters.venues.synthetic.path import HOURS, ZONES, Path, RandomStream, decay_noise, hours_to_bars
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, tanh
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
@@ -34,7 +34,7 @@ def taker_buy_shares(seed: int, path: Path, surprises: Sequence[Floats]) -> list
     behind = [_behind(surprises, memory) for memory, _ in BEHIND]
     own = _own(seed, path)
     for place, (zone, went) in enumerate(zip(ZONES, surprises, strict=True)):
-        noise = open_random_stream(seed, f"takers {zone.bar} {path.symbol}").normal(size=zone.bars)
+        noise = RandomStream(seed, f"takers {zone.bar} {path.symbol}").normal(size=zone.bars)
         short = np.sqrt(MINUTE_MS / zone.bar)
         leaning = sum(far * parts[place] for (_, far), parts in zip(BEHIND, behind, strict=True))
         share = 0.5 + leaning + hours_to_bars(zone, own) + short * (WITH * tanh(went) + NOISE * noise)
@@ -57,5 +57,5 @@ def _behind(surprises: Sequence[Floats], memory: int) -> list[Floats]:
 def _own(seed: int, path: Path) -> Floats:
     """Hour by hour."""
     keep = float(exp(-HOUR_MS / OWN_MS))
-    noise = open_random_stream(seed, f"takers {path.symbol}").normal(size=HOURS)
+    noise = RandomStream(seed, f"takers {path.symbol}").normal(size=HOURS)
     return decay_noise(noise, keep) * OWN * float(np.sqrt(1 - keep**2))

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import TRADED, SyntheticMarket
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, open_random_stream, sum_last_axis
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, SIGMA, Ints, RandomStream, sum_last_axis
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
@@ -40,13 +40,9 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     return given
 
 
-def _surprise(made: SyntheticMarket) -> Floats:
-    """How far each minute went against what was usual then."""
-    return np.asarray(sum_last_axis(made.path.steps[2]) / made.minute_sigma(), dtype=np.float64)
-
-
 def _liquidations(seed: int, venue: str, made: SyntheticMarket) -> Batch[Any]:
-    went, relative_volatility = _surprise(made), made.minute_sigma() * np.sqrt(60) / SIGMA[made.symbol]
+    usual = made.minute_sigma()
+    went, relative_volatility = sum_last_axis(made.path.steps[2]) / usual, usual * np.sqrt(60) / SIGMA[made.symbol]
     parts = []
     for side, against in ((Side.LONG, -went), (Side.SHORT, went)):
         name = f"forced {venue} {side} {made.symbol}"
@@ -54,9 +50,9 @@ def _liquidations(seed: int, venue: str, made: SyntheticMarket) -> Batch[Any]:
         minute = _minutes(
             seed, name, np.minimum(0.006 + 0.4 * far * np.sqrt(far) * relative_volatility, 45), PER_MINUTE // 2
         )
-        noise = exp(open_random_stream(seed, f"{name} size").normal(size=len(minute)))
+        noise = exp(RandomStream(seed, f"{name} size").normal(size=len(minute)))
         usd = FORCED_USD[venue] * noise * (1 + np.minimum(far, 60) ** 2 / 40)[minute]
-        place = open_random_stream(seed, f"{name} place").uniform(size=len(minute)) ** 2
+        place = RandomStream(seed, f"{name} place").uniform(size=len(minute)) ** 2
         parts.append(_strikes(seed, name, made, side, minute, place if side is Side.LONG else 1 - place, usd))
     rows = [row for row in _in_order(parts, "f") if row.at >= HEARD_FROM[venue]]
     return Batch(liquidations(venue, made.symbol), rows)
@@ -69,7 +65,7 @@ def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
     traded = made.grain.size(minutes.volume) * prices
     usual = TRADED[made.symbol] * MINUTE_MS / DAY_MS
     minute = _minutes(seed, name, np.minimum(0.25 * traded / usual, 4), LARGE_PER_MINUTE)
-    draws = open_random_stream(seed, f"{name} size").uniform(size=(len(minute), 3))
+    draws = RandomStream(seed, f"{name} size").uniform(size=(len(minute), 3))
     usd = 1.02 * LARGE_USD * exp(-log(1 - draws[:, 0]) / 1.6)
     bought = draws[:, 1] < (minutes.taker_buy / minutes.volume)[minute]
     share = (minutes.taker_buy / minutes.volume)[minute]
@@ -84,7 +80,7 @@ def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
 
 def _minutes(seed: int, name: str, rate: Floats, most: int) -> Ints:
     """The minute of each event. Sizes and places have other streams: how many come later must not change them."""
-    count = np.minimum(open_random_stream(seed, f"{name} count").poisson(rate), most)
+    count = np.minimum(RandomStream(seed, f"{name} count").poisson(rate), most)
     return np.repeat(np.arange(len(count)), count)
 
 
@@ -108,7 +104,7 @@ def _spread_out(seed: int, name: str, minute: Ints) -> Ints:
     _, first, count = np.unique(minute, return_index=True, return_counts=True)
     slot = MINUTE_MS / np.repeat(count, count)
     rank = np.arange(len(minute)) - np.repeat(first, count)
-    within = open_random_stream(seed, f"second {name}").uniform(0, 0.98, len(minute))
+    within = RandomStream(seed, f"second {name}").uniform(0, 0.98, len(minute))
     return np.asarray((rank + within) * slot).astype(np.int64)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, open_random_stream
+from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, RandomStream
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Feed, Text, Timeframe, texts
 from zuno.trading.model.venues import CHANNELS, SEARCH
@@ -41,7 +41,7 @@ def _write_texts(
     seed: int, made: SyntheticMarket, name: str, every: int, after: int, forms: tuple[str, ...]
 ) -> list[Text]:
     """One text in every stretch of time, from the bars that had closed by then."""
-    draw = open_random_stream(seed, f"{name} {made.symbol}")
+    draw = RandomStream(seed, f"{name} {made.symbol}")
     hours = made.bars[Timeframe.H1]
     written = []
     for at in range(MINUTES_FROM, END, every):
@@ -49,22 +49,10 @@ def _write_texts(
         form, channel = draw.integers(0, len(forms)), draw.integers(0, len(WRITERS))
         moved = hours.close[last] / hours.close[last - 24] - 1
         busy = hours.volume[last - 23 : last + 1].mean() / hours.volume[last - 167 : last + 1].mean()
-        body = forms[form].format(
-            name=made.symbol.base, moved=_move_words(moved), pace=_pace_word(busy), volume=_volume_words(busy)
-        )
+        pace, volume = "ordinary", "near"
+        if not 0.75 <= busy <= 1.3:
+            pace, volume = ("busy", "well above") if busy > 1 else ("quiet", "well below")
+        words = f"{'rose' if moved > 0 else 'fell'} {abs(moved):.1%}" if abs(moved) >= 0.002 else "hardly moved"
+        body = forms[form].format(name=made.symbol.base, moved=words, pace=pace, volume=volume)
         written.append(Text(Millis(at + after), WRITERS[channel], f"{made.symbol.base}-{name}-{at}", body))
     return written
-
-
-def _move_words(share: float) -> str:
-    if abs(share) < 0.002:
-        return "hardly moved"
-    return f"{'rose' if share > 0 else 'fell'} {abs(share):.1%}"
-
-
-def _pace_word(busy: float) -> str:
-    return "busy" if busy > 1.3 else "quiet" if busy < 0.75 else "ordinary"
-
-
-def _volume_words(busy: float) -> str:
-    return "well above" if busy > 1.3 else "well below" if busy < 0.75 else "near"

@@ -418,6 +418,11 @@ async def test_two_closed_for_one_are_nobodys_past(chain: SimChain, writer: SimW
     assert attribute(told).exact
 
 
+def test_what_no_journal_could_be_asked_about_is_no_more_than_a_guess() -> None:
+    assert JournaledPlans().name_lineage([None]) is None
+    assert JournaledPlans(note="the journal was not read").name_lineage([None]) == "chain guess"
+
+
 async def test_a_mint_follows_what_its_plan_closed_and_nothing_else(
     chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
 ) -> None:

@@ -17,10 +17,10 @@ from zuno.adapters.venues.synthetic.path import (
     MINUTES_FROM,
     ZONES,
     Path,
+    RandomStream,
     decay_noise,
     draw_paths,
     hour_of,
-    open_random_stream,
 )
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars as Columns
@@ -236,9 +236,9 @@ def test_equal_seeds_give_equal_walks_and_others_other_ones() -> None:
 
 
 def test_every_part_has_a_stream_of_its_own() -> None:
-    draws = {name: open_random_stream(3, name).uniform() for name in ("jumps", "panics", "jump", "s")}
+    draws = {name: RandomStream(3, name).uniform() for name in ("jumps", "panics", "jump", "s")}
     assert len(set(draws.values())) == len(draws)
-    assert open_random_stream(3, "jumps").uniform() == draws["jumps"]
+    assert RandomStream(3, "jumps").uniform() == draws["jumps"]
 
 
 def test_noise_fades_as_the_sum_says() -> None:
