@@ -167,7 +167,7 @@ def _screen_step(task: ChatTask[R], step: Step, told: Sequence[ToolCall[R]], scr
     """The answer without its faulty sentences; what stands beside a call is said to nobody."""
     if step.tool != ANSWER:
         return step
-    return step.model_copy(update={"answer": screen(step.answer, lambda piece: task.faults(piece, told))})
+    return step.model_copy(update={"answer": screen(step.answer, lambda piece: task.faults(piece, told), "")})
 
 
 def _judge_step(task: ChatTask[R], step: Step, calls: Sequence[ToolCall[R]]) -> str | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -29,14 +29,9 @@ Source = Literal["model", "repaired", "fallback", "deterministic"]
 """Who spoke: the model, the model once its error was named, the rules in its place, the rules as no model sits."""
 
 
-class Screen(Protocol):
-    """Leaves the faulty sentences out of a text, and keeps why."""
-
-    def __call__(self, text: str, faults: Callable[[str], Iterable[str]], otherwise: str = "") -> str:
-        """What is left of the text; `otherwise` where nothing is. Words of strangers are left out as well."""
-        ...
-
-
+Screen = Callable[[str, Callable[[str], Iterable[str]], str], str]
+"""Leaves faulty sentences and words of strangers out of a text, and keeps why: its text, what finds faults in a piece
+of it, and what stands there where nothing is left."""
 BY_RULE: Final = "By the rules: "
 """What the rules' words begin with where they stand in for those of a model that decided."""
 

@@ -25,6 +25,8 @@ ECHO_WORDS = 5
 ECHO_SIGNS = 30
 """So many words of a stranger's text in a row are repetition, not mention; so are so many letters and digits, for not
 everybody writes words with spaces between them."""
+MOST_SENTENCES = 40
+"""Of a text with a fault: each is looked at with all before it."""
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+")
@@ -62,7 +64,7 @@ class TextScreen:
     reasons: list[str] = field(default_factory=list)
     screened: set[str] = field(default_factory=set)
 
-    def __call__(self, text: str, faults: Callable[[str], Iterable[str]], otherwise: str = "") -> str:
+    def __call__(self, text: str, faults: Callable[[str], Iterable[str]], otherwise: str) -> str:
         self.screened.add(text)
 
         def find(piece: str) -> list[str]:
@@ -70,8 +72,10 @@ class TextScreen:
 
         if not text.strip() or not find(text):
             return text
-        kept = ""
-        for sentence in _SENTENCE.findall(text):
+        kept, sentences = "", _SENTENCE.findall(text)
+        if len(sentences) > MOST_SENTENCES:
+            self.reasons.append(f"what follows {MOST_SENTENCES} sentences")
+        for sentence in sentences[:MOST_SENTENCES]:
             # Held against what is kept already as well: a fault may lie across two sentences, or in their length.
             if found := sentence.strip() and (find(sentence.strip()) or find(f"{kept}{sentence}".strip())):
                 self.reasons.extend(found)

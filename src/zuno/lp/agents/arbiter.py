@@ -14,7 +14,7 @@ from zuno.lp.agents.prompt_facts import (
     debate_lines,
     facts_of,
     pairs_of,
-    screen_text,
+    screen_field,
     text_faults,
 )
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
@@ -124,7 +124,7 @@ def _explain_departure(context: Context, debate: Debate, opinion: ArbiterOpinion
 def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, screen: Screen) -> ArbiterOpinion:
     """Its paragraph quotes the debate by round; where it does not, the rules' count of the rounds stands before it."""
     index, most = opinion.chosen_index, REASONING_CHARS[1]
-    reasoning = screen_text(screen, opinion.reasoning, facts, about=index, most=most)
+    reasoning = screen_field(opinion, "reasoning", screen, facts, about=index, most=most).reasoning
     if "round" not in reasoning.lower():
         reasoning = f"{_summarise_rounds(debate)} {reasoning}".strip()
     against = screen(opinion.against_axis or "", lambda piece: text_faults(piece, facts, index), UNUSABLE_REASON)

@@ -8,7 +8,7 @@ from zuno.kernel.errors import Broken, Malformed
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_text
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Recall
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
@@ -95,9 +95,8 @@ def _screen_judgments(
 
     def screen_judgment(judgment: JudgmentOpinion) -> JudgmentOpinion:
         index, reason = judgment.index, mechanical[judgment.index].reason
-        kept = screen_text(screen, judgment.reason, facts, reason, index)
-        advice = screen_text(screen, judgment.suggestion or "", facts, about=index) or None
-        return judgment.model_copy(update={"reason": kept, "suggestion": advice})
+        kept = screen_field(judgment, "reason", screen, facts, reason, index)
+        return screen_field(kept, "suggestion", screen, facts, about=index)
 
     return opinion.model_copy(update={"judgments": [*map(screen_judgment, opinion.judgments)]})
 

@@ -10,9 +10,8 @@ from pydantic import Field, model_validator
 
 from zuno.llm.question import Opinion
 from zuno.lp.model.debate import MOST_CANDIDATES
+from zuno.lp.rules.limits import MOST_PROPOSED
 
-MOST_PROPOSED = 5
-"""Ranges of one proposal, by rule and by model."""
 TEXT_CHARS = (1, 280)
 SUMMARY_CHARS = (20, 280)
 REASONING_CHARS = (40, 2_000)

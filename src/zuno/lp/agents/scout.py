@@ -8,7 +8,7 @@ from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Broken
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question
-from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, screen_text
+from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import SUMMARY_CHARS, ScoutOpinion
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.mesh.envelope import Envelope
@@ -53,9 +53,7 @@ class Scout:
             variables=lambda: {"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
             fallback=lambda: ScoutOpinion(summary=summarise_context(context)),
-            prose=lambda opinion, screen: opinion.model_copy(
-                update={"summary": screen_text(screen, opinion.summary, facts, summarise_context(context))}
-            ),
+            prose=lambda said, screen: screen_field(said, "summary", screen, facts, summarise_context(context)),
         )
 
 

@@ -19,14 +19,8 @@ from zuno.lp.agents.pool_inputs import (
     build_own_moves,
     collect_tried_moves,
 )
-from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_text
-from zuno.lp.agents.schemas import (
-    MOST_PROPOSED,
-    CreateShapeOpinion,
-    CreateStrategistOpinion,
-    ShapeOpinion,
-    StrategistOpinion,
-)
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
+from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
@@ -34,7 +28,7 @@ from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
 from zuno.lp.model.debate import Context, ContextObserved, Critique, Debate, Proposal, Revision, Role, Round
 from zuno.lp.rules.ballot import POINTS, judge, judge_all
 from zuno.lp.rules.candidates import PoolInputs
-from zuno.lp.rules.limits import LIMITS
+from zuno.lp.rules.limits import LIMITS, MOST_PROPOSED
 from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, Move, PoolGrid, Shape, judged_moves, propose, revise
 from zuno.lp.rules.worth import worth_of_capital
 
@@ -103,13 +97,8 @@ class Strategist:
             output=CreateStrategistOpinion if create else StrategistOpinion,
             fallback=lambda: rules,
             judge=lambda opinion: None if opinion is rules else _objection(opinion, inputs),
-            prose=lambda opinion, screen: opinion.model_copy(
-                update={
-                    "shapes": [
-                        shape.model_copy(update={"rationale": screen_text(screen, shape.rationale, facts)})
-                        for shape in opinion.shapes
-                    ]
-                }
+            prose=lambda said, screen: said.model_copy(
+                update={"shapes": [screen_field(shape, "rationale", screen, facts) for shape in said.shapes]}
             ),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.port import Image
@@ -36,11 +36,9 @@ MOST_BY_CANDLES: Final = 0.6
 WHY_CHARS: Final = 2_000
 
 
-class Keep(Protocol):
-    def __call__(self, text: str, most: int, rules: str = "") -> str:
-        """The text without its faulty sentences, printed no longer than `most`; where none is left, the rules' words,
-        which say that they are theirs."""
-        ...
+Keep = Callable[[str, int, str], str]
+"""A text without its faulty sentences, printed no longer than so many characters; where none is left, the rules' words,
+which say that they are theirs."""
 
 
 def keep_fields(said: T, rules: T | None, keep: Keep, **most: int) -> T:
@@ -99,7 +97,7 @@ async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> So
     def screen_prose(said: T, screen: Screen) -> T:
         facts = FactSheet((*fit().figures, *asking.own(said)))
 
-        def keep(text: str, most: int, rules: str = "") -> str:
+        def keep(text: str, most: int, rules: str) -> str:
             otherwise = cut(f"{BY_RULE}{rules}", facts, most) if rules else ""
             return screen(text, lambda piece: map(str, find_faults(piece, facts, limits=(0, most))), otherwise)
 

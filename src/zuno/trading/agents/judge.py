@@ -167,7 +167,7 @@ def _keep_texts(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard, k
     logic = f"{said.decision} is the Judge's own decision; its words for it cannot be used."
     rules = _reasoning(case, meta, board, logic, against)
     reasoning = keep_fields(said.reasoning, rules, keep, **dict.fromkeys(ReasoningOpinion.model_fields, LONG_TEXT))
-    factors = [*filter(None, (keep(text, SHORT_TEXT) for text in said.key_factors))]
+    factors = [*filter(None, (keep(text, SHORT_TEXT, "") for text in said.key_factors))]
     kept = {"reasoning": reasoning, "ev_rationale": keep(said.ev_rationale, LONG_TEXT, odds), "key_factors": factors}
     return said.model_copy(update=kept)
 

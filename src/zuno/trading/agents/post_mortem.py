@@ -92,11 +92,7 @@ async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> Wr
             output=PostMortemOpinion,
             fallback=lambda: answer_by_rules(case),
             prose=lambda said, keep: keep_fields(said, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
-            judge=lambda said: (
-                None
-                if said.verdict is case.verdict
-                else f"verdict is {said.verdict}; what was won or lost makes it {case.verdict}"
-            ),
+            judge=lambda said: "" if said.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome",
         ),
         model_context,
     )

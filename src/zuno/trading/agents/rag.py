@@ -16,7 +16,7 @@ from zuno.llm.question import Opinion
 from zuno.provenance.facts import Figure, Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.learned import describe_story, read_news
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.bundle import Bundle
@@ -54,7 +54,7 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
             sections=lambda: (section, _texts_section(stories)),
             output=RagOpinion,
             fallback=lambda: answer_by_rules(stories),
-            prose=lambda said, keep: said.model_copy(update={"summary": keep(said.summary, LONG_TEXT)}),
+            prose=lambda said, keep: keep_fields(said, None, keep, summary=LONG_TEXT),
         ),
         model_context,
     )

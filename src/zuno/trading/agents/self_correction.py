@@ -15,7 +15,7 @@ from zuno.llm.question import Opinion, SourcedAnswer
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent
+from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT
 from zuno.trading.model.memory import Lesson, LessonReview, LessonStanding, PostMortem, Verdict
@@ -46,12 +46,8 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
             sections=lambda: sections,
             output=LessonOpinion,
             fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
-            prose=lambda said, keep: said.model_copy(update={"text": keep(said.text, LONG_TEXT)}),
-            judge=lambda said: (
-                None
-                if said.verdict is lesson.verdict
-                else f"verdict is {said.verdict}; the cases came out {lesson.verdict}"
-            ),
+            prose=lambda said, keep: keep_fields(said, None, keep, text=LONG_TEXT),
+            judge=lambda said: "" if said.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
         ),
         model_context,
     )
@@ -73,7 +69,7 @@ async def word_review(
             sections=lambda: sections,
             output=ReviewOpinion,
             fallback=lambda: ReviewOpinion(text=rules_text),
-            prose=lambda said, keep: said.model_copy(update={"text": keep(said.text, LONG_TEXT)}),
+            prose=lambda said, keep: keep_fields(said, None, keep, text=LONG_TEXT),
         ),
         model_context,
     )

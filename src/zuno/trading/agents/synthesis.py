@@ -74,7 +74,7 @@ def _keep_texts(said: SynthesisOpinion, rules: SynthesisOpinion, board: Blackboa
         )
         for conflict in said.conflicts
     ]
-    signals = [*filter(None, (keep(text, SHORT_TEXT) for text in said.consensus_signals))]
+    signals = [*filter(None, (keep(text, SHORT_TEXT, "") for text in said.consensus_signals))]
     kept = keep_fields(said, rules, keep, key_uncertainty=SHORT_TEXT, regime_note=SHORT_TEXT)
     return kept.model_copy(update={"consensus_signals": signals, "conflicts": conflicts})
 

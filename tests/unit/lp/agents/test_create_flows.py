@@ -25,11 +25,11 @@ from zuno.llm.port import Failed, ModelRequest
 from zuno.llm.prompts import SMALL_MODEL_TOKENS
 from zuno.llm.tokens import estimate_tokens
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids, extract_moves
-from zuno.lp.agents.schemas import MOST_PROPOSED
 from zuno.lp.model.ballot import Candidate, RiskProfile
 from zuno.lp.model.debate import Context
 from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.ballot import POINTS, judge, judge_all
+from zuno.lp.rules.limits import MOST_PROPOSED
 from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, propose
 from zuno.lp.rules.worth import worth_of_capital
 
