@@ -162,12 +162,12 @@ _EXEMPT: Final = tuple(
         r"\b(?:double|triple)[- ](?:top|bottom)s?\b|\bthree (?:white soldiers|black crows|drives)\b",
         rf"\bwaves? (?:[1-5]\b(?![.,]?\d|%)|one|two|three|four|five)\b(?! (?:{_UNITS})\b)",
         r"\b(?:two|three) (?:higher|lower|equal|rising|falling) (?:highs|lows|tops|bottoms|peaks|troughs)\b",
-        r"\b(?:upper|lower|first|second|latter) half\b|\bhalf-(?:hearted|baked|measures?)\b",
+        r"\b(?:upper|lower|first|second|latter) half\b|\bhalf-(?:hearted|baked)\b|\btwo-(?:sided|way)\b",
         r"\bzero(?= (?:conviction|evidence|doubt|interest|patience|appetite|support|merit|reason|sign)\b)",
         r"\bdoubl(?:es|ing) up\b|\bdouble-(?:edged|count\w*)\b|\b(?:the same(?: \w+){1,2}|think) twice\b",
         r"\b(?:two|three|four)(?= (?:are (?:bullish|bearish|neutral|silent)|agree|disagree|abstain|object)\b)",
         r"\b(?:nasdaq|russell|ftse|nikkei|s&p) (?:100|2000|225|500)\b|\b(?:2s10s|25-delta)\b",
-        r"\b(?:v[234]|erc-?(?:20|721)|permit2|eip-?1559)\b",
+        r"\b(?:v[234]|erc-?(?:20|721)|permit2|eip-?1559|1st|2nd|3rd|[4-9]th|10th)\b",
         r"\b(?:last|past|previous|trailing) (?:24 ?-?h(?:ours?)?|7 ?-?d(?:ays?)?|30 ?-?d(?:ays?)?)\b",
         r"\b24 ?-?h(?:ours?)?(?= (?:of )?(?:fees|lvr|net|carry|changes?|moves?|volatility|exits?|windows?|horizon)\b)",
         r"\b(?:doubled?|tripled?)(?: the)? (?:volatility|vol)\b|\b(?:doubling|tripling) of volatility\b",
@@ -199,7 +199,6 @@ _GLUED: Final = re.compile(
     re.IGNORECASE,
 )
 _RATIO: Final = re.compile(r"(?i)\b(?:(\d+(?:\.\d+)?)(?: ?: ?|[ -]to[ -])1|1 ?: ?(\d+(?:\.\d+)?))(?![\d:]|\.\d)")
-_NTH: Final = re.compile(r"(?i)\b(?:1st|2nd|3rd|[4-9]th|10th)\b")
 
 # -- what points out of the text, or at its reader
 
@@ -226,17 +225,22 @@ _ACTS: Final = (
 )
 _HANDS: Final = "sign|approve|authori[sz]e|transfer|wire|deposit|click|download|install|paste|disable|subscribe"
 """What only the reader's own hands do."""
+_OWNED: Final = "wallets?|coins|funds|limits|settings|keys?|phrase|messages?|transactions?|password|savings|switch"
+_NO_VERB: Final = (
+    r"\w+ing|in|with|on|for|at|from|by|to|as|if|of|and|but|when|while|since|above|below|after|before|that|now|so|then|"
+    "also|because|although|though|where|like|once|until|both|all|given|under|over|is|are|than|unless|keeps|leaves"
+)
 _ORDER: Final = re.compile(
     rf"(?:^|[.!?;:—–\n]\s*|[\"'(]|,\s+(?:then|so|now|and|but)\s+)"
     rf"(?:(?:now|then|so|first|next|finally|just|simply|always|never|immediately|instead|and|but|also|quickly),?\s+)*"
-    rf"(?:(?:{_ACTS})\b(?!\s*[:=)])|(?!(?:in|with|on|for|at|from|by|to|given|as|if|all|both|under|over)\b)\w+ your\b)"
+    rf"(?:(?:{_ACTS})\b(?!\s*[:=)])|(?!(?:{_NO_VERB})\b)\w+ (?:your|(?:the|all|every|any)(?: \w+)? (?:{_OWNED}))\b)"
     rf"|,\s+(?:{_HANDS}|withdraw|send|connect|ignore|visit) (?:the|your|all|everything|it|this|every|any|some|into)\b",
     re.IGNORECASE,
 )
 _NO_ORDER: Final = re.compile(
     r"\b(?:(?:go|enter|stay) (?:long|short|flat|neutral)|enter (?:only )?(?:on|near|after)"
     r"|(?:buy|sell) the (?:rally|dip|news|rumour|bounce))\b"
-    r"(?![^.;!?]*\b(?:your?|yours|everything|all[- ]in|now|wallet|site|page|link|code|phrase)\b)"
+    r"(?![^.;!?]*\b(?:your?|yours|everything|all[- ]in|now|wallet|\w*site|page|link|code|phrase)\b)"
     r"|\b(?:do not|don't) (?:read|take|mistake) (?:this|that|it|my)"
     r"(?: (?!warning|alert|error|notice|limit|message)\w+)? (?:as|for) (?:an?|any)\b"
     r"|\b(?:buy|sell|stop|swap|call|ask)[- ](?:pressure|side|walls?|orders?|volumes?|flows?|hunts?|hunting|runs?|"
@@ -330,16 +334,11 @@ def _without_names(folded: str, facts: FactSheet, cited: Sequence[str]) -> str:
     for ratio in {int(match[1]) / 1000 for match in map(_RETRACED.search, facts) if match}:
         folded = re.sub(rf"(?<![\d.])(?:{ratio:g}|{100 * ratio:g} ?%)(?= retracement\b)", "name", folded)
     folded = _CITED.sub(lambda match: " name " if _exist(match[1].lower(), match[2], facts) else match[0], folded)
-    folded = _RATIO.sub(lambda match: " name " if _is_reward(float(match[1] or match[2]), facts) else match[0], folded)
-    for pattern in (*_EXEMPT, _STRESS, _COUNTED, _NTH):
+    own = {round(float(fact.number), 1) for fact in facts.values() if fact.id.endswith("reward_over_risk")}
+    folded = _RATIO.sub(lambda match: " name " if float(match[1] or match[2]) in own else match[0], folded)
+    for pattern in (*_EXEMPT, _STRESS, _COUNTED):
         folded = pattern.sub(" name ", folded)
     return folded
-
-
-def _is_reward(ratio: float, facts: FactSheet) -> bool:
-    """Whether a ratio is the trade's own reward for its risk, as it is said with one digit."""
-    card = [fact.number for fact in facts.values() if fact.id.endswith("reward_over_risk")]
-    return any(round(float(number), 1) == ratio for number in card)
 
 
 def _exist(what: str, numbers: str, facts: FactSheet) -> bool:

@@ -67,3 +67,11 @@ def test_a_ratio_stands_where_it_is_the_cards(ratio: str) -> None:
     other = FactSheet([Figure("decision.reward_over_risk", 2.4, Unit.RATIO), Figure("c2.cost", 2, Unit.RATIO)])
     assert find_faults(text, card) == []
     assert {fault.code for fault in find_faults(text, other)} == {Code.NUMERAL}
+
+
+@pytest.mark.parametrize("text", ["The 0.618 retracement held.", "The 61.8 % retracement held."])
+def test_a_retracement_is_named_where_the_card_has_it(text: str) -> None:
+    card = FactSheet([Figure("4h.retracement_618", 64_200, Unit.PRICE)])
+    other = FactSheet([Figure("4h.retracement_382", 64_200, Unit.PRICE)])
+    assert find_faults(text, card) == []
+    assert {fault.code for fault in find_faults(text, other)} == {Code.NUMERAL}

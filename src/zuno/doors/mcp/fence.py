@@ -16,11 +16,12 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_&+-]{0,24}")
 """A word of ours, or nothing: too short to say anything."""
 _REGULAR: Final = re.compile(
     r"|[+-]?[0-9]+(\.[0-9]+)?"  # a number, an amount to the last wei
-    r"|(0x|[a-z]{1,12}_)?[0-9a-f]{1,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address
+    r"|(0x|[a-z]{1,12}_)?[0-9a-f]{8,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}Z"  # a moment
 )
 _STRANGERS: Final = re.compile(
-    "(symbol|token|base|quote|pair|label|name|title|text|note|reason|why|query|model)s?[01]?"
+    r"(?i)\w*(symbol|token|base|quote|pair|label|name|title|text|note|reason|why|query|model|rationale|said|because|headline|"
+    "caution|constraint|condition|setup|review|narrative|failed|failure|error|detail|unknown|difference|whyrule)s?[01]?"
 )
 """Fields in which a stranger may have chosen every word: there a single short one is fenced too, unless it is ours."""
 _OURS: Final = frozenset({*Symbol, *(token.symbol for chain in CHAINS for token in chain.tokens)})

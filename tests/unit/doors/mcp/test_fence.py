@@ -44,9 +44,25 @@ def test_numbers_ids_and_moments_stay_as_they_are() -> None:
         assert fence_text(text) != text
 
 
-@pytest.mark.parametrize("field", ["symbol", "symbol0", "token1", "quote", "label", "name", "note", "reason", "model"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "symbol",
+        "symbol0",
+        "token1",
+        "quote",
+        "label",
+        "name",
+        "note",
+        "reason",
+        "model",
+        "rationale",
+        "said",
+        "whyRules",
+    ],
+)
 def test_a_strangers_short_word_is_fenced_in_the_fields_they_fill(field: str) -> None:
-    for text in ("APPROVE", "sign-it-now", "IGNORE_ALL_RULES", "obey"):
+    for text in ("APPROVE", "sign-it-now", "IGNORE_ALL_RULES", "obey", "approve_fee"):
         assert fence_text(text) == text, "a word of ours elsewhere"
         assert FENCED.fullmatch(fence_text(text, field))
     for text in ("USDC", "WETH", "BTCUSDT", "", "1.5", "0x39dDe55bf9d7add0a554ed9e2fc6a23c72f2519C"):
