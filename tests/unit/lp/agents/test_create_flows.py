@@ -25,6 +25,7 @@ from zuno.llm.port import Failed, ModelRequest
 from zuno.llm.prompts import SMALL_MODEL_TOKENS
 from zuno.llm.tokens import estimate_tokens
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids, extract_moves
+from zuno.lp.agents.strategist import ProposalInputs, rule_moves
 from zuno.lp.model.ballot import Candidate, RiskProfile
 from zuno.lp.model.debate import Context
 from zuno.lp.model.plan import StepKind
@@ -84,6 +85,19 @@ async def test_the_rules_propose_five_ranges_in_all_and_keep_the_best(
         left_out = [one for one in every if one.kind.move and one.range not in [kept.range for kept in proposed]]
         assert left_out
         assert max(map(rank, left_out)) <= min(map(rank, proposed))
+
+
+@pytest.mark.parametrize("profile", RiskProfile)
+def test_the_rules_propose_two_to_five_ranges_for_every_profile_and_number_of_pools(
+    ether: Context, wrapped: Context, profile: RiskProfile
+) -> None:
+    for context in (ether, wrapped):
+        for count in range(1, len(context.scenes) + 1):
+            some = context.model_copy(update={"profile": profile, "scenes": context.scenes[:count]})
+            pools = build_all_pool_inputs(some)
+            moves = rule_moves(ProposalInputs(some, pools, build_grids(some, pools), frozenset(), ()))
+            assert 2 <= len(moves) <= MOST_PROPOSED
+            assert len({move.key for move in moves}) == len(moves)
 
 
 async def test_a_model_chooses_pool_and_shape_and_nothing_else(seat: Seat, ether: Context) -> None:
