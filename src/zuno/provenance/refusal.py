@@ -140,7 +140,7 @@ _INSTRUMENT = "yields?|notes?|bonds?|moving|averages?|mean|[es]?ma|skew|funding|
 _IN_TURN = "time|(?:re)?test|touch|tap|attempt|try|push|wave|drive|bounce|rejection|failure|sweep|session|peak|trough"
 _SHARE_IN_WORDS: Final = re.compile(
     r"(?i)\b(?:an?|one)[- ](?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\b"
-    rf"(?! (?:{_ONES}|{_NUMBERED}|{_FRAMED}|{_IN_TURN})\b)"
+    rf"(?! (?!\w+s\b)(?:{_ONES}|{_NUMBERED}|{_FRAMED}|{_IN_TURN})\b)"
 )
 """A share, and no place in a row: "a third of the volume", and not "a third retest"."""
 _EXEMPT: Final = tuple(
@@ -189,7 +189,7 @@ _CITED: Final = re.compile(
     rf"(?! ?(?:%|(?:{_UNITS})\b))"
 )
 _COUNTED: Final = re.compile(
-    rf"(?i)\b(?:one|{_ONES}|[1-9]|10)(?: of (?:the |its |these )?(?:{_ONES}|[2-9]|10)?)?"
+    rf"(?i)\b(?:one|{_ONES}|[1-9]|10)(?: (?:of|or)(?: the| its| these)?(?: (?:{_ONES}|[2-9]|10))?)?"
     rf"(?: (?!(?:{_ELSEWHERE})\b)[a-z]+){{0,2}} (?:{_NUMBERED})\b(?! (?:wide|long|deep|away|apart|high|low|old))"
 )
 _GLUED: Final = re.compile(
