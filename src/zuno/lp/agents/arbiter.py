@@ -29,6 +29,8 @@ from zuno.lp.rules.ballot import AXES, arbiter_decides, with_arbiter_verdict
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
 
+ARBITER_FACTS_TOKENS = 220
+"""Its axis takes the room of the rest."""
 UNUSABLE_REASON = "the reason it gave cannot be used."
 
 
@@ -65,7 +67,7 @@ class Arbiter:
             round=len(debate.rounds) - 1,
             prompt="arbiter",
             variables=lambda: {
-                "facts": context_lines(context),
+                "facts": context_lines(context, ARBITER_FACTS_TOKENS),
                 "pair": pairs_of(context),
                 "debate": debate_lines(context, debate.rounds),
                 "candidates": candidate_lines(context, debate.rounds),
