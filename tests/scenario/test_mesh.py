@@ -223,6 +223,10 @@ def test_the_same_plan_and_transcript_as_in_one_process(mesh: Mesh, here: dict[s
     assert kinds(mesh.folder("scout"), request) == ["flow_start", "context_observed"]
     for command in (("why", request), ("replay", request), ("plan", "show", ran.document["planId"])):
         assert mesh.zuno(*command, "--json").code == 0, command
+    for role in ("scout", "strategist", "critic"):
+        seen = run_zuno(mesh.folder(role), "why", request, "--json", **mesh.environment)
+        assert (seen.code, seen.document["seenBy"]) == (0, [role])
+        assert seen.document["transcript"] == here["transcript"][: len(seen.document["transcript"])] != []
     assert mesh.zuno("journal", "verify").code == 0
     assert mesh.zuno("mesh", "join", request).code == 3  # it has its plan
 

@@ -207,12 +207,12 @@ def test_more_than_the_wallet_holds_is_refused_by_name(zuno: Zuno, wish: str, to
     assert f"holds {held[token]} {token}" in ran.document["error"]["message"]
 
 
-def test_every_pool_gets_all_three_widths_and_its_regime(bold: Any) -> None:
-    widths: dict[str, set[int]] = {}
-    for candidate in moves(bold):
-        widths.setdefault(candidate["pool"]["label"], set()).add(candidate["tickUpper"] - candidate["tickLower"])
-    assert [len(found) for found in widths.values()] == [3, 3, 3]
-    assert [line["pool"] for line in bold["regimes"]] == list(widths)
+def test_two_to_five_ranges_in_all_and_a_regime_for_every_pool(bold: Any) -> None:
+    opened = [(one["pool"]["label"], one["tickLower"], one["tickUpper"]) for one in moves(bold)]
+    assert 2 <= len(opened) == len(set(opened)) <= 5
+    surveyed = [line["pool"] for line in bold["regimes"]]
+    assert len(surveyed) == 3
+    assert {label for label, _, _ in opened} <= {*surveyed}
     assert all(line["regime"] and "{" not in line["why"] for line in bold["regimes"])
     assert (bold["candidates"][0]["kind"], bold["candidates"][0]["tickLower"]) == ("hold", None)
 

@@ -22,7 +22,7 @@ from zuno.llm.breaker import Breakers
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, Model, ModelRegistry, RoleModels
 from zuno.llm.prompts import Prompts, Untrusted
-from zuno.llm.question import Opinion, Question
+from zuno.llm.question import Opinion, Question, Screen
 
 CANDIDATES = 2
 FACTS = {"3000", "24", "61"}
@@ -68,15 +68,21 @@ def judge(value: Critique) -> str | None:
     return None
 
 
-def unsupported(said: Critique) -> list[str]:
-    figures = re.findall(r"\d+(?:\.\d+)?", " ".join(one.reason for one in said.verdicts))
-    return [figure for figure in figures if figure not in FACTS]
+RULES = "The rules speak: 24 hours."
+
+
+def unsupported(text: str) -> list[str]:
+    return [figure for figure in re.findall(r"\d+(?:\.\d+)?", text) if figure not in FACTS]
+
+
+def screened(said: Critique, screen: Screen) -> Critique:
+    kept = [one.model_copy(update={"reason": screen(one.reason, unsupported, RULES)}) for one in said.verdicts]
+    return said.model_copy(update={"verdicts": kept})
 
 
 def twin() -> Critique:
-    reason = "The rules speak: 24 hours."
     return Critique(
-        verdicts=[Verdict(index=at, verdict="revise", share=61, weight=0.0, reason=reason) for at in range(CANDIDATES)]
+        verdicts=[Verdict(index=at, verdict="revise", share=61, weight=0.0, reason=RULES) for at in range(CANDIDATES)]
     )
 
 
@@ -89,7 +95,7 @@ def question(token: str = TOKEN, **changes: Any) -> Question[Critique]:
         "output": Critique,
         "fallback": twin,
         "judge": judge,
-        "faults": unsupported,
+        "prose": screened,
     }
     return Question(**asked | changes)
 

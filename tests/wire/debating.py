@@ -242,8 +242,9 @@ def arbiter_says(
     index: int,
     verdict: str = "approve_with_caution",
     reasoning: str = "In round 0 nothing better was left on the table, so this one it is.",
+    against: str | None = "It leaves the owner more room.",
 ) -> str:
-    return json.dumps({"chosenIndex": index, "verdict": verdict, "reasoning": reasoning})
+    return json.dumps({"chosenIndex": index, "verdict": verdict, "againstAxis": against, "reasoning": reasoning})
 
 
 CONTEXTS: dict[str, Context] = {}

@@ -20,12 +20,10 @@ from zuno.llm.question import Question, SourcedAnswer, T, schema_of
 from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS, Usable, parse_reply, shorten_reason
 from zuno.llm.tokens import PER_IMAGE, PER_TURN, estimate_tokens
 
-_REPAIRABLE: frozenset[Outcome] = frozenset({"malformed", "out_of_bounds", "unsupported_figure"})
+_REPAIRABLE: frozenset[Outcome] = frozenset({"malformed", "out_of_bounds"})
 _MODEL_FAULTS: frozenset[Outcome] = frozenset({"malformed", "timeout", "unavailable"})
 """Failures that count against it. A refusal shows that it is there; budget and breaker are our own doing."""
 _QUOTED_CHARS = 4_000
-_LISTED_CHARS = 4_000
-"""Of the ids that a repair lists."""
 _GRACE = 1.0
 """Seconds a cancelled call has to end; after that it is left behind, not waited for."""
 
@@ -87,14 +85,15 @@ async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnsw
                 second = await _attempt(model, replace(back, attempt=len(tried) + 1), question, prompt, model_context)
                 tried.append(second.attempt)
                 kept = second.usable or kept
-            return SourcedAnswer(kept.value, "model", before, tuple(tried))
+            return SourcedAnswer(kept.value, "model", _join(before, kept.left_out), tuple(tried))
         if first.attempt.outcome in _REPAIRABLE:
-            again = _build_repair(opening, first.attempt, question.slots())
+            again = _build_repair(opening, first.attempt)
             second = await _attempt(model, replace(again, attempt=len(tried) + 1), question, prompt, model_context)
             before = _explain_attempts(tried)
             tried.append(second.attempt)
             if second.usable:
-                return SourcedAnswer(second.usable.value, "repaired", before, tuple(tried))
+                usable = second.usable
+                return SourcedAnswer(usable.value, "repaired", _join(before, usable.left_out), tuple(tried))
             break
     return SourcedAnswer(_run_fallback(question), "fallback", _explain_attempts(tried), tuple(tried))
 
@@ -108,6 +107,10 @@ def _run_fallback(question: Question[T]) -> T:
 
 def _explain_attempts(attempts: list[Attempt]) -> str:
     return "; ".join(f"{attempt.model} ({attempt.outcome}): {attempt.why}" for attempt in attempts)
+
+
+def _join(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))
 
 
 def _build_request(question: Question[T], prompt: Prompt, timeout: float) -> ModelRequest:
@@ -125,13 +128,9 @@ def _build_request(question: Question[T], prompt: Prompt, timeout: float) -> Mod
     )
 
 
-def _build_repair(opening: ModelRequest, attempt: Attempt, slots: str) -> ModelRequest:
-    """The same question with the error named, and with the ids where it is about figures. An empty or endless answer is
-    not quoted back."""
-    cite = (
-        f" Figures are cited by these ids: {slots[:_LISTED_CHARS]}." if attempt.outcome == "unsupported_figure" else ""
-    )
-    correction = f"Your answer cannot be used. {attempt.why}.{cite} Answer again with the whole object, corrected."
+def _build_repair(opening: ModelRequest, attempt: Attempt) -> ModelRequest:
+    """The same question with the error named. An empty or endless answer is not quoted back."""
+    correction = f"Your answer cannot be used. {attempt.why}. Answer again with the whole object, corrected."
     if attempt.raw and not attempt.cut:
         said = Turn("model", attempt.raw[:_QUOTED_CHARS])
         return replace(opening, turns=(*opening.turns, said, Turn("user", correction)))
@@ -184,7 +183,7 @@ def _judge_reply(
         return reply.kind, shorten_reason(reply.why), _evidence(_replace_surrogates(reply.raw), reply.cut), None
     verdict = parse_reply(text := _replace_surrogates(reply.text), question, prompt.untrusted)
     if isinstance(verdict, Usable):
-        return "ok", "", _evidence(text), verdict
+        return "ok", verdict.left_out, _evidence(text), verdict
     return verdict.kind, verdict.why, _evidence(text), None
 
 

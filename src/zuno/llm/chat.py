@@ -12,7 +12,7 @@ from pydantic import Field, create_model
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.port import Attempt
 from zuno.llm.prompts import Untrusted, Value
-from zuno.llm.question import Opinion, Question, Source
+from zuno.llm.question import Opinion, Question, Screen, Source
 
 ANSWER: Final = "answer"
 """What stands in the place of a tool's name when the model answers."""
@@ -99,9 +99,7 @@ class ChatTask(Generic[R]):
     judge: Callable[[Step, Sequence[ToolCall[R]]], str | None]
     """What is wrong with an answer beside its figures, or None."""
     faults: Callable[[str, Sequence[ToolCall[R]]], Iterable[str]]
-    """What is wrong with an answer's text."""
-    slots: Callable[[Sequence[ToolCall[R]]], str]
-    """The ids that an answer may cite."""
+    """What is wrong with an answer's text, or a piece of it."""
     max_chars: int
     """Of system and user text together. The question is never left out."""
 
@@ -160,10 +158,16 @@ def _build_question(
         output=_step_type((*names, ANSWER)),
         fallback=lambda: Step(tool=ANSWER, arguments=[], answer=_NOTHING_SAID, propose=""),
         judge=lambda step: _judge_step(task, step, calls),
-        faults=lambda step: task.faults(step.answer, told) if step.tool == ANSWER else (),
-        slots=lambda: task.slots(told),
+        prose=lambda step, screen: _screen_step(task, step, told, screen),
         max_output_tokens=1_000,
     )
+
+
+def _screen_step(task: ChatTask[R], step: Step, told: Sequence[ToolCall[R]], screen: Screen) -> Step:
+    """The answer without its faulty sentences; what stands beside a call is said to nobody."""
+    if step.tool != ANSWER:
+        return step
+    return step.model_copy(update={"answer": screen(step.answer, lambda piece: task.faults(piece, told), "")})
 
 
 def _judge_step(task: ChatTask[R], step: Step, calls: Sequence[ToolCall[R]]) -> str | None:

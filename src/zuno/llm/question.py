@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -29,12 +29,19 @@ Source = Literal["model", "repaired", "fallback", "deterministic"]
 """Who spoke: the model, the model once its error was named, the rules in its place, the rules as no model sits."""
 
 
+Screen = Callable[[str, Callable[[str], Iterable[str]], str], str]
+"""Leaves faulty sentences and words of strangers out of a text, and keeps why: its text, what finds faults in a piece
+of it, and what stands there where nothing is left."""
+BY_RULE: Final = "By the rules: "
+"""What the rules' words begin with where they stand in for those of a model that decided."""
+
+
 def _accept_value(value: object) -> None:
     return None
 
 
-def _no_faults(value: object) -> Iterable[str]:
-    return ()
+def _keep_texts(value: T, screen: Screen) -> T:
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +62,9 @@ class Question(Generic[T]):
     doubt: Callable[[T], str | None] = _accept_value
     """A question back about an answer that can be used: None, or what to ask. It is asked once, and whatever is
     answered then stands; where that cannot be used, the first answer does."""
-    faults: Callable[[T], Iterable[str]] = _no_faults
-    """What is wrong with its texts: figures outside of slots, slots that do not fit. Whoever asks knows which text
-    speaks of what."""
-    slots: Callable[[], str] = str
-    """The ids that texts may cite, for the repair."""
+    prose: Callable[[T, Screen], T] = _keep_texts
+    """The answer with its texts screened: faulty prose costs its words, never the answer. Whoever asks knows which
+    text speaks of what. A string that is not screened is a field, and a stranger's words in it make it a wrong one."""
     images: tuple[Image, ...] = ()
     max_output_tokens: int = 1_500
 
@@ -71,7 +76,7 @@ class Question(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SourcedAnswer(Generic[T]):
-    """The answer, who gave it, and why it was not the model where it was not."""
+    """The answer, who gave it, why it was not the model where it was not, and which of its words were left out."""
 
     value: T
     source: Source

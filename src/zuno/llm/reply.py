@@ -1,4 +1,5 @@
-"""A model's text becomes a value only when it is exactly the object asked for, in bounds, and cites its figures."""
+"""A model's text becomes a value only when it is exactly the object asked for and in bounds; of its prose, sentences
+that cite no facts for their figures are left out."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, Literal, NoReturn
 
 from pydantic import ValidationError
@@ -24,9 +25,12 @@ ECHO_WORDS = 5
 ECHO_SIGNS = 30
 """So many words of a stranger's text in a row are repetition, not mention; so are so many letters and digits, for not
 everybody writes words with spaces between them."""
+MOST_SENTENCES = 40
+"""Of a text with a fault: each is looked at with all before it."""
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+")
+_SENTENCE = re.compile(r".*?(?:[.!?]+(?=\s|$)|\n|$)\s*", re.DOTALL)
 _LINK = re.compile(r"://|\bwww\.|\b[\w-]+\.[a-z]{2,}/\w", re.IGNORECASE)
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _BOUNDS = frozenset(
@@ -41,17 +45,48 @@ _BOUNDS = frozenset(
 class Unusable:
     """A reply that cannot be used, and the error to report."""
 
-    kind: Literal["malformed", "out_of_bounds", "unsupported_figure"]
+    kind: Literal["malformed", "out_of_bounds"]
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Usable(Generic[T]):
     value: T
+    left_out: str = ""
+    """Why sentences of it were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextScreen:
+    """The screen of one reply."""
+
+    untrusted: tuple[Untrusted, ...]
+    reasons: list[str] = field(default_factory=list)
+    screened: set[str] = field(default_factory=set)
+
+    def __call__(self, text: str, faults: Callable[[str], Iterable[str]], otherwise: str) -> str:
+        self.screened.add(text)
+
+        def find(piece: str) -> list[str]:
+            return [stranger] if (stranger := _find_stranger([piece], self.untrusted)) else [*faults(piece)]
+
+        if not text.strip() or not find(text):
+            return text
+        kept, sentences = "", _SENTENCE.findall(text)
+        if len(sentences) > MOST_SENTENCES:
+            self.reasons.append(f"what follows {MOST_SENTENCES} sentences")
+        for sentence in sentences[:MOST_SENTENCES]:
+            # Held against what is kept already as well: a fault may lie across two sentences, or in their length.
+            if found := sentence.strip() and (find(sentence.strip()) or find(f"{kept}{sentence}".strip())):
+                self.reasons.extend(found)
+            else:
+                kept += sentence
+        return kept.strip() or otherwise
 
 
 def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ...]) -> Usable[T] | Unusable:
-    """Schema, then bounds, then provenance; the first that fails is the error."""
+    """Schema, then bounds; the first that fails is the error. Then the texts are screened, and a field of which nothing
+    is left is one that is missing."""
     if len(text) > MAX_REPLY_CHARS:
         return Unusable("malformed", f"{len(text)} characters, where {MAX_REPLY_CHARS} are the most")
     body = _strip_code_fence(text)
@@ -63,19 +98,27 @@ def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ..
         _check_strict_json(body)
     except ValueError as error:
         return Unusable("malformed", shorten_reason(str(error)))
-    strings = list(_strings(value.model_dump()))
-    if any(map(_has_control, strings)):
-        return Unusable("out_of_bounds", "a text holds control or invisible characters")
-    if any(map(_LINK.search, strings)):
-        return Unusable("out_of_bounds", "a text holds a link")
-    if _echoes(strings, untrusted):
-        # Not which words: the error is told outside of any fence.
-        return Unusable("out_of_bounds", "a text repeats what a stranger wrote")
     if error_named := question.judge(value):
-        return Unusable("out_of_bounds", shorten_reason(error_named))
-    if faults := list(question.faults(value)):
-        return Unusable("unsupported_figure", shorten_reason("; ".join(dict.fromkeys(faults))))
-    return Usable(value)
+        return Unusable("out_of_bounds", _find_stranger([error_named], untrusted) or shorten_reason(error_named))
+    screen = TextScreen(untrusted)
+    kept = question.prose(value, screen)
+    fields = [text for text in _strings(value.model_dump()) if text not in screen.screened]
+    if stranger := _find_stranger(fields, untrusted):
+        return Unusable("out_of_bounds", stranger)
+    left_out = f"left out: {'; '.join(dict.fromkeys(screen.reasons))}" if screen.reasons else ""
+    if left_out and (gone := question.judge(kept)):
+        return Unusable("out_of_bounds", shorten_reason(f"{gone} ({left_out})"))
+    return Usable(kept, shorten_reason(left_out))
+
+
+def _find_stranger(texts: list[str], untrusted: tuple[Untrusted, ...]) -> str:
+    """What in these texts somebody else may have put there, or nothing."""
+    if any(map(_has_control, texts)):
+        return "a text holds control or invisible characters"
+    if any(map(_LINK.search, texts)):
+        return "a text holds a link"
+    # Not which words: the error is told outside of any fence.
+    return "a text repeats what a stranger wrote" if _echoes(texts, untrusted) else ""
 
 
 def extract_field(text: str, name: str) -> object:

@@ -135,7 +135,8 @@ def _check_candidate(
         return ""
     named = candidate_mentions(before, facts)
     everybody = {number for _, _, number in named}
-    if fact.derived and fact.candidate in everybody | {about}:
+    against_hold = fact.id.endswith("_less_hold") and 0 in everybody
+    if fact.derived and (against_hold or fact.candidate in everybody | {about}):
         return ""
     if follows := re.match(r"(?:[ /][a-zA-Z0-9×]+){0,4}? (?:for|of|by|on|from|in) ", behind):
         after = candidate_mentions(behind[follows.end() :], facts)
@@ -198,7 +199,7 @@ def _check_name(before: str, behind: str, fact: Figure) -> str:
 def _names_of(fact: Figure) -> set[str]:
     last = fact.id.rpartition(".")[2]
     parts = set(re.split(r"[_.]", fact.id)) | ({"ema"} if re.search(r"\bema\d", fact.id) else set())
-    own = parts & _NAMES.keys()
+    own = {name for name, words in _NAMES.items() if name in parts or any(re.fullmatch(words, part) for part in parts)}
     for name, akin in _AKIN.items():
         if last.startswith(name):
             own |= akin if name != "net" else {"net"}

@@ -172,20 +172,3 @@ class FactSheet(Mapping[str, Figure]):
 
     def __len__(self) -> int:
         return len(self._facts)
-
-    def list_ids(self) -> str:
-        """The ids in few words: subjects with the same attributes stand together."""
-        by_subject: dict[str, list[str]] = {}
-        for id_ in self:
-            subject, _, attribute = id_.rpartition(".")
-            by_subject.setdefault(subject, []).append(attribute)
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for subject, attributes in by_subject.items():
-            alike.setdefault(tuple(attributes), []).append(subject)
-        parts: list[str] = []
-        for named, subjects in alike.items():
-            if subjects == [""]:
-                parts.append(", ".join(f"{{{attribute}}}" for attribute in named))
-            else:
-                parts.append(f"{{{subjects[0]}.…}} ({', '.join(subjects)}): {', '.join(named)}")
-        return "; ".join(parts)

@@ -91,7 +91,7 @@ _ONES = "two|three|four|five|six|seven|eight|nine|ten"
 _BIG = (
     "eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|(?:twenty|thirty|forty|fourty|fifty|"
     "sixty|seventy|eighty|ninety)(?:[- ]?(?:one|two|three|four|five|six|seven|eight|nine))?|hundreds?|thousands?|"
-    "millions?|billions?|trillions?|grand|dozens?|myriads?|lakhs?|crores?"
+    "millions?|billions?|trillions?|grand|dozens?|myriads?|lakhs?|crores?|(?:twen|thir|for|fif|six|seven|eigh|nine)ties"
 )
 _PARTS = "thirds|quarters?|fifths|sixths|sevenths|eighths|ninths|tenths|hundredths?|thousandths?|half|halves|halfway"
 _TIMES = (
@@ -99,20 +99,27 @@ _TIMES = (
     r"quintupl\w+|halv(?:e|es|ed|ing)|\w+fold|zero|nil|naught|nought|couple|percents?|percentage|per ?cents?|pct|"
     "basis points?|bps|bips?|pips?"
 )
-_NUMBER_WORD: Final = re.compile(rf"(?i)\b(?:{_ONES}|{_BIG}|{_PARTS}|{_TIMES})\b")
-_ORDINALS = "third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
-_SHARE_IN_WORDS: Final = re.compile(
-    rf"(?i)\b(?:an?|one)[- ](?:{_ORDINALS})\b(?! (?:{_ONES}|candidate|round|move|time))"
-)
+_NUMBER_WORD: Final = re.compile(rf"(?i)\b(?:{_ONES}|{_BIG}|{_PARTS}|{_TIMES})(?:ish)?\b")
 _ONE_OF: Final = re.compile(
     r"(?i)\bone(?:[- ](?:hours?|days?|weeks?|months?|years?|minutes?|seconds?|bars?|ticks?|points?|dollars?|cents?"
-    r"|usdc?|eth|weth|btc|gwei|path|in|out|to)\b|[- ](?:and|point|%))"
+    r"|usdc?|eth|weth|btc|gwei|path|to[- ]one)\b|[- ](?:and|point|%))"
 )
 _NUMERAL: Final = re.compile(r"[0-9][0-9.,'_]*\w*|\w+[0-9]\w*|[%‰$€£¥₿¢]")
-_ROMAN: Final = re.compile(r"\b(?=[IVXLCDM]{2,}\b)M*(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
+_ROMAN: Final = re.compile(r"\b(?=[IVXLCDM]{2,}\b)M*(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?<=\w)\b")
 _NOT_ROMAN: Final = frozenset({"IV", "DI", "MM", "CD", "MD", "LI", "CC", "DM", "CM", "DC", "MC", "LL", "ML", "DD"})
-_NUMBERED = "candidates?|moves?|options?|ranges?|shapes?|rounds?|revisions?|sources?|feeds?|pools?|experts?|venues?|"
-_NUMBERED += "accepts?|revises?|vetoe?s?|verdicts?|judgments?|critiques?"
+_NUMBERED = (
+    "candidates?|moves?|options?|ranges?|shapes?|rounds?|revisions?|pools?|tiers?|legs?|sides?|sources?|feeds?|"
+    "venues?|experts?|agents?|cards?|readers?|voices?|chairs?|votes?|accepts?|revises?|vetoe?s?|verdicts?|judgments?|"
+    "critiques?|reasons?|arguments?|objections?|opinions?|readings?|views?|signals?|questions?|timeframes?|charts?|"
+    "indicators?|things|factors|conditions?|problems?|risks|scenarios?|post-mortems?|lessons?|memories"
+)
+"""Who is at the desk, what they said and what lies before them: to count those claims nothing about the market."""
+_UNITS = (
+    "times|percent|per ?cent|percentage|basis|bps|points?|ticks?|pips?|seconds?|minutes?|hours?|days?|weeks?|months?|"
+    "years?|bars?|candles?|dollars?|cents?|usdc?|usdt|eth|weth|btc|wbtc|coins?|tokens?|gwei|atrs?|[rxhdms]"
+)
+_ELSEWHERE = f"{_UNITS}|{_BIG}|in|out|to|by|at|for|from|across|over|on|per|against|and|or|as|more|less|after"
+"""What a count is of, if it is not of the thing named next: "six percent across venues" counts no venues."""
 
 # -- names with digits as the desks print them
 
@@ -120,17 +127,47 @@ _STRESSED = (
     "buffers?|floors?|stress|stressed|cases?|volatility|vol|exits?|p10|median|margins?|widths?|survival|ones?|leaves"
 )
 _FRAMED = (
-    r"rsi14|adx14|atr14|ema\d+|mfi14|cmf20|macd|bollinger|closes?|structure|trend|charts?|swing|supertrend|squeeze|cvd|"
-    r"divergence|break|breakout|bos|choch|candles?|timeframes?|frame|retracements?|hidden|shape|levels?|vwap|range|bars"
+    r"(?:rsi|adx|atr|mfi|[es]ma|cmf|obv)\d*|macd|bollinger|closes?|opens?|highs?|lows?|structure|trend|(?:up|down)trend|"
+    r"charts?|swing|supertrend|squeeze|cvd|divergences?|break|breakout|bos|choch|candles?|timeframes?|frame|levels?|"
+    r"retracements?|hidden|shape|vwap|range|bars|momentum|volume|setup|pattern|flag|wedge|support|resistance|prints?"
 )
+_FRAME = "(?:(?:1|3|5|15|30|45)m|(?:1|2|3|4|6|8|12|24)h|[137]d|30d|1w)"
+_FRAMES = rf"{_FRAME}(?:(?:,|,? and|,? or|/|,? versus)(?: ?the)? ?{_FRAME})*"
+_LASTING = "from|later|ago|left|away|more|longer|of|to|before|after|until|since|that|per|payback|recovery|wait|delay"
+"""What makes a timeframe a length of time: "the 4h from here", "a 24h wait"."""
+_TENOR = r"\d{1,3}-(?:year|month|week|day|hour|minute|period|bar)"
+_INSTRUMENT = "yields?|notes?|bonds?|moving|averages?|mean|[es]?ma|skew|funding|charts?|vol(?:atility)?|implied|trend"
+_IN_TURN = "time|(?:re)?test|touch|tap|attempt|try|push|wave|drive|bounce|rejection|failure|sweep|session|peak|trough"
+_SHARE_IN_WORDS: Final = re.compile(
+    r"(?i)\b(?:an?|one)[- ](?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\b"
+    rf"(?! (?!\w+s\b)(?:{_ONES}|{_NUMBERED}|{_FRAMED}|{_IN_TURN})\b)"
+)
+"""A share, and no place in a row: "a third of the volume", and not "a third retest"."""
 _EXEMPT: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"\b(?:(?:75|95|90|99|50|25|10|5)(?:th)?|tenth|fifth)[- ]percentiles?\b|\bp(?:5|10|25|75|90|95)\b",
-        rf"\b(?:1m|5m|15m|30m|1h|2h|4h|6h|8h|12h|1d|1w)(?= (?:{_FRAMED})\b)|\bon the (?:1h|4h|1d|1w)\b",
-        r"\b(?:rsi|adx|atr|mfi)(?:14|\(14\))|\bcmf20\b|\bmacd\(12,26,9\)|\bema[- ]?(?:9|21|50|200)\b",
-        r"\b(?:9|21|50|200)[- ](?:period |day |bar )?ema\b",
-        r"\bv[234]\b|\berc-?(?:20|721)\b|\bpermit2\b|\beip-?1559\b|\b2s10s\b|\b25-delta\b|\bs&p 500\b",
+        rf"\b{_FRAMES}(?= (?:{_FRAMED})\b)|\bon (?:the )?{_FRAMES}\b",
+        rf"(?<!within )(?<!over )(?<!during )(?<!after )(?<!for )\bthe {_FRAMES}\b(?! (?:{_LASTING})\b)",
+        r"\b(?:every|per) 8h\b|\b(?:[01]?\d|2[0-3]):[0-5]\d(?= (?:utc|et|gmt|cet|prints?|release|data|open|close)\b)",
+        rf"\b{_TENOR}(?:(?: and| or)(?: the)? {_TENOR})?(?= (?:{_INSTRUMENT})\b)|\b(?:[2357]|[123]0)-year"
+        r"(?= (?:leads?|follows?|falls?|rises?|fell|rose|rallie[sd]|slips|slipped|is (?!at\b)|and the)\b)",
+        r"\b(?:rsi|adx|atr|mfi)(?:14| ?\(14\))|\bcmf(?:20| ?\(20\))|\b[eswh]?ma[- ]?\(?\d{1,3}\b\)?(?![.,]\d|%| ?k\b)",
+        r"\b\d{1,3}(?:/\d{1,3})?[- ](?:period |day |week |bar )?(?:[eswh]ma|ma)s?\b",
+        r"\b(?:macd|bollinger(?: bands?)?|stoch\w*|supertrend|keltner|ichimoku) ?\(\d{1,3}(?:, ?\d{1,3}(?:\.\d)?)+\)",
+        r"\b(?:in|since|early|late|cycle of|q[1-4]|h[12]) 20[012]\d\b(?=[.,;)]|$| (?:is|was|and)\b)",
+        r"\b(?:q[1-4]|h[12]|t\+[0-3]|g7|g20|m[12]|l[123]|web3|layer[- ][12])\b|\bzero[- ](?:line|sum)\b",
+        r"\b(?:the|this|last|next|first|second|third|fourth) quarter\b(?! of)|\bquarter[- ]end\b",
+        r"\b(?:the|next|last) halving\b(?! (?:of|its?|the)\b)|\b(?:pre|post)-halving\b|\b24/7\b",
+        r"\b(?:double|triple)[- ](?:top|bottom)s?\b|\bthree (?:white soldiers|black crows|drives)\b",
+        rf"\bwaves? (?:[1-5]\b(?![.,]?\d|%)|one|two|three|four|five)\b(?! (?:{_UNITS})\b)",
+        r"\b(?:two|three) (?:higher|lower|equal|rising|falling) (?:highs|lows|tops|bottoms|peaks|troughs)\b",
+        r"\b(?:upper|lower|first|second|latter) half\b|\bhalf-(?:hearted|baked)\b|\btwo-(?:sided|way)\b",
+        r"\bzero(?= (?:conviction|evidence|doubt|interest|patience|appetite|support|merit|reason|sign)\b)",
+        r"\bdoubl(?:es|ing) up\b|\bdouble-(?:edged|count\w*)\b|\b(?:the same(?: \w+){1,2}|think) twice\b",
+        r"\b(?:two|three|four)(?= (?:are (?:bullish|bearish|neutral|silent)|agree|disagree|abstain|object)\b)",
+        r"\b(?:nasdaq|russell|ftse|nikkei|s&p) (?:100|2000|225|500)\b|\b(?:2s10s|25-delta)\b",
+        r"\b(?:v[234]|erc-?(?:20|721)|permit2|eip-?1559|1st|2nd|3rd|[4-9]th|10th)\b",
         r"\b(?:last|past|previous|trailing) (?:24 ?-?h(?:ours?)?|7 ?-?d(?:ays?)?|30 ?-?d(?:ays?)?)\b",
         r"\b24 ?-?h(?:ours?)?(?= (?:of )?(?:fees|lvr|net|carry|changes?|moves?|volatility|exits?|windows?|horizon)\b)",
         r"\b(?:doubled?|tripled?)(?: the)? (?:volatility|vol)\b|\b(?:doubling|tripling) of volatility\b",
@@ -144,13 +181,16 @@ _STRESS: Final = re.compile(
     r"cost|return|yield|rate|money|capital|much|many|gain|profit)\b|more|higher|larger|lvr|fees|leverage))",
     re.IGNORECASE,
 )
+_TIER: Final = re.compile(r" (\d+(?:\.\d+)?) ?%$")
+_RETRACED: Final = re.compile(r"\.retracement_(\d+)$")
 _WINDOW: Final = re.compile(r"_(\d+)([hd])(?![a-z0-9])")
 _CITED: Final = re.compile(
     r"(?i)\b(candidate|option|move|round|pool)(?:s?)[- ](#?\d+(?:(?:,? (?:and|or|vs\.?|to) |, ?|/| ?& ?)#?\d+)*)"
+    rf"(?! ?(?:%|(?:{_UNITS})\b))"
 )
 _COUNTED: Final = re.compile(
-    rf"(?i)\b(?:one|{_ONES}|[1-9]|10)(?: of (?:the |its |these )?(?:{_ONES}|[2-9]|10)?)?"
-    rf"(?: (?!times)[a-z]+){{0,2}} (?:{_NUMBERED})\b"
+    rf"(?i)\b(?:one|{_ONES}|[1-9]|10)(?: (?:of|or)(?: the| its| these)?(?: (?:{_ONES}|[2-9]|10))?)?"
+    rf"(?: (?!(?:{_ELSEWHERE})\b)[a-z]+){{0,2}} (?:{_NUMBERED})\b(?! (?:wide|long|deep|away|apart|high|low|old))"
 )
 _GLUED: Final = re.compile(
     rf"[\w.]+{MARK}|(?<![{MARK}\w)])[-+−*/^]{MARK}|{MARK}(?!'?s\b)[a-z^*]\w*|{MARK}\.\w"
@@ -158,7 +198,7 @@ _GLUED: Final = re.compile(
     r"ticks?|times|bars?|seconds?)(?![\w-])",
     re.IGNORECASE,
 )
-_NTH: Final = re.compile(r"(?i)\b(?:1st|2nd|3rd|[4-9]th|10th)\b")
+_RATIO: Final = re.compile(r"(?i)\b(?:(\d+(?:\.\d+)?)(?: ?: ?|[ -]to[ -])1|1 ?: ?(\d+(?:\.\d+)?))(?![\d:]|\.\d)")
 
 # -- what points out of the text, or at its reader
 
@@ -178,21 +218,48 @@ _ACTS: Final = (
     "burn|buy|call|cancel|change|check|claim|click|come|confirm|connect|contact|copy|delegate|delete|deposit|"
     "disable|disregard|do|do not|don't|download|email|enable|enter|execute|export|follow|forget|fund|get|give|go|"
     "grant|hurry|ignore|import|increase your|install|invest|join|leave your|let|log|make sure|message|mint|"
-    "move your|navigate|obey|open the|override|paste|pay|press|provide|put your|read|redeem|remember|remove|"
-    "repay|reply|reveal|revoke|run|scan|see|select|sell|send|set|share|sign|skip|stake|stop|submit|subscribe|"
-    "swap|switch|take your|tell|transfer|trust|try|turn off|type|unlock|unstake|update|upgrade|use|verify|view|"
-    "visit|vote|wire|withdraw|write"
+    "move (?:your|everything|all|the)|navigate|obey|open the|override|paste|pay|press|provide|put your|read|redeem|"
+    "remember|remove|repay|reply|reveal|revoke|run|scan|see|select|sell|send|set|share|sign|skip|stake|stop|submit|"
+    "subscribe|swap|switch|take your|tell|transfer|trust|try|turn (?:off|on|the|it)|type|unlock|unstake|update|upgrade|"
+    "use|verify|view|visit|vote|wire|withdraw|write"
+)
+_HANDS: Final = "sign|approve|authori[sz]e|transfer|wire|deposit|click|download|install|paste|disable|subscribe"
+"""What only the reader's own hands do."""
+_OWNED: Final = "wallets?|coins|funds|limits|settings|keys?|phrase|messages?|transactions?|password|savings|switch"
+_NO_VERB: Final = (
+    r"\w+ing|in|with|on|for|at|from|by|to|as|if|of|and|but|when|while|since|above|below|after|before|that|now|so|then|"
+    "also|because|although|though|where|like|once|until|both|all|given|under|over|is|are|than|unless|keeps|leaves"
 )
 _ORDER: Final = re.compile(
     rf"(?:^|[.!?;:—–\n]\s*|[\"'(]|,\s+(?:then|so|now|and|but)\s+)"
     rf"(?:(?:now|then|so|first|next|finally|just|simply|always|never|immediately|instead|and|but|also|quickly),?\s+)*"
-    rf"(?:{_ACTS})\b(?!\s*[:=)])",
+    rf"(?:(?:{_ACTS})\b(?!\s*[:=)])|(?!(?:{_NO_VERB})\b)\w+ (?:your|(?:the|all|every|any)(?: \w+)? (?:{_OWNED}))\b)"
+    rf"|,\s+(?:{_HANDS}|withdraw|send|connect|ignore|visit) (?:the|your|all|everything|it|this|every|any|some|into)\b",
     re.IGNORECASE,
 )
+_NO_ORDER: Final = re.compile(
+    r"\b(?:(?:go|enter|stay) (?:long|short|flat|neutral)|enter (?:only )?(?:on|near|after)"
+    r"|(?:buy|sell) the (?:rally|dip|news|rumour|bounce))\b"
+    r"(?![^.;!?]*\b(?:your?|yours|everything|all[- ]in|now|wallet|\w*site|page|link|code|phrase)\b)"
+    r"|\b(?:do not|don't) (?:read|take|mistake) (?:this|that|it|my)"
+    r"(?: (?!warning|alert|error|notice|limit|message)\w+)? (?:as|for) (?:an?|any)\b"
+    r"|\b(?:buy|sell|stop|swap|call|ask)[- ](?:pressure|side|walls?|orders?|volumes?|flows?|hunts?|hunting|runs?|"
+    r"losses|skew|signals?|liquidity|interest|imbalance|depth|programs?|funding|spreads?|quotes?|clusters?|zones?)\b"
+    r"(?!\s*(?:[.!?;]|$|(?:now|immediately|today|at once|to|for)\b))|\b(?:buy|sell|stop|call|set|run|check)-[a-z]+"
+    r"|\b(?:buy|sell|stop|swap|call|ask)(?: (?!(?:all|every\w+|it|wh\w+|that|this|the|you\w*|because|since|as|if|"
+    r"before|until|after|now|and|or)\b)[a-z]+){1,2} (?:is|are|was|were|has|had)\b"
+    r"|\blet (?:the (?:level|market|trend|chart|tape|retest|trade)|price)\b"
+    r"|\btrust (?:the )?(?:liquidity|microstructure|macro|geometry|chart|tape|book|trend|structure|numbers)\b"
+    rf"|\b(?:{_ACTS})(?= (?:of|is|was|were|are|has|had|remains?|looks?)\b)|\b(?:change|trust)(?= in\b)"
+    r"|\b(?:set|read) (?:against|apart|beside|together)\b|\bcall (?:it|this|that) an?\b",
+    re.IGNORECASE,
+)
+"""A verdict ("go long"), a remark on how something is meant, and verbs that are nouns here ("sell pressure fades")."""
 _ADDRESSED: Final = re.compile(
     r"\b(?:you|u|owner|user|reader)s? (?:should|must|shall|ought|have to|has to|need to|needs to|had better|"
-    r"will want to|may want to|are required|are advised|can now|could now)\b"
-    r"|\b(?:please|kindly|we urge|i urge|i recommend you)\b",
+    r"will want to|may want to|are required|are advised|can now|could now|may now)\b"
+    r"|\b(?:please|kindly|we urge|i urge|i recommend you)\b|,\s+(?:owner|user|reader|trader|operator)s?\s*[.,!;:]"
+    rf"|\b(?:must|should|ought to|ha(?:s|ve) to|needs? to|now|time to|sure to)(?: now| first)? (?:{_HANDS})\b",
     re.IGNORECASE,
 )
 _GREEK: Final = frozenset("σΣμΔδβγθ")
@@ -207,15 +274,15 @@ def _find_in_prose(prose: str, facts: FactSheet, cited: Sequence[str]) -> Iterat
         elif _is_foreign(char):
             yield Fault(Code.LETTERS, char if char.isprintable() else f"U+{ord(char):04X}")
     folded = _fold(prose)
-    for code, pattern in (
-        (Code.GLUED, _GLUED),
-        (Code.ADDRESS, _ADDRESS),
-        (Code.LINK, _LINK),
-        (Code.COMMAND, _COMMAND),
-        (Code.ORDER, _ORDER),
-        (Code.ORDER, _ADDRESSED),
+    for code, pattern, searched in (
+        (Code.GLUED, _GLUED, folded),
+        (Code.ADDRESS, _ADDRESS, folded),
+        (Code.LINK, _LINK, folded),
+        (Code.COMMAND, _COMMAND, folded),
+        (Code.ORDER, _ORDER, _NO_ORDER.sub(" name", folded)),
+        (Code.ORDER, _ADDRESSED, folded),
     ):
-        if found := pattern.search(folded):
+        if found := pattern.search(searched):
             yield Fault(code, found[0].strip().replace(MARK, "{…}"))
     left = _without_names(folded, facts, cited)
     for match in _NUMERAL.finditer(left):
@@ -262,8 +329,14 @@ def _without_names(folded: str, facts: FactSheet, cited: Sequence[str]) -> str:
         folded = re.sub(named, keep_claims, folded)
     for name in facts.names:
         folded = re.sub(rf"(?<!\w){re.escape(_fold(name))}(?!\w)", " name ", folded)
+        if tier := _TIER.search(_fold(name)):
+            folded = re.sub(rf"(?<![\w.,-]){re.escape(tier[1])} ?%(?=[ -](?:pool|tier|fee tier)\b)", "name", folded)
+    for ratio in {int(match[1]) / 1000 for match in map(_RETRACED.search, facts) if match}:
+        folded = re.sub(rf"(?<![\d.])(?:{ratio:g}|{100 * ratio:g} ?%)(?= retracement\b)", "name", folded)
     folded = _CITED.sub(lambda match: " name " if _exist(match[1].lower(), match[2], facts) else match[0], folded)
-    for pattern in (*_EXEMPT, _STRESS, _COUNTED, _NTH):
+    own = {round(float(fact.number), 1) for fact in facts.values() if fact.id.endswith("reward_over_risk")}
+    folded = _RATIO.sub(lambda match: " name " if float(match[1] or match[2]) in own else match[0], folded)
+    for pattern in (*_EXEMPT, _STRESS, _COUNTED):
         folded = pattern.sub(" name ", folded)
     return folded
 

@@ -99,7 +99,7 @@ class LpWiring(SharedWiring):
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
 
-        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.attempts)
+        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.journals)
 
     async def _read_plans(self, chain: str) -> JournaledPlans:
         from zuno.lp.model.history import JournaledPlans

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from zuno.adapters.mesh.processes import Processes
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
-    from zuno.llm.port import Attempt
     from zuno.lp.agents.scout import Observe
     from zuno.lp.mesh.delivery import Outgoing
     from zuno.lp.mesh.envelope import Envelope
@@ -117,18 +116,12 @@ class Meshes:
             tell=tell,
         )
 
-    async def attempts(self, request_id: str) -> Sequence[Attempt]:
-        """What the models of this home's peers were asked and said in a request."""
-        from zuno.llm.port import Attempt
+    def journals(self) -> Sequence[Journal]:
+        """Those of this home's peers, to read."""
         from zuno.lp.mesh.running import AGENTS
 
-        found: list[Attempt] = []
-        for role in AGENTS:
-            if not (self._files().of(role) / "journal.db").exists():
-                continue
-            async for entry in self._open_peer_journal(role).entries(request_id=request_id, kind="model_attempt"):
-                found.append(Attempt.model_validate(dict(entry.payload)))
-        return found
+        there = [role for role in AGENTS if (self._files().of(role) / "journal.db").exists()]
+        return [self._open_peer_journal(role) for role in there]
 
     def key(self, role: Role) -> KeyFile:
         return self._key_file(role, "peer.key")

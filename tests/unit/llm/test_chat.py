@@ -76,7 +76,6 @@ class Table:
             "call": self.call,
             "judge": lambda step, calls: "no such command" if step.propose == "/kill" else None,
             "faults": faults,
-            "slots": lambda calls: "{status.figure}",
             "max_chars": 15_000,
         }
         return ChatTask(**task | changes)

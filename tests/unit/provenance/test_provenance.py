@@ -262,11 +262,6 @@ def test_an_earlier_round_is_cited_by_its_number() -> None:
     assert cite_round("{c2.buffer_1x} over {floor_1x}", 0) == "{r0.c2.buffer_1x} over {floor_1x}"
 
 
-def test_ids_are_listed_in_few_words() -> None:
-    listed = FactSheet([Figure(f"c{at}.{name}", 1, Unit.NUMBER) for at in range(3) for name in ("a", "b")]).list_ids()
-    assert listed == "{c0.…} (c0, c1, c2): a, b"
-
-
 # -- whatever comes
 
 

@@ -303,7 +303,6 @@ def build_task(
         call=call,
         judge=lambda step, calls: _judge_answer(step, calls, asked.question),
         faults=_find_faults,
-        slots=lambda calls: build_sheet(call.output for call in calls).list_ids(),
         max_chars=MAX_CHARS,
     )
 

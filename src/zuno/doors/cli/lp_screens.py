@@ -378,6 +378,9 @@ def show_why(view: WhyView) -> RenderableType:
         parts += map(thought_line, view.transcript)
     if view.failed is not None:
         parts.append(Text(f"The flow failed: {view.failed}", style=BAD))
+    elif view.seen_by:
+        seen = " and the ".join(view.seen_by)
+        parts.append(Text(f"As seen by the {seen} of this home; how it ended is with whoever asked."))
     elif view.plan is None:
         parts.append(Text("The debate did not end: nothing was decided.", style=BAD))
     if view.plan is not None:

@@ -9,20 +9,30 @@ from typing import Any, Final
 
 from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
 from zuno.llm.prompts import Untrusted
+from zuno.lp.model.chains import CHAINS
+from zuno.trading.model.market import Symbol
 
-_BARE: Final = re.compile(
-    r"[A-Za-z0-9_&+-]{0,24}"  # a word of ours, or nothing
+_WORD: Final = re.compile(r"[A-Za-z0-9_&+-]{0,24}")
+"""A word of ours, or nothing: too short to say anything."""
+_REGULAR: Final = re.compile(
     r"|[+-]?[0-9]+(\.[0-9]+)?"  # a number, an amount to the last wei
-    r"|(0x|[a-z]{1,12}_)?[0-9a-f]{1,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address
+    r"|(0x|[a-z]{1,12}_)?[0-9a-f]{8,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}Z"  # a moment
 )
-"""What is too short or too regular to say anything: left as it is."""
+_STRANGERS: Final = re.compile(
+    r"(?i)\w*(symbol|token|base|quote|pair|label|name|title|text|note|reason|why|query|model|rationale|said|because|headline|"
+    "caution|constraint|condition|setup|review|narrative|failed|failure|error|detail|unknown|difference|whyrule)s?[01]?"
+)
+"""Fields in which a stranger may have chosen every word: there a single short one is fenced too, unless it is ours."""
+_OURS: Final = frozenset({*Symbol, *(token.symbol for chain in CHAINS for token in chain.tokens)})
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """A field's name; others are keys of a map, and texts."""
 
 
-def fence_text(text: str) -> str:
-    return text if _BARE.fullmatch(text) else Untrusted(text, MAX_TEXT_CHARS).fenced_text
+def fence_text(text: str, field: str = "") -> str:
+    """`field`: whose text it is."""
+    ours = text in _OURS if _STRANGERS.fullmatch(field) else _WORD.fullmatch(text)
+    return text if ours or _REGULAR.fullmatch(text) else Untrusted(text, MAX_TEXT_CHARS).fenced_text
 
 
 def fence_document(view: View) -> dict[str, Any]:
@@ -49,13 +59,15 @@ def _remove_bounds(part: Any) -> Any:
     return {name: _remove_bounds(item) for name, item in part.items() if name not in bounds}
 
 
-def _fence(value: Any) -> Any:
+def _fence(value: Any, field: str = "") -> Any:
     match value:
         case str():
-            return fence_text(value)
+            return fence_text(value, field)
         case list():
-            return [_fence(item) for item in value]
+            return [_fence(item, field) for item in value]
         case dict():
-            return {name if _NAME.fullmatch(name) else fence_text(name): _fence(item) for name, item in value.items()}
+            return {
+                name if _NAME.fullmatch(name) else fence_text(name): _fence(item, name) for name, item in value.items()
+            }
         case _:
             return value

@@ -113,6 +113,8 @@ def show_debate(view: WhyView) -> Reply:
     head = join(bold(f"Why: {view.request_id}"), italic(f"held by {view.code}"))
     if view.plan is None:
         end = f"The flow failed: {view.failed}" if view.failed else "The debate did not end: nothing was decided."
+        if view.seen_by:
+            end = f"As seen by the {' and the '.join(view.seen_by)} of this home; the end is with whoever asked."
         return Reply(paragraphs(head, *map(_thought, view.transcript), warning(end)))
     plan = view.plan
     reasons = [

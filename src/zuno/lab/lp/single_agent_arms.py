@@ -12,7 +12,7 @@ from zuno.lab.lp.arms import STAY, ArmAction, ModelUse
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Opinion, Question, SourcedAnswer
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids
-from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.strategist import ProposalInputs, rule_moves
 from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
 from zuno.lp.model.debate import Context, Round
@@ -106,6 +106,7 @@ def _question(context: Context, candidates: tuple[Candidate, ...], number: int) 
         output=ChoiceOpinion,
         fallback=lambda: ChoiceOpinion.model_validate({"chosenIndex": 0, "reasoning": "It stays as it is."}),
         judge=object_to,
-        faults=lambda opinion: text_faults(opinion.reasoning, facts, opinion.chosen_index, REASONING_CHARS),
-        slots=facts.list_ids,
+        prose=lambda said, screen: screen_field(
+            said, "reasoning", screen, facts, about=said.chosen_index, most=REASONING_CHARS[1]
+        ),
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from zuno.kernel.errors import Broken, Malformed, Refused
 from zuno.llm.ask import ModelContext, ask
-from zuno.llm.question import Question
+from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.prompt_facts import (
     candidate_lines,
@@ -14,6 +14,7 @@ from zuno.lp.agents.prompt_facts import (
     debate_lines,
     facts_of,
     pairs_of,
+    screen_field,
     text_faults,
 )
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
@@ -24,9 +25,13 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Decision, PlanVerdict, Verdict
 from zuno.lp.model.debate import Context, Deadlock, Debate, Role
-from zuno.lp.rules.ballot import arbiter_decides, with_arbiter_verdict
+from zuno.lp.rules.ballot import AXES, arbiter_decides, with_arbiter_verdict
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
+
+ARBITER_FACTS_TOKENS = 220
+"""Its axis takes the room of the rest."""
+UNUSABLE_REASON = "the reason it gave cannot be used."
 
 
 class Arbiter:
@@ -52,9 +57,8 @@ class Arbiter:
         answer = await ask(self._question(context, debate, facts), self._model_context)
         decision = _decision(context, debate, answer.value)
         debate = with_speaker(debate, self.role, number, answer)
-        debate = await publish_thoughts(
-            debate, self.role, number, answer.source, [answer.value.reasoning], facts, think
-        )
+        texts = [answer.value.reasoning, *_explain_departure(context, debate, answer.value)]
+        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
         return [OutgoingMessage(Role.CLI, conclude(context, debate, decision))]
 
     def _question(self, context: Context, debate: Debate, facts: FactSheet) -> Question[ArbiterOpinion]:
@@ -63,16 +67,18 @@ class Arbiter:
             round=len(debate.rounds) - 1,
             prompt="arbiter",
             variables=lambda: {
-                "facts": context_lines(context),
+                "facts": context_lines(context, ARBITER_FACTS_TOKENS),
                 "pair": pairs_of(context),
                 "debate": debate_lines(context, debate.rounds),
                 "candidates": candidate_lines(context, debate.rounds),
+                "profile": str(context.profile),
+                "axis": AXES[context.profile],
+                "first": _first_by_axis(context, debate),
             },
             output=ArbiterOpinion,
             fallback=lambda: choose_by_score(context, debate, facts),
             judge=lambda opinion: _objection(context, debate, opinion),
-            faults=lambda opinion: text_faults(opinion.reasoning, facts, opinion.chosen_index, REASONING_CHARS),
-            slots=facts.list_ids,
+            prose=lambda opinion, screen: _screen_opinion(opinion, debate, facts, screen),
             max_output_tokens=800,
         )
 
@@ -82,19 +88,49 @@ def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> Arbit
     last = debate.rounds[-1]
     decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=data_cautions(context))
     chosen, judged = last.candidates[decision.index], last.judgments[decision.index]
-    history = "; ".join(
-        f"round {number}: {_tally([judgment.verdict for judgment in round_.judgments])}"
-        for number, round_ in enumerate(debate.rounds)
-    )
     reasoning = (
-        f"The debate did not converge ({history}). Scored by verdict and by the {context.profile} axis, candidate "
+        f"{_summarise_rounds(debate)} Scored by verdict and by the {context.profile} axis, candidate "
         f"{decision.index} ({chosen.kind}) stands first; in round {len(debate.rounds) - 1} the Critic said of it: "
         f"{judged.reason}"
     )
     reasoning = cut(reasoning, facts, REASONING_CHARS[1], decision.index)
     return ArbiterOpinion.model_validate(
-        {"chosenIndex": decision.index, "verdict": decision.verdict.value, "reasoning": reasoning}
+        {
+            "chosenIndex": decision.index,
+            "verdict": decision.verdict.value,
+            "againstAxis": None,
+            "reasoning": reasoning,
+        }
     )
+
+
+def _summarise_rounds(debate: Debate) -> str:
+    history = "; ".join(
+        f"round {number}: {_tally([judgment.verdict for judgment in round_.judgments])}"
+        for number, round_ in enumerate(debate.rounds)
+    )
+    return f"The debate did not converge ({history})."
+
+
+def _first_by_axis(context: Context, debate: Debate) -> int:
+    last = debate.rounds[-1]
+    return arbiter_decides(last.candidates, last.judgments, context.profile).index
+
+
+def _explain_departure(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Iterator[str]:
+    """Why the choice is not the axis' own, where it is not."""
+    if (first := _first_by_axis(context, debate)) != opinion.chosen_index:
+        yield f"Candidate {first} stands first by the {context.profile} axis; against it: {opinion.against_axis}"
+
+
+def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, screen: Screen) -> ArbiterOpinion:
+    """Its paragraph quotes the debate by round; where it does not, the rules' count of the rounds stands before it."""
+    index, most = opinion.chosen_index, REASONING_CHARS[1]
+    reasoning = screen_field(opinion, "reasoning", screen, facts, about=index, most=most).reasoning
+    if "round" not in reasoning.lower():
+        reasoning = f"{_summarise_rounds(debate)} {reasoning}".strip()
+    against = screen(opinion.against_axis or "", lambda piece: text_faults(piece, facts, index), UNUSABLE_REASON)
+    return opinion.model_copy(update={"reasoning": reasoning, "against_axis": against})
 
 
 def _decision(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Decision:
@@ -114,8 +150,9 @@ def _objection(context: Context, debate: Debate, opinion: ArbiterOpinion) -> str
         return str(error)
     if decision.index != opinion.chosen_index:
         return f"every move was vetoed, so only candidate {decision.index} can be chosen"
-    if "round" not in opinion.reasoning.lower():
-        return "the reasoning does not quote the debate by round"
+    first = _first_by_axis(context, debate)
+    if opinion.chosen_index != first and not (opinion.against_axis or "").strip():
+        return f"candidate {first} stands first by the profile's axis: another one takes a reason in againstAxis"
     return None
 
 

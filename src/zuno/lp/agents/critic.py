@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from zuno.kernel.errors import Broken, Malformed
 from zuno.llm.ask import ModelContext, ask
-from zuno.llm.question import Question
+from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Recall
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
@@ -84,16 +84,21 @@ class Critic:
             output=CriticOpinion,
             fallback=lambda: CriticOpinion(judgments=[_as_opinion(judgment, facts) for judgment in mechanical]),
             judge=lambda opinion: _objection(opinion, candidates, mechanical),
-            faults=lambda opinion: _faults(opinion, facts),
-            slots=facts.list_ids,
+            prose=lambda opinion, screen: _screen_judgments(opinion, mechanical, facts, screen),
         )
 
 
-def _faults(opinion: CriticOpinion, facts: FactSheet) -> Iterator[str]:
+def _screen_judgments(
+    opinion: CriticOpinion, mechanical: Sequence[Judgment], facts: FactSheet, screen: Screen
+) -> CriticOpinion:
     """Reason and suggestion speak of the candidate that is judged."""
-    for judgment in opinion.judgments:
-        yield from text_faults(judgment.reason, facts, judgment.index)
-        yield from text_faults(judgment.suggestion, facts, judgment.index)
+
+    def screen_judgment(judgment: JudgmentOpinion) -> JudgmentOpinion:
+        index, reason = judgment.index, mechanical[judgment.index].reason
+        kept = screen_field(judgment, "reason", screen, facts, reason, index)
+        return screen_field(kept, "suggestion", screen, facts, about=index)
+
+    return opinion.model_copy(update={"judgments": [*map(screen_judgment, opinion.judgments)]})
 
 
 def _as_opinion(judgment: Judgment, facts: FactSheet) -> JudgmentOpinion:

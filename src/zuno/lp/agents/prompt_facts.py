@@ -13,6 +13,7 @@ from zuno.amm.model import PoolState, whole_price
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.text import base_and_quote
 from zuno.llm.prompts import Untrusted
+from zuno.llm.question import BY_RULE, Screen, T
 from zuno.llm.tokens import estimate_tokens
 from zuno.lp.agents.pool_choice import pool_label
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment
@@ -238,6 +239,16 @@ def text_faults(
 ) -> list[str]:
     """Why an agent's text cannot be used."""
     return [] if not text else [str(fault) for fault in find_faults(text, facts, about=about, limits=limits)]
+
+
+def screen_field(
+    said: T, name: str, screen: Screen, facts: FactSheet, otherwise: str = "", about: int | None = None, most: int = 280
+) -> T:
+    """An answer with the faulty sentences left out of a field; where none is left the rules' words, which say that they
+    are theirs."""
+    rules = cut(f"{BY_RULE}{otherwise}", facts, most, about) if otherwise else ""
+    text = screen(getattr(said, name) or "", lambda piece: text_faults(piece, facts, about, (0, most)), rules)
+    return said.model_copy(update={name: text})
 
 
 def print_thoughts(context: Context, debate: Debate, decided: int | None = None) -> Iterator[Thought]:

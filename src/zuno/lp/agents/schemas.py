@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from zuno.llm.question import Opinion
 from zuno.lp.model.debate import MOST_CANDIDATES
+from zuno.lp.rules.limits import MOST_PROPOSED
 
 TEXT_CHARS = (1, 280)
 SUMMARY_CHARS = (20, 280)
@@ -41,7 +42,7 @@ class ShapeOpinion(Opinion):
 
 
 class StrategistOpinion(Opinion):
-    shapes: Annotated[list[ShapeOpinion], Field(min_length=2, max_length=5)]
+    shapes: Annotated[list[ShapeOpinion], Field(min_length=2, max_length=MOST_PROPOSED)]
 
 
 class CreateShapeOpinion(ShapeOpinion):
@@ -50,7 +51,7 @@ class CreateShapeOpinion(ShapeOpinion):
 
 
 class CreateStrategistOpinion(Opinion):
-    shapes: Annotated[list[CreateShapeOpinion], Field(min_length=2, max_length=5)]
+    shapes: Annotated[list[CreateShapeOpinion], Field(min_length=2, max_length=MOST_PROPOSED)]
 
 
 class JudgmentOpinion(Opinion):
@@ -67,4 +68,6 @@ class CriticOpinion(Opinion):
 class ArbiterOpinion(Opinion):
     chosen_index: Annotated[int, Field(ge=0, alias="chosenIndex")]
     verdict: Literal["approve", "approve_with_caution", "reject"]
+    against_axis: Annotated[Text | None, Field(alias="againstAxis")]
+    """Why it is not the candidate that stands first by the profile's axis; null where it is that one."""
     reasoning: Annotated[str, Field(min_length=REASONING_CHARS[0], max_length=2 * REASONING_CHARS[1])]

@@ -8,7 +8,7 @@ from zuno.kernel.canonical import Digest, canonical
 from zuno.kernel.errors import Broken
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question
-from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import SUMMARY_CHARS, ScoutOpinion
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.mesh.envelope import Envelope
@@ -53,8 +53,7 @@ class Scout:
             variables=lambda: {"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
             fallback=lambda: ScoutOpinion(summary=summarise_context(context)),
-            faults=lambda opinion: text_faults(opinion.summary, facts, limits=SUMMARY_CHARS),
-            slots=facts.list_ids,
+            prose=lambda said, screen: screen_field(said, "summary", screen, facts, summarise_context(context)),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from zuno.kernel.errors import Broken
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.prompts import Untrusted, Value
-from zuno.llm.question import Question
+from zuno.llm.question import BY_RULE, Question
 from zuno.lp.agents.pool_inputs import (
     add_own_moves,
     build_all_pool_inputs,
@@ -19,17 +19,18 @@ from zuno.lp.agents.pool_inputs import (
     build_own_moves,
     collect_tried_moves,
 )
-from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, text_faults
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
 from zuno.lp.model.debate import Context, ContextObserved, Critique, Debate, Proposal, Revision, Role, Round
-from zuno.lp.rules.ballot import judge_all
+from zuno.lp.rules.ballot import POINTS, judge, judge_all
 from zuno.lp.rules.candidates import PoolInputs
-from zuno.lp.rules.limits import LIMITS
+from zuno.lp.rules.limits import LIMITS, MOST_PROPOSED
 from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, Move, PoolGrid, Shape, judged_moves, propose, revise
+from zuno.lp.rules.worth import worth_of_capital
 
 Recall = Callable[[str], Awaitable[Context]]
 """The context behind a hash."""
@@ -68,7 +69,8 @@ class Strategist:
         by_model = answer.source in ("model", "repaired")
         moves = inputs.moves(_shapes(answer.value)) if by_model else rule_moves(inputs)
         candidates = build_ballot(inputs.context, inputs.pools, add_own_moves(inputs.context, moves))
-        texts = [shape.rationale for shape in answer.value.shapes] if by_model else rule_texts(inputs, candidates)
+        texts = [shape.rationale for shape in answer.value.shapes if shape.rationale] if by_model else []
+        texts = texts or [f"{BY_RULE if by_model else ''}{text}" for text in rule_texts(inputs, candidates)]
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
         debate = with_speaker(debate, self.role, number, answer)
         facts = facts_of(inputs.context, debate.rounds)
@@ -95,8 +97,9 @@ class Strategist:
             output=CreateStrategistOpinion if create else StrategistOpinion,
             fallback=lambda: rules,
             judge=lambda opinion: None if opinion is rules else _objection(opinion, inputs),
-            faults=lambda opinion: [fault for shape in opinion.shapes for fault in text_faults(shape.rationale, facts)],
-            slots=facts.list_ids,
+            prose=lambda said, screen: said.model_copy(
+                update={"shapes": [screen_field(shape, "rationale", screen, facts) for shape in said.shapes]}
+            ),
         )
 
 
@@ -124,7 +127,7 @@ def _with_advice(judged: Round) -> list[Judgment]:
 def rule_moves(inputs: ProposalInputs) -> list[Move]:
     """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
     if not inputs.rounds:
-        return inputs.moves(_first_shapes(inputs))
+        return _keep_best(inputs, inputs.moves(_first_shapes(inputs)))
     last, own = inputs.rounds[-1], {move.key for move in build_own_moves(inputs.context)}
     judged = judged_moves(last.candidates, last.judgments)
     return revise(
@@ -134,6 +137,20 @@ def rule_moves(inputs: ProposalInputs) -> list[Move]:
         LIMITS[inputs.context.profile],
         inputs.tried,
     )
+
+
+def _keep_best(inputs: ProposalInputs, moves: list[Move]) -> list[Move]:
+    """At most `MOST_PROPOSED` of all pools together, in their order: by verdict, then by what their capital earns."""
+    if len(moves) <= MOST_PROPOSED:
+        return moves
+    ballot = build_ballot(inputs.context, inputs.pools, moves)[-len(moves) :]
+
+    def rank(place: int) -> tuple[int, bool, Fraction]:
+        verdict, worth = judge(ballot[place], inputs.context.profile).verdict, worth_of_capital(ballot[place])
+        return POINTS[verdict], worth is not None, worth or Fraction(0)
+
+    best = sorted(range(len(moves)), key=rank, reverse=True)[:MOST_PROPOSED]
+    return [moves[place] for place in sorted(best)]
 
 
 def rule_texts(inputs: ProposalInputs, candidates: Sequence[Candidate]) -> list[str]:

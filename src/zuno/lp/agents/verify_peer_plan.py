@@ -56,7 +56,7 @@ def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreat
 def check_transcript(context: Context, debate: Debate) -> None:
     """`Malformed` unless every thought cites its figures."""
     for thought in debate.transcript:
-        if thought.round >= len(debate.rounds):
+        if thought.round >= max(len(debate.rounds), 1):
             raise Malformed(f"the {thought.role} thought in round {thought.round}, which was never argued")
         facts = facts_of(context, debate.rounds, thought.round)
         if faults := text_faults(thought.text, facts, limits=(0, MAX_THOUGHT)):

@@ -14,7 +14,7 @@ from zuno.amm.model import Range
 from zuno.kernel.units import Wei
 from zuno.lp.model.plan import StepKind
 
-EDITION: Final = 4
+EDITION: Final = 5
 """Of the LP desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 
 

@@ -7,7 +7,7 @@ decide among themselves, where none is, doing nothing comes first. Either way th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -223,6 +223,14 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
 
 def _figure(value: Fraction) -> str:
     return f"{float(value):.2f}".rstrip("0").rstrip(".")
+
+
+AXES: Final[Mapping[RiskProfile, str]] = {
+    RiskProfile.CONSERVATIVE: "the largest 2× buffer",
+    RiskProfile.BALANCED: "the largest product of 2× buffer and gross fees on its capital",
+    RiskProfile.AGGRESSIVE: "the highest gross fees on its capital",
+}
+"""By what each profile ranks candidates with the same verdict."""
 
 
 def _axis(candidate: Candidate, profile: RiskProfile) -> tuple[bool, Fraction]:

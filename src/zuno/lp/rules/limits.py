@@ -11,6 +11,9 @@ from typing import Final
 from zuno.amm.model import PoolState, whole_price
 from zuno.lp.model.ballot import RiskProfile
 
+MOST_PROPOSED: Final = 5
+"""Ranges of one proposal, by rule and by model."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProfileLimits:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
@@ -18,6 +19,8 @@ from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
+from zuno.lp.agents.verify_debate import check_debate
+from zuno.lp.agents.verify_peer_plan import check_transcript
 from zuno.lp.execute.handed_out import explain_waiting
 from zuno.lp.execute.plan_state import load_progress
 from zuno.lp.mesh.envelope import Envelope, read_entry
@@ -96,6 +99,8 @@ class WhyView(View):
     sources: tuple[SourceView, ...]
     plan: PlanView | None
     failed: ForeignText | None
+    seen_by: tuple[str, ...] = ()
+    """The peers of this home that took part in a debate it did not ask for: only what they heard and said is known."""
 
 
 class PlanChange(View):
@@ -160,12 +165,8 @@ class ReplayDebateRunner:
 
 
 OpenReplay = Callable[[RecordedRequest, Context], Awaitable[ReplayDebateRunner]]
-Attempts = Callable[[str], Awaitable[Sequence[Attempt]]]
-"""What models were asked and said in a request, from the journals of this machine's peers."""
-
-
-async def _no_attempts(request_id: str) -> Sequence[Attempt]:
-    return ()
+PeerJournals = Callable[[], Sequence[Journal]]
+"""The journals of this home's peers."""
 
 
 class Archive:
@@ -176,7 +177,7 @@ class Archive:
         open_journal: Callable[[], Awaitable[Journal]],
         open_replay: OpenReplay,
         code: Callable[[], str],
-        of_peers: Attempts = _no_attempts,
+        of_peers: PeerJournals = tuple,
     ) -> None:
         self._open_journal = open_journal
         self._open_replay = open_replay
@@ -265,7 +266,12 @@ class Archive:
 
     async def why(self, reference: str) -> WhyView:
         journal = await self._open_journal()
-        recorded = await self._load_request(journal, *await self._request_of(journal, reference))
+        request_id, plan_id = await self._request_of(journal, reference)
+        own = [message async for entry in journal.entries(request_id=request_id) if (message := read_entry(entry))]
+        others = [journal] if _is_of_peer(own) else [] if own else self._of_peers()
+        if seen := await _tell_what_peers_saw(request_id, others):
+            return seen
+        recorded = await self._load_request(journal, request_id, plan_id)
         ready = recorded.ready
         plan = None if ready is None else await _decision(journal, recorded).show(self._code())
         argued = _last_own_debate(recorded) if ready is None else None
@@ -273,11 +279,7 @@ class Archive:
         return WhyView(
             request_id=recorded.request_id,
             code=recorded.code,
-            messages=tuple(
-                MessageLine(at=message.ts, sender=message.from_, to=message.to, kind=message.kind)
-                for message in map(read_entry, recorded.entries)
-                if message is not None
-            ),
+            messages=_message_lines(filter(None, map(read_entry, recorded.entries))),
             transcript=plan.transcript if plan else plans.thoughts_of(context, argued) if argued and context else (),
             sources=plan.sources if plan else (),
             plan=plan,
@@ -373,7 +375,13 @@ class Archive:
         """A debate of the mesh left what models said with the peers; without it there is nothing to replay."""
         if any(entry.kind == Kind.CONTEXT_OBSERVED.value for entry in recorded.entries):
             return recorded
-        attempts = tuple(await self._of_peers(recorded.request_id))
+        attempts = tuple(
+            [
+                Attempt.model_validate(dict(entry.payload))
+                for journal in self._of_peers()
+                async for entry in journal.entries(request_id=recorded.request_id, kind="model_attempt")
+            ]
+        )
         known = {(attempt.role, attempt.round) for attempt in attempts}
         asked = [speech for speech in ready.debate.spoke if speech.speaker != "deterministic"]
         if gone := sorted({speech.role.value for speech in asked if (speech.role.value, speech.round) not in known}):
@@ -449,6 +457,51 @@ class Archive:
             plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
             view=view,
         )
+
+
+def _is_of_peer(messages: Sequence[Envelope]) -> bool:
+    """Whether these are from a peer's own journal: agents who speak to each other, each under a key of its own."""
+    between_agents = any(Role.CLI not in (message.from_, message.to) for message in messages)
+    return between_agents and len({message.key for message in messages}) > 1
+
+
+async def _tell_what_peers_saw(request_id: str, journals: Sequence[Journal]) -> WhyView | None:
+    """A debate as far as peers heard and said it; None where none took part."""
+    messages: dict[str, Envelope] = {}
+    seen: dict[Role, str] = {}
+    furthest: tuple[Debate, Context] | None = None
+    for journal in journals:
+        role: Role | None = None
+        async for entry in journal.entries(request_id=request_id):
+            if (message := read_entry(entry)) is None:
+                continue
+            role = role or message.to  # the first is one it was sent
+            messages[message.id], seen[role] = message, entry.code
+            debate = message.payload.debate if isinstance(message.payload, Arguing) else None
+            if debate and (furthest is None or len(debate.transcript) > len(furthest[0].transcript)):
+                with suppress(ZunoError):  # what does not hold is not shown, whoever said it
+                    context = await load_context(journal, debate.context)
+                    check_debate(context, debate.rounds)
+                    check_transcript(context, debate)
+                    furthest = debate, context
+    if not seen:
+        return None
+    return WhyView(
+        request_id=request_id,
+        code=next(iter(seen.values())),
+        messages=_message_lines(sorted(messages.values(), key=lambda message: message.ts)),
+        transcript=() if furthest is None else plans.thoughts_of(furthest[1], furthest[0]),
+        sources=() if furthest is None else tuple(map(SourceView.model_validate, furthest[1].sources)),
+        plan=None,
+        failed=None,
+        seen_by=tuple(role.value for role in seen),
+    )
+
+
+def _message_lines(messages: Iterable[Envelope]) -> tuple[MessageLine, ...]:
+    return tuple(
+        MessageLine(at=message.ts, sender=message.from_, to=message.to, kind=message.kind) for message in messages
+    )
 
 
 def _other_hash(plan_id: str) -> str:

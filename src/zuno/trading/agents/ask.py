@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Generic, TypeVar
@@ -10,11 +10,13 @@ from typing import Final, Generic, TypeVar
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.port import Image
 from zuno.llm.prompts import Value
-from zuno.llm.question import Question, SourcedAnswer, T
+from zuno.llm.question import BY_RULE, Question, Screen, SourcedAnswer, T
 from zuno.provenance.facts import FactSheet, Figure, Unit
+from zuno.provenance.refusal import find_faults
+from zuno.provenance.slots import cut
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
-from zuno.trading.agents.prompt_facts import figure_of, text_faults
+from zuno.trading.agents.prompt_facts import figure_of
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AnswerSource,
@@ -34,6 +36,17 @@ MOST_BY_CANDLES: Final = 0.6
 WHY_CHARS: Final = 2_000
 
 
+Keep = Callable[[str, int, str], str]
+"""A text without its faulty sentences, printed no longer than so many characters; where none is left, the rules' words,
+which say that they are theirs."""
+
+
+def keep_fields(said: T, rules: T | None, keep: Keep, **most: int) -> T:
+    """The answer with these fields held to what was told, each with its longest printed length."""
+    kept = {name: keep(getattr(said, name), longest, getattr(rules, name, "")) for name, longest in most.items()}
+    return said.model_copy(update=kept)
+
+
 @dataclass(frozen=True, slots=True)
 class AgentQuestion(Generic[T]):
     """One role's question, before it is cut to its room."""
@@ -44,8 +57,8 @@ class AgentQuestion(Generic[T]):
     """Worked out when a model is asked."""
     output: type[T]
     fallback: Callable[[], T]
-    texts: Callable[[T], Iterable[tuple[str, int]]]
-    """What of the answer is prose, each text with its longest printed length: it cites what was told."""
+    prose: Callable[[T, Keep], T]
+    """The answer with its texts held to what was told."""
     own: Callable[[T], Sequence[Figure]] = lambda _: ()
     """Figures of the answer's own fields, which its prose may cite."""
     own_ids: Sequence[str] = ()
@@ -66,7 +79,7 @@ def expert_question(
         sections=sections,
         output=output,
         fallback=fallback,
-        texts=lambda said: ((said.rationale, LONG_TEXT),),
+        prose=lambda said, keep: keep_fields(said, fallback(), keep, rationale=LONG_TEXT),
         own=lambda said: (figure_of(f"{expert}.confidence", said.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
@@ -81,8 +94,14 @@ async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> So
             model_context.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role)
         )
 
-    def faults(said: T) -> list[str]:
-        return text_faults(asking.texts(said), FactSheet((*fit().figures, *asking.own(said))))
+    def screen_prose(said: T, screen: Screen) -> T:
+        facts = FactSheet((*fit().figures, *asking.own(said)))
+
+        def keep(text: str, most: int, rules: str) -> str:
+            otherwise = cut(f"{BY_RULE}{rules}", facts, most) if rules else ""
+            return screen(text, lambda piece: map(str, find_faults(piece, facts, limits=(0, most))), otherwise)
+
+        return asking.prose(said, keep)
 
     question = Question(
         role=asking.role,
@@ -93,8 +112,7 @@ async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> So
         fallback=asking.fallback,
         judge=asking.judge,
         doubt=asking.doubt,
-        faults=faults,
-        slots=lambda: FactSheet(fit().figures).list_ids(),
+        prose=screen_prose,
         images=asking.images,
         max_output_tokens=asking.max_output_tokens,
     )

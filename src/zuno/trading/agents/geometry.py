@@ -11,7 +11,7 @@ from zuno.llm.port import Image
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, require_data, snap_price, to_record, voice_of
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, require_data, snap_price, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
@@ -89,7 +89,9 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
             ),
             output=GeometryOpinion,
             fallback=lambda: answer_by_rules(case, shown),
-            texts=lambda said: ((said.rationale, LONG_TEXT), (said.fibonacci_context, LONG_TEXT)),
+            prose=lambda said, keep: keep_fields(
+                said, answer_by_rules(case, shown), keep, rationale=LONG_TEXT, fibonacci_context=LONG_TEXT
+            ),
             own=lambda said: (prompt_facts.figure_of(CONFIDENCE, said.confidence, Unit.NUMBER),),
             own_ids=(CONFIDENCE,),
             images=() if image is None else (image,),

@@ -11,7 +11,7 @@ from zuno.llm.reply import extract_field
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, join_reasons, to_record, voice_of
+from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, join_reasons, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.prompt_budget import Line, Section
@@ -50,7 +50,8 @@ from zuno.trading.rules.validate_decision import (
 
 ROLE: Final = "judge"
 EXIT_TAKEN: Final = "its exit is taken all the same, without its words"
-WORDS_LOST: Final = "its words cannot be used and are not kept"
+NOTHING_EXPECTED: Final = "Nothing is opened, so nothing is expected of it."
+_BY_DISTANCE: Final = "By distance alone the target comes first in {decision.share_by_distance} of paths"
 EXIT_SCORE: Final = -0.4
 """The weighted score against a position at which it is closed."""
 CONVICTIONS: Final = ((0.45, 3), (0.30, 2), (0.0, 1))
@@ -110,8 +111,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
             others={"directive": prompt_facts.directive(meta)},
             output=JudgeOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
-            # An exit stands whatever is said about it.
-            texts=lambda said: () if said.decision is Call.CANCEL_AND_CLOSE else _texts(said),
+            prose=lambda said, keep: _keep_texts(said, case, meta, board, keep),
             own=lambda said: own_figures(said, case),
             own_ids=OWN_IDS,
             judge=lambda said: find_objection(said, case.menu, case.inputs, board),
@@ -123,8 +123,6 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
     raw = to_record(Decision, spoken)
     if _says_exit(spoken) and has_exposure(case):
         raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
-    elif raw.decision is Call.CANCEL_AND_CLOSE and _find_text_faults(spoken.value, case, meta, board):
-        raw = _exit(raw, join_reasons(spoken, WORDS_LOST))
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
 
@@ -160,16 +158,18 @@ def _exit(raw: Decision, why: str) -> Decision:
     )
 
 
-def _texts(said: JudgeOpinion) -> Iterator[tuple[str, int]]:
-    for text in (*said.reasoning.model_dump().values(), said.ev_rationale):
-        yield text, LONG_TEXT
-    for text in said.key_factors:
-        yield text, SHORT_TEXT
-
-
-def _find_text_faults(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard) -> list[str]:
-    facts = FactSheet([*judge_facts(case, meta, board).values(), *own_figures(said, case)])
-    return prompt_facts.text_faults(_texts(said), facts)
+def _keep_texts(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard, keep: Keep) -> JudgeOpinion:
+    """Where no word of a field is left, what the rules say of this very decision."""
+    side, prices = said.decision.side, (said.entry_price, said.stop_loss, said.take_profit)
+    against, odds = _opposite_case(board), NOTHING_EXPECTED
+    if side is not None and None not in prices:
+        against, odds = strongest_counter(board, side), f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}."
+    logic = f"{said.decision} is the Judge's own decision; its words for it cannot be used."
+    rules = _reasoning(case, meta, board, logic, against)
+    reasoning = keep_fields(said.reasoning, rules, keep, **dict.fromkeys(ReasoningOpinion.model_fields, LONG_TEXT))
+    factors = [*filter(None, (keep(text, SHORT_TEXT, "") for text in said.key_factors))]
+    kept = {"reasoning": reasoning, "ev_rationale": keep(said.ev_rationale, LONG_TEXT, odds), "key_factors": factors}
+    return said.model_copy(update=kept)
 
 
 OWN_IDS: Final = tuple(
@@ -528,7 +528,7 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
         stop_loss=plan.stop,
         take_profit=plan.take,
         hold_duration=PAYING_HOLD[mode] if _pays_funding(case, plan.side) else DEFAULT_HOLD[mode],
-        reasoning=_reasoning(case, meta, board, logic, strongest_counter(board, plan)),
+        reasoning=_reasoning(case, meta, board, logic, strongest_counter(board, plan.side)),
         win_probability_pct=win if less is None else max(win - less.points, 0),
         expected_profit_pct=round(100 * plan.reward, 4),
         expected_loss_pct=round(100 * plan.risk, 4),
@@ -538,10 +538,9 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
 
 
 def _odds_text(less: learned.LearnedCut | None) -> str:
-    fair = "By distance alone the target comes first in {decision.share_by_distance} of paths"
     if less is None:
-        return f"{fair}; the experts' score is worth {{decision.edge}} more."
-    return f"{fair}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
+        return f"{_BY_DISTANCE}; the experts' score is worth {{decision.edge}} more."
+    return f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
 
 
 def _leverage(case: Case, side: Side, level: int) -> int:
@@ -570,7 +569,7 @@ def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: st
         win_probability_pct=50,
         expected_profit_pct=0.0,
         expected_loss_pct=0.0,
-        ev_rationale="Nothing is opened, so nothing is expected of it.",
+        ev_rationale=NOTHING_EXPECTED,
         key_factors=_key_factors(case, board),
     )
 
@@ -623,16 +622,16 @@ def _experts_line(board: Blackboard, mode: Mode) -> str:
     return f"{', '.join(said)}."
 
 
-def strongest_counter(board: Blackboard, plan: TradePrices) -> str:
+def strongest_counter(board: Blackboard, side: Side) -> str:
     """The strongest evidence on the other side, in words and figures."""
-    stance = plan.side.sign
+    stance = side.sign
     against = [
         (entry.confidence, expert, entry) for expert, entry in board_entries(board).items() if entry.stance == -stance
     ]
     if against:
         _, expert, entry = max(against, key=lambda each: (each[0], each[1]))
         return f"{expert} looks the other way with {{{expert}.confidence}}: {_first_reason(entry)}"
-    worse = "below" if plan.side is Side.LONG else "above"
+    worse = "below" if side is Side.LONG else "above"
     quiet = [expert for expert, entry in board_entries(board).items() if not entry.stance]
     unsaid = f"there is no confirmation by {', '.join(quiet)}" if quiet else "nobody objects, which is crowded"
     return f"{unsaid}; a close {worse} {{decision.stop_loss}} would show that the level did not hold."

@@ -9,7 +9,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
+from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.rag import NewsReading, summarise_news
 from zuno.trading.measure.indicators.all import IndicatorValues
@@ -76,7 +76,7 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
             ),
             output=MetaOpinion,
             fallback=lambda: answer_by_rules(case),
-            texts=lambda said: ((said.rationale, LONG_TEXT), (said.trust_directive.note, SHORT_TEXT)),
+            prose=lambda said, keep: _keep_texts(said, answer_by_rules(case), keep),
         ),
         model_context,
     )
@@ -88,6 +88,11 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
         value=to_record(Meta, spoken, unread, _describe_cut(said, ruled), risk_budget_pct=budget),
         voice=voice_of(ROLE, paid),
     )
+
+
+def _keep_texts(said: MetaOpinion, rules: MetaOpinion, keep: Keep) -> MetaOpinion:
+    trust = keep_fields(said.trust_directive, rules.trust_directive, keep, note=SHORT_TEXT)
+    return keep_fields(said, rules, keep, rationale=LONG_TEXT).model_copy(update={"trust_directive": trust})
 
 
 def _describe_cut(said: MetaOpinion, ruled: RegimeRuling) -> str:

@@ -15,7 +15,7 @@ from zuno.llm.question import Opinion
 from zuno.provenance.facts import FactSheet, Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent
+from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT, Regime
 from zuno.trading.model.memory import RealisedPath, Verdict
@@ -91,18 +91,20 @@ async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> Wr
             sections=lambda: (_trade_section(case), _setup_section(case)),
             output=PostMortemOpinion,
             fallback=lambda: answer_by_rules(case),
-            texts=lambda said: ((said.outcome, LONG_TEXT), (said.constraint, LONG_TEXT)),
-            judge=lambda said: _objection(said, case),
+            prose=lambda said, keep: keep_fields(said, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
+            judge=lambda said: "" if said.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome",
         ),
         model_context,
     )
-    by_model = spoken.source in ("model", "repaired")
+    lost = "" if spoken.model is None else _explain_loss(spoken.value, case)
+    written = answer_by_rules(case) if lost else spoken.value
+    why = "; ".join(filter(None, (spoken.why, lost)))[:WHY_CHARS]
     facts = prompt_facts.build_sheet([_trade_section(case), _setup_section(case)])
     return WrittenPostMortem(
-        outcome=_print(spoken.value.outcome, facts),
-        constraint=_print(spoken.value.constraint, facts),
-        source="model" if by_model else "rules",
-        why_rules=spoken.why[:WHY_CHARS] if spoken.source == "fallback" else "",
+        outcome=_print(written.outcome, facts),
+        constraint=_print(written.constraint, facts),
+        source="rules" if lost or spoken.model is None else "model",
+        why_rules=why if lost or spoken.source == "fallback" else "",
     )
 
 
@@ -112,15 +114,16 @@ def answer_by_rules(case: ClosedCase) -> PostMortemOpinion:
     )
 
 
-def _objection(said: PostMortemOpinion, case: ClosedCase) -> str | None:
-    if said.verdict is not case.verdict:
-        return f"verdict is {said.verdict}; what was won or lost makes it {case.verdict}"
+def _explain_loss(said: PostMortemOpinion, case: ClosedCase) -> str:
+    """Why the rules write in place of a model whose words will not do; empty where they will."""
+    if not said.outcome or not said.constraint:
+        return "no sentence of it is left"
     if not any(cited_ids([said.outcome])):
         return "outcome cites no figure"
     found = _CONTRADICTIONS[case.verdict].search(said.outcome)
     if found:
         return f"outcome says {found[0]!r}, and the verdict is {case.verdict}"
-    return None
+    return ""
 
 
 # -- what is told

@@ -13,7 +13,6 @@ from typing import Any, Final
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Untrusted, strip_fences
 from zuno.provenance.facts import FactSheet, Figure, Unit
-from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.prompt_budget import Line, Section
@@ -96,11 +95,6 @@ def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> 
     """What these sections tell, to cite."""
     cited = [figure for section in sections for line in section.lines for figure in line.figures]
     return FactSheet([*cited, *figures])
-
-
-def text_faults(texts: Iterable[tuple[str, int]], facts: FactSheet) -> list[str]:
-    """What is wrong with texts, each with its longest printed length."""
-    return [str(fault) for text, most in texts if text for fault in find_faults(text, facts, limits=(1, most))]
 
 
 def scale_figure(value: Known[float], factor: float) -> Known[float]:
@@ -592,7 +586,7 @@ def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
 
 
 def regime_section(meta: Meta, weight: int = 98) -> Section:
-    """What Meta decided. Its own words, which strangers may have coloured, are told behind a fence."""
+    """What Meta decided, by name. Its own words, which strangers may have coloured, are told behind a fence."""
     return Section(
         "regime",
         weight,
@@ -606,7 +600,8 @@ def regime_section(meta: Meta, weight: int = 98) -> Section:
 def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
     """Rules read no strangers: what they say may be repeated by anybody."""
     by_rule = meta.source in ("deterministic", "fallback")
-    return Untrusted(meta.trust_directive.note, limit=REMARK_CHARS, quotable=quotable or by_rule)
+    note = meta.trust_directive.note
+    return Untrusted(note, limit=REMARK_CHARS, quotable=quotable or by_rule, fence="colleague")
 
 
 def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Section:

@@ -16,7 +16,7 @@ from zuno.llm.question import Opinion
 from zuno.provenance.facts import Figure, Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.learned import describe_story, read_news
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.bundle import Bundle
@@ -54,13 +54,14 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
             sections=lambda: (section, _texts_section(stories)),
             output=RagOpinion,
             fallback=lambda: answer_by_rules(stories),
-            texts=lambda said: ((said.summary, LONG_TEXT),),
-            judge=lambda said: None if any(cited_ids([said.summary])) else "summary cites no story",
+            prose=lambda said, keep: keep_fields(said, None, keep, summary=LONG_TEXT),
         ),
         model_context,
     )
     if spoken.source not in ("model", "repaired"):
         return NewsReading("", spoken.attempts, spoken.why if spoken.source == "fallback" else "")
+    if not any(cited_ids([spoken.value.summary])):
+        return NewsReading("", spoken.attempts, spoken.why or "its summary cites no story")
     return NewsReading(render(spoken.value.summary, prompt_facts.build_sheet([section]))[:LONG_TEXT], spoken.attempts)
 
 

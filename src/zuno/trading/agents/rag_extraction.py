@@ -42,7 +42,7 @@ async def extract_entities(text: str, model_context: ModelContext) -> Entities:
             ),
             output=ExtractionOpinion,
             fallback=lambda: ExtractionOpinion(names=()),
-            texts=lambda said: (),
+            prose=lambda said, keep: said,
             judge=lambda said: _objection(said, text),
         ),
         model_context,

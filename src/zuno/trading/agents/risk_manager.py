@@ -9,7 +9,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, voice_of
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import (
@@ -43,7 +43,7 @@ async def ask_risk_manager(
             sections=lambda: _list_sections(case, draft) if shown is None else shown,
             output=RiskOpinion,
             fallback=lambda: answer_by_rules(case, draft),
-            texts=lambda said: ((said.rationale, LONG_TEXT),),
+            prose=lambda said, keep: keep_fields(said, answer_by_rules(case, draft), keep, rationale=LONG_TEXT),
         ),
         model_context,
     )

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from zuno.llm.ask import ModelContext
 from zuno.llm.prompts import strip_fences
-from zuno.llm.question import Opinion, SourcedAnswer, T
+from zuno.llm.question import Opinion, SourcedAnswer
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent
+from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT
 from zuno.trading.model.memory import Lesson, LessonReview, LessonStanding, PostMortem, Verdict
@@ -46,23 +46,15 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
             sections=lambda: sections,
             output=LessonOpinion,
             fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
-            texts=lambda said: ((said.text, LONG_TEXT),),
-            judge=lambda said: _object_to_lesson(said, lesson, spoken_by_rules=said.text == lesson.text),
+            prose=lambda said, keep: keep_fields(said, None, keep, text=LONG_TEXT),
+            judge=lambda said: "" if said.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
         ),
         model_context,
     )
-    if not _is_by_model(spoken):
-        return lesson.model_copy(update={"why_rules": _why_rules(spoken)})
+    if not _is_by_model(spoken, "lesson.agree"):
+        return lesson.model_copy(update={"why_rules": _why_rules(spoken, "lesson.agree")})
     text = render(spoken.value.text, prompt_facts.build_sheet(sections))
     return lesson.model_copy(update={"text": text[:LONG_TEXT], "source": "model"})
-
-
-def _object_to_lesson(said: LessonOpinion, lesson: Lesson, *, spoken_by_rules: bool) -> str | None:
-    if said.verdict is not lesson.verdict:
-        return f"verdict is {said.verdict}; the cases came out {lesson.verdict}"
-    if not spoken_by_rules and "lesson.agree" not in cited_ids([said.text]):
-        return "text does not cite {lesson.agree}"
-    return None
 
 
 async def word_review(
@@ -77,16 +69,11 @@ async def word_review(
             sections=lambda: sections,
             output=ReviewOpinion,
             fallback=lambda: ReviewOpinion(text=rules_text),
-            texts=lambda said: ((said.text, LONG_TEXT),),
-            judge=lambda said: (
-                None
-                if said.text == rules_text or "later.against" in cited_ids([said.text])
-                else "text does not cite {later.against}"
-            ),
+            prose=lambda said, keep: keep_fields(said, None, keep, text=LONG_TEXT),
         ),
         model_context,
     )
-    by_model = _is_by_model(spoken)
+    by_model = _is_by_model(spoken, "later.against")
     text = render(spoken.value.text, prompt_facts.build_sheet(sections)) if by_model else rules_text
     return LessonReview(
         id=lesson.id,
@@ -95,16 +82,19 @@ async def word_review(
         confirmed=standing.confirmed,
         contradicted=standing.contradicted,
         source="model" if by_model else "rules",
-        why_rules="" if by_model else _why_rules(spoken),
+        why_rules="" if by_model else _why_rules(spoken, "later.against"),
     )
 
 
-def _is_by_model(spoken: SourcedAnswer[T]) -> bool:
-    return spoken.source in ("model", "repaired")
+def _is_by_model(spoken: SourcedAnswer[LessonOpinion] | SourcedAnswer[ReviewOpinion], needed: str) -> bool:
+    """Whether a model's words are left, and they cite what they have to."""
+    return spoken.model is not None and needed in cited_ids([spoken.value.text])
 
 
-def _why_rules(spoken: SourcedAnswer[T]) -> str:
-    return spoken.why[:WHY_CHARS] if spoken.source == "fallback" else ""
+def _why_rules(spoken: SourcedAnswer[LessonOpinion] | SourcedAnswer[ReviewOpinion], needed: str) -> str:
+    if spoken.source == "deterministic":
+        return ""
+    return (spoken.why or f"text does not cite {{{needed}}}")[:WHY_CHARS]
 
 
 # -- what is told

@@ -8,7 +8,7 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, to_record, voice_of
+from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.model.cycle import (
     CONVICTION,
@@ -50,7 +50,7 @@ async def ask_synthesis(
             others={"directive": prompt_facts.directive(meta, quotable=False)},
             output=SynthesisOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
-            texts=_texts,
+            prose=lambda said, keep: _keep_texts(said, answer_by_rules(case, meta, board), board, keep),
             judge=lambda said: _objection(said, board),
         ),
         model_context,
@@ -60,14 +60,23 @@ async def ask_synthesis(
     return AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
 
 
-def _texts(said: SynthesisOpinion) -> Iterator[tuple[str, int]]:
-    claims = [
-        text
+def _keep_texts(said: SynthesisOpinion, rules: SynthesisOpinion, board: Blackboard, keep: Keep) -> SynthesisOpinion:
+    """A claim without words of its own is told by the rules; a signal without any is none."""
+    there = board_entries(board)
+    conflicts = [
+        keep_fields(
+            conflict,
+            _describe_conflict(there, *conflict.between),
+            keep,
+            expert_a_claim=SHORT_TEXT,
+            expert_b_claim=SHORT_TEXT,
+            tiebreaker=SHORT_TEXT,
+        )
         for conflict in said.conflicts
-        for text in (conflict.expert_a_claim, conflict.expert_b_claim, conflict.tiebreaker)
     ]
-    for text in (*said.consensus_signals, *claims, said.key_uncertainty, said.regime_note):
-        yield text, SHORT_TEXT
+    signals = [*filter(None, (keep(text, SHORT_TEXT, "") for text in said.consensus_signals))]
+    kept = keep_fields(said, rules, keep, key_uncertainty=SHORT_TEXT, regime_note=SHORT_TEXT)
+    return kept.model_copy(update={"consensus_signals": signals, "conflicts": conflicts})
 
 
 def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
@@ -106,14 +115,18 @@ def _list_agreements(there: Mapping[Expert, Entry]) -> Iterator[str]:
 
 def _conflicts(there: Mapping[Expert, Entry]) -> Iterator[ConflictOpinion]:
     for first, second in combinations(there, 2):
-        claim, counter = there[first], there[second]
-        if claim.stance * counter.stance < 0:
-            yield ConflictOpinion(
-                between=[first, second],
-                expert_a_claim=f"{WORDS[claim.stance]} at {{{first}.confidence}}",
-                expert_b_claim=f"{WORDS[counter.stance]} at {{{second}.confidence}}",
-                tiebreaker=_SETTLED_BY[first if claim.confidence <= counter.confidence else second],
-            )
+        if there[first].stance * there[second].stance < 0:
+            yield _describe_conflict(there, first, second)
+
+
+def _describe_conflict(there: Mapping[Expert, Entry], first: Expert, second: Expert) -> ConflictOpinion:
+    claim, counter = there[first], there[second]
+    return ConflictOpinion(
+        between=[first, second],
+        expert_a_claim=f"{WORDS[claim.stance]} at {{{first}.confidence}}",
+        expert_b_claim=f"{WORDS[counter.stance]} at {{{second}.confidence}}",
+        tiebreaker=_SETTLED_BY[first if claim.confidence <= counter.confidence else second],
+    )
 
 
 def _most_confident(there: Mapping[Expert, Entry], mode: Mode) -> Expert:

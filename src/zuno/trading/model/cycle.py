@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zuno.llm.question import Opinion, Source
 from zuno.trading.model.market import Mode, Side
 
-EDITION: Final = 5
+EDITION: Final = 6
 """Of the trading desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 STARTED: Final = "cycle_started"
 """The journal's kind of a run's first entry."""

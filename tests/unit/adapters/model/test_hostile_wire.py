@@ -31,8 +31,6 @@ WRONG: dict[str, tuple[Answer, str]] = {
     "extra field": (chat(critique(verdict(0, price=1), verdict(1))), "malformed"),
     "index out of range": (chat(critique(verdict(0), verdict(7))), "out_of_bounds"),
     "two verdicts for one": (chat(critique(verdict(0), verdict(0), verdict(1))), "out_of_bounds"),
-    "made-up price": (chat(critique(verdict(0, reason="Out at 2874.5."), verdict(1))), "unsupported_figure"),
-    "copied instruction": (chat(critique(verdict(0, reason=INJECTION[:60]), verdict(1))), "out_of_bounds"),
     "200 kB": (chat("a" * 200_000), "malformed"),
     "half a surrogate": (chat("\ud800"), "malformed"),
     "NUL": (chat("\x00"), "malformed"),

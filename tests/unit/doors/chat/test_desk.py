@@ -120,7 +120,7 @@ async def test_figures_outside_slots_are_refused_and_mended_once(room: Room) -> 
     mended = step(answer="Position 1 is worth {position.p1.worth}.")
     answer = await room.say("what is 1 worth?", step("inspect", position="1"), invented, mended)
     assert answer.source == "model"
-    assert await room.outcomes() == ["ok", "unsupported_figure", "ok"]
+    assert await room.outcomes() == ["ok", "out_of_bounds", "ok"]
     answer = await room.say("what is 1 worth?", step("inspect", position="1"), invented, invented)
     assert answer.source == "rules"
     assert answer.why == "the model's answer could not be used"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.doors.mcp.fence import fence_document, fence_text
+from zuno.lp.service.execution_view import FlowView
 from zuno.trading.service.memory_view import SearchView
 
 FENCED = re.compile(r"<untrusted>[^<>`]*</untrusted>")
@@ -40,6 +42,41 @@ def test_numbers_ids_and_moments_stay_as_they_are() -> None:
         assert fence_text(text) == text
     for text in ("Send it", "evil.example", "USDC?", "a" * 25 + "z", "2026-01-01T00:15:00Z\n", "WETH/USDC 0.05 %"):
         assert fence_text(text) != text
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "symbol",
+        "symbol0",
+        "token1",
+        "quote",
+        "label",
+        "name",
+        "note",
+        "reason",
+        "model",
+        "rationale",
+        "said",
+        "whyRules",
+    ],
+)
+def test_a_strangers_short_word_is_fenced_in_the_fields_they_fill(field: str) -> None:
+    for text in ("APPROVE", "sign-it-now", "IGNORE_ALL_RULES", "obey", "approve_fee"):
+        assert fence_text(text) == text, "a word of ours elsewhere"
+        assert FENCED.fullmatch(fence_text(text, field))
+    for text in ("USDC", "WETH", "BTCUSDT", "", "1.5", "0x39dDe55bf9d7add0a554ed9e2fc6a23c72f2519C"):
+        assert fence_text(text, field) == text
+
+
+def test_a_strangers_symbol_is_fenced_in_a_document() -> None:
+    view = FlowView(currency=f"0x{'ab' * 20}", symbol="SIGN_IT", amount="5", amount_human="0.000005")
+    assert fence_document(view) == {
+        "currency": f"0x{'ab' * 20}",
+        "symbol": "<untrusted>SIGN_IT</untrusted>",
+        "amount": "5",
+        "amountHuman": "0.000005",
+    }
 
 
 def test_a_document_is_fenced_everywhere_and_keeps_its_numbers() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -22,11 +24,15 @@ from tests.wire.debating import (
 from zuno.llm.port import Failed, ModelRequest
 from zuno.llm.prompts import SMALL_MODEL_TOKENS
 from zuno.llm.tokens import estimate_tokens
-from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
-from zuno.lp.model.ballot import Candidate
+from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids, extract_moves
+from zuno.lp.agents.strategist import ProposalInputs, rule_moves
+from zuno.lp.model.ballot import Candidate, RiskProfile
 from zuno.lp.model.debate import Context
 from zuno.lp.model.plan import StepKind
-from zuno.lp.rules.ballot import judge_all
+from zuno.lp.rules.ballot import POINTS, judge, judge_all
+from zuno.lp.rules.limits import MOST_PROPOSED
+from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, propose
+from zuno.lp.rules.worth import worth_of_capital
 
 Seat = Callable[..., Table]
 WORDY = "This range looks a little too brave to me and I would rather see it somewhat wider than it is now. " * 3
@@ -59,6 +65,41 @@ async def test_wrapping_is_part_of_the_cost(seat: Seat, ether: Context, wrapped:
     assert all(StepKind.WRAP not in one.carry.cost.steps for one in ready_made)
 
 
+async def test_the_rules_propose_five_ranges_in_all_and_keep_the_best(
+    seat: Seat, ether: Context, wrapped: Context
+) -> None:
+    for context in (ether, wrapped):
+        assert len(context.scenes) > 1
+        ready = await seat(context).debate()
+        for round_ in ready.debate.rounds:
+            assert len([one for one in round_.candidates if one.kind.move]) <= MOST_PROPOSED
+        proposed = [one for one in ready.debate.rounds[0].candidates if one.kind.move]
+        assert len(proposed) == MOST_PROPOSED
+        pools = build_all_pool_inputs(context)
+        shapes = [replace(one, pool_index=at) for at in range(len(pools)) for one in DETERMINISTIC_SHAPES]
+        every = build_ballot(context, pools, propose(build_grids(context, pools), shapes, frozenset()))
+
+        def rank(candidate: Candidate, profile: RiskProfile = context.profile) -> tuple[int, Fraction]:
+            return POINTS[judge(candidate, profile).verdict], worth_of_capital(candidate) or Fraction(-1)
+
+        left_out = [one for one in every if one.kind.move and one.range not in [kept.range for kept in proposed]]
+        assert left_out
+        assert max(map(rank, left_out)) <= min(map(rank, proposed))
+
+
+@pytest.mark.parametrize("profile", RiskProfile)
+def test_the_rules_propose_two_to_five_ranges_for_every_profile_and_number_of_pools(
+    ether: Context, wrapped: Context, profile: RiskProfile
+) -> None:
+    for context in (ether, wrapped):
+        for count in range(1, len(context.scenes) + 1):
+            some = context.model_copy(update={"profile": profile, "scenes": context.scenes[:count]})
+            pools = build_all_pool_inputs(some)
+            moves = rule_moves(ProposalInputs(some, pools, build_grids(some, pools), frozenset(), ()))
+            assert 2 <= len(moves) <= MOST_PROPOSED
+            assert len({move.key for move in moves}) == len(moves)
+
+
 async def test_a_model_chooses_pool_and_shape_and_nothing_else(seat: Seat, ether: Context) -> None:
     table = seat(ether, strategist=lambda request: strategist_says(opening(0, 150), opening(1, 200)))
     ready = await table.debate()
@@ -77,7 +118,6 @@ async def test_a_model_chooses_pool_and_shape_and_nothing_else(seat: Seat, ether
         strategist_says(shape(150), shape(200)),
         strategist_says({**opening(0, 150), "exposureBias": "short"}, opening(1, 200)),
         strategist_says({**opening(0, 150), "tickLower": -200000}, opening(1, 200)),
-        strategist_says(opening(0, 150, rationale="It earns 98765.43 USDC a day."), opening(1, 200)),
         strategist_says(opening(0, 150)),
     ],
 )

@@ -27,11 +27,14 @@ from zuno.adapters.transport.inproc import InProcess
 from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.llm.port import ModelRequest
+from zuno.lp.agents.arbiter import UNUSABLE_REASON
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
 from zuno.lp.agents.prompt_facts import print_thoughts
+from zuno.lp.agents.verify_peer_plan import check_transcript
 from zuno.lp.mesh.envelope import Envelope, signed_part, to_bytes
 from zuno.lp.model.ballot import Candidate, CandidateKind, DecidedBy, Fault, PlanVerdict, RiskProfile, Verdict
 from zuno.lp.model.debate import MOST_CANDIDATES, Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Round
+from zuno.lp.rules.ballot import AXES
 from zuno.lp.service.plan_view import chosen_by_owner, plan_view
 
 Seat = Callable[..., Table]
@@ -328,11 +331,46 @@ async def test_an_arbiter_may_not_be_milder_than_the_rules(seat: Seat, rough: Co
     assert "milder" in ready.debate.spoke[-1].why
 
 
-async def test_an_arbiter_must_quote_the_debate(seat: Seat, rough: Context) -> None:
+async def test_an_arbiter_that_does_not_quote_the_debate_has_it_counted_before_its_words(
+    seat: Seat, rough: Context
+) -> None:
     silent = arbiter_says(2, reasoning="I simply like this one better than all of the others, that is all.")
     ready = await seat(rough, arbiter=lambda request: silent).debate(max_rounds=0)
-    assert ready.debate.spoke[-1].speaker == "fallback"
-    assert "by round" in ready.debate.spoke[-1].why
+    assert ready.debate.spoke[-1].speaker == "model"
+    said = next(thought.text for thought in ready.debate.transcript if thought.role == "arbiter")
+    assert said.startswith("The debate did not converge (round 0:")
+    assert said.endswith("that is all.")
+
+
+async def test_an_arbiter_is_told_its_axis_and_goes_against_it_for_a_reason_alone(seat: Seat, rough: Context) -> None:
+    assert set(AXES) == set(RiskProfile)
+    by_rule = await seat(rough).debate(max_rounds=0)
+    first = by_rule.decision.index
+    judgments = by_rule.debate.rounds[-1].judgments
+    other = next(one.index for one in judgments if one.verdict is not Verdict.VETO and one.index != first)
+
+    def table(index: int, against: str | None) -> Table:
+        return seat(rough, arbiter=lambda request: arbiter_says(index, "reject", against=against))
+
+    along = table(first, None)
+    ready = await along.debate(max_rounds=0)
+    assert (ready.debate.spoke[-1].speaker, ready.decision.index) == ("model", first)
+    request = along.models["arbiter"].asked[0]
+    assert AXES[rough.profile] in request.system
+    assert f"profile {first} stands first" in request.turns[0].text
+
+    for missing in (None, " "):
+        silent = table(other, missing)
+        ready = await silent.debate(max_rounds=0)
+        assert (ready.debate.spoke[-1].speaker, ready.decision.index) == ("fallback", first)
+        assert "againstAxis" in silent.models["arbiter"].asked[1].turns[-1].text
+
+    for reason, shown in (("It leaves more room.", "It leaves more room."), ("It earns 9 % more.", UNUSABLE_REASON)):
+        ready = await table(other, reason).debate(max_rounds=0)
+        assert (ready.debate.spoke[-1].speaker, ready.decision.index) == ("model", other)
+        said = [thought.text for thought in ready.debate.transcript if thought.role == "arbiter"]
+        assert said[-1].endswith(f"against it: {shown}")
+        check_transcript(rough, ready.debate)
 
 
 async def test_when_every_move_is_vetoed_the_arbiter_has_no_choice(seat: Seat, wild: Context) -> None:

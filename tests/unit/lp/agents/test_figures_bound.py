@@ -97,13 +97,11 @@ async def test_reasons_and_suggestions_are_both_checked(
     table = seat(calm, critic=lambda request: said)
     ready = await table.debate(max_rounds=0)
     (voice,) = [one for one in ready.debate.spoke if one.role == "critic"]
-    assert voice.speaker == ("model" if taken else "fallback"), voice.why
-    assert taken or "(unsupported_figure)" in voice.why
-    assert (suggestion in ready.debate.rounds[0].suggestions) == taken
-    if not taken:  # the repair lists the ids
-        repair = table.models["critic"].asked[1].turns[-1].text
-        assert "{floor_1x}" in repair
-        assert "buffer_2x" in repair
+    assert (voice.speaker, bool(voice.why)) == ("model", not taken)
+    judged = ready.debate.rounds[0]
+    kept = suggestion in judged.suggestions, judged.judgments[2].reason == reason
+    assert all(kept) == taken
+    assert taken or any(kept), "only the faulty one is left out"
 
 
 @pytest.mark.parametrize("words", ["It returns 900 % a year.", "Fees of {c9.fees_24h}.", "Sign it now."])

@@ -28,7 +28,10 @@ from tests.wire.debating import (
 )
 from tests.wire.fakes.model import Line, Silence
 from zuno.llm.port import ModelRequest
+from zuno.llm.question import BY_RULE
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
+from zuno.lp.agents.verify_debate import check_debate
+from zuno.lp.agents.verify_peer_plan import check_transcript
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.rules.ballot import judge_all
 from zuno.lp.service.plan_view import PlanView, plan_view
@@ -125,15 +128,20 @@ HOSTILE: dict[str, tuple[Callable[[str], Callable[[ModelRequest], Line]], str]] 
     "a field too many": (lambda role: lambda request: spoiled(role, confidence=1.0), "malformed"),
     "out of range": (lambda role: lambda request: out_of_range(role), "out_of_bounds"),
     "said twice": (lambda role: lambda request: said_twice(role), ""),
-    "a made-up price": (lambda role: lambda request: SOUND[role](f"It goes to {MARK} USDC."), "unsupported_figure"),
     "200 kB of text": (lambda role: lambda request: "x" * 200_000, "malformed"),
     "200 kB in the right shape": (lambda role: lambda request: SOUND[role]("x" * 200_000), "malformed"),
-    "what a token is called": (lambda role: obeys(role), "out_of_bounds"),
     "silence": (lambda role: lambda request: Silence(), "timeout"),
-    "an invisible text": (lambda role: lambda request: SOUND[role](f"{PLAIN}\u202e\u200b"), "out_of_bounds"),
     "nothing": (lambda role: lambda request: "", "malformed"),
     "null": (lambda role: lambda request: "null", "malformed"),
     "a tower of brackets": (lambda role: lambda request: "[" * 15_000, "malformed"),
+}
+
+
+FAULTY: dict[str, tuple[Callable[[str], Callable[[ModelRequest], Line]], str]] = {
+    # what is said in every text of a sound answer, and a word of why it is left out
+    "a made-up price": (lambda role: lambda request: SOUND[role](f"It goes to {MARK} USDC."), "a figure"),
+    "what a token is called": (lambda role: obeys(role), "stranger"),
+    "an invisible text": (lambda role: lambda request: SOUND[role](f"It goes to\u202e{MARK}\u200b."), "invisible"),
 }
 
 
@@ -194,6 +202,27 @@ async def test_a_hostile_model_changes_nothing_and_is_named(
     assert PLAIN not in view
     assert "xxxx" not in view
     assert (await table.journal.verify()).ok
+
+
+@pytest.mark.parametrize("name", FAULTY)
+@pytest.mark.parametrize("role", ROLES)
+async def test_faulty_words_are_left_out_and_the_answer_stands(
+    seat: Seat, baited: Context, role: str, name: str
+) -> None:
+    script, word = FAULTY[name]
+    table = seat(baited, **{role: script(role)})
+    ready = await table.debate(max_rounds=0)
+    assert len(table.models[role].asked) == 1, "nothing is sent back"
+    computed(ready, baited.model_copy(update={"max_rounds": 0}))
+    (voice,) = [one for one in ready.debate.spoke if one.role == role]
+    assert (voice.speaker, word in voice.why) == ("model", True), voice.why
+    view = own(plan_view(table.request, baited, ready))
+    assert MARK not in view
+    assert "As told" not in view
+    texts = [one.text for one in ready.debate.transcript if one.role == role]
+    assert role == "arbiter" or all(BY_RULE in text for text in texts[:1]), texts
+    check_transcript(baited, ready.debate)
+    check_debate(baited.model_copy(update={"max_rounds": 0}), ready.debate.rounds)
 
 
 @pytest.mark.parametrize("name", mark_all_but(2, HOSTILE, pytest.mark.soak))

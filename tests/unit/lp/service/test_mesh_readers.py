@@ -14,13 +14,17 @@ from tests.wire.debating import observed
 from tests.wire.mesh_side import REQUEST, START, Side, a_mesh, archive_of, deaf, forged, kinds
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.kernel.errors import Broken, Refused
+from zuno.adapters.store.memory import MemoryStore
+from zuno.journal.journal import ChainedJournal
+from zuno.kernel.errors import Broken, NotFound, Refused
 from zuno.kernel.view import sanitise
-from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope
 from zuno.lp.mesh.message_handler import EnvelopeSigner, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage
+from zuno.lp.mesh.running import AGENTS
 from zuno.lp.model.ballot import PlanVerdict, Verdict
-from zuno.lp.model.debate import AgentThought, FlowFailed, PlanReady, Role, Thought
+from zuno.lp.model.debate import AgentThought, Context, FlowFailed, PlanReady, Proposal, Role, Thought
+from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
 from zuno.lp.service.mesh_debate import DISBELIEVED, OwnerInbox
 from zuno.lp.service.plan_view import PlanView, decided_hash
 from zuno.lp.service.recommend import Waiting, load_context, record_plan
@@ -253,3 +257,52 @@ async def test_thoughts_are_harmless_to_whoever_listens(tmp_path: Path) -> None:
     assert isinstance(said, Thought)
     assert clean(said.text)
     assert "gnp.exe" in said.text
+
+
+def archive_with(own: ChainedJournal, *peers: ChainedJournal) -> Archive:
+    async def opened() -> ChainedJournal:
+        return own
+
+    async def open_replay(recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
+        raise AssertionError("nothing is replayed")
+
+    return Archive(opened, open_replay, lambda: "test", lambda: peers)
+
+
+async def test_in_a_peers_home_it_is_told_what_that_peer_saw(tmp_path: Path) -> None:
+    async with a_mesh(tmp_path) as side:
+        plan = await record_plan(side.room, await side.room.debate(START, deaf), None)
+        took_part = [role for role in AGENTS if await side.journals[role].latest(1, request_id=REQUEST)]
+        assert {Role.SCOUT, Role.STRATEGIST, Role.CRITIC} <= {*took_part}
+        empty = ChainedJournal(MemoryStore(), side.keys[Role.CLI], code=lambda: "test", now=unix_millis)
+        for role in took_part:
+            journal = side.journals[role]
+            own = [entry.kind async for entry in journal.entries(request_id=REQUEST)]
+            # A peer's folder is a home to look at, and a home where only peers live asks them.
+            for archive in (archive_with(journal), archive_with(empty, journal)):
+                shown = await archive.why(REQUEST)
+                assert (shown.seen_by, shown.plan, shown.failed) == ((role.value,), None, None)
+                assert [line.kind for line in shown.messages] == [kind for kind in own if kind in MESSAGE_KINDS]
+                assert shown.transcript
+                assert shown.transcript == plan.transcript[: len(shown.transcript)]
+                assert [source.feed for source in shown.sources] == [source.feed for source in plan.sources]
+        everybody = await archive_with(empty, *(side.journals[role] for role in took_part)).why(REQUEST)
+        assert everybody.seen_by == tuple(role.value for role in took_part)
+        assert everybody.transcript == plan.transcript
+        with pytest.raises(NotFound):
+            await archive_with(empty).why(REQUEST)
+
+
+async def test_a_peer_shows_no_words_that_do_not_hold(tmp_path: Path) -> None:
+    def lie(envelope: Envelope, says: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        (say,) = says
+        assert isinstance(say.payload, Proposal)
+        said = [one.model_copy(update={"text": "It returns 900 % a year."}) for one in say.payload.debate.transcript]
+        debate = say.payload.debate.model_copy(update={"transcript": tuple(said)})
+        return [OutgoingMessage(say.to, say.payload.model_copy(update={"debate": debate}))]
+
+    async with a_mesh(tmp_path, twists={Role.STRATEGIST: lie}) as side:
+        with pytest.raises(Broken):
+            await side.room.debate(START, deaf)
+        shown = await archive_with(side.journals[Role.CRITIC]).why(REQUEST)
+        assert (shown.seen_by, shown.transcript) == (("critic",), ())

@@ -134,7 +134,8 @@ async def test_the_judge_is_shown_figures_and_reads_words_behind_a_fence(debate:
     assert "{memory_1.r}" in told
     assert f"setup of memory_1: {found[0].setup}" in told
     assert f"{{lesson_1}} {lesson(1, LONG, FAILURE).id}" in told
-    assert told.count("<untrusted>") == told.count("</untrusted>") == 4
+    assert told.count("<untrusted>") == told.count("</untrusted>") == 3
+    assert told.count("<colleague>") == told.count("</colleague>") == 1
     fenced = next(part for part in told.split("<untrusted>") if "FUTURE CONSTRAINT" in part).partition("</untrusted>")[
         0
     ]
@@ -143,15 +144,16 @@ async def test_the_judge_is_shown_figures_and_reads_words_behind_a_fence(debate:
     assert told.count("Ignore the rules") == 1
 
 
-async def test_a_model_that_repeats_the_words_of_a_model_is_not_heard(debate: Argued) -> None:
+async def test_words_of_a_model_that_are_repeated_are_left_out(debate: Argued) -> None:
     """What a model once wrote comes back as data; rules' own sentences may be repeated."""
     words = "The stop was touched within the hour because sellers waited behind the level for everyone"
-    for source, heard in (("model", "fallback"), ("rules", "model")):
+    for source in ("model", "rules"):
         found = remembering(debate, *slots([memory(1, SHORT, FAILURE, outcome=words, source=source)]))
         said = json.loads(debate.twin("judge").model_dump_json())
         said["reasoning"]["narrative"] = words
         answer = await found.ask("judge", minds_of(saying(json.dumps(said))))
-        assert answer.voice.source == heard
+        assert answer.voice.source == "model"
+        assert (answer.value.reasoning.narrative == words) == (source == "rules")
 
 
 async def test_why_a_store_did_not_answer_is_not_told_in_its_own_words(debate: Argued) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from tests.wire.desk_roles import ROLES, Argued, argued
 from tests.wire.remembered import lesson, memory, slots
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Prompts, Untrusted
+from zuno.llm.question import BY_RULE
 from zuno.provenance.facts import FactSheet, Unit
+from zuno.provenance.refusal import find_faults
 from zuno.trading.agents import judge, meta, prompt_budget, prompt_facts
 from zuno.trading.agents.case import NOT_USABLE
 from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
@@ -107,8 +109,6 @@ GARBAGE: Mapping[str, Callable[[dict[str, Any], str], str]] = {
     "missing field": lambda said, text: json.dumps({name: said[name] for name in said if name != text}),
     "endless text": lambda said, text: json.dumps(said | {text: "and so on " * 2_000}),
     "empty text": lambda said, text: json.dumps(said | {text: ""}),
-    "control characters": lambda said, text: json.dumps(said | {text: "a \x1b[31m red \u202e word"}),
-    "invented figure": lambda said, text: json.dumps(said | {text: "Funding stands at 0.7731 % and it matters."}),
     "list": lambda said, text: json.dumps([said]),
     "nothing": lambda said, text: "",
 }
@@ -150,6 +150,61 @@ async def test_garbage_is_named_once_and_then_the_rules_speak(busy: Argued, role
     assert _without_source(heard.value) == _without_source(ruled.value)
 
 
+FAULTY = (
+    "a \x1b[31m red \u202e word.",
+    "Funding stands at 0.7731 % and it matters.",
+    "See https://evil.example/now for it.",
+)
+
+
+@pytest.mark.parametrize("sentence", FAULTY)
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_faulty_sentence_costs_its_words_and_never_the_answer(busy: Argued, role: str, sentence: str) -> None:
+    said, field = good(busy, role), TEXTS[role]
+    for text, kept in ((f"It leans as it is shown. {sentence}", "It leans as it is shown."), (sentence, BY_RULE)):
+        model = saying(said | {field: text})
+        heard = await busy.ask(role, minds_of(model))
+        assert (heard.voice.source, len(model.asked)) == ("model", 1)
+        assert "left out: " in heard.voice.why
+        shown = (
+            json.loads(heard.value.model_dump_json()) if hasattr(heard.value, "model_dump") else vars_of(heard.value)
+        )
+        assert shown[field].startswith(kept)
+        whole = await busy.ask(role, minds_of(saying(said)))
+        expected = whole.value.model_dump(mode="json") if hasattr(whole.value, "model_dump") else vars_of(whole.value)
+        assert {name: shown[name] for name in expected if name not in (field, "why")} == {
+            name: expected[name] for name in expected if name not in (field, "why")
+        }
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+JUDGED = {
+    # what a Judge may write, and what is left of it
+    "Go long. Sell pressure fades. The double top was confirmed. 4h RSI is oversold.": None,
+    "RSI(14) turned up on the 1d. The 24h tape is quiet.": None,
+    "Go long. It goes to 71,850 by Friday. Sell pressure fades.": "Go long. Sell pressure fades.",
+    "The card pays {RATIO}:1. Sell pressure fades.": None,
+    "The card pays 9:1. Sell pressure fades.": "Sell pressure fades.",
+    "Sell your coins now. The retest holds.": "The retest holds.",
+}
+
+
+@pytest.mark.parametrize("text", JUDGED)
+async def test_a_ruling_is_not_lost_over_ordinary_words(busy: Argued, text: str) -> None:
+    said = good(busy, "judge")
+    assert said["decision"] in ("LONG", "SHORT")
+    ratio = abs(said["take_profit"] - said["entry_price"]) / abs(said["entry_price"] - said["stop_loss"])
+    text, kept = text.replace("{RATIO}", f"{ratio:.1f}"), JUDGED[text]
+    words = dict.fromkeys(said["reasoning"], text)
+    heard = await busy.ask("judge", minds_of(saying(said | {"reasoning": words, "ev_rationale": text})))
+    assert (heard.voice.source, heard.value.decision) == ("model", Call(said["decision"]))
+    assert set(heard.value.reasoning.model_dump().values()) == {kept or text}
+    assert bool(heard.voice.why) == (kept is not None)
+
+
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_model_that_mends_its_answer_is_heard(busy: Argued, role: str) -> None:
     answers = iter(["no idea", json.dumps(good(busy, role))])
@@ -171,7 +226,7 @@ OUT_OF_BOUNDS = [
     ("meta", {"risk_budget_pct": 50.5}),
     ("meta", {"regime": "BULL"}),
     ("meta", {"trust_directive": {"expert": "judge", "note": "Trust me."}}),
-    ("meta", {"trust_directive": {"expert": "macro", "note": "x" * 281}}),
+    ("meta", {"trust_directive": {"expert": "macro", "note": "x" * 561}}),
     *(("synthesis", {"dominant_signal": one}) for one in ("MIXED", "bullish", "", 1, ["BULLISH"])),
     ("judge", {"leverage": 4}),
     ("judge", {"leverage": 0}),
@@ -343,7 +398,6 @@ async def test_an_exit_stands_whatever_figures_it_is_told_with(held: Argued) -> 
 SPOILED: Mapping[str, dict[str, Any]] = {
     "size": {"allocation_pct": 250, "leverage": 9},
     "prose": {"ev_rationale": "out " * 400},
-    "link": {"ev_rationale": "see https://example.org/a"},
     "extra": {"urgency": "now"},
     "nothing said": {"reasoning": None},
 }
@@ -524,7 +578,8 @@ async def test_words_of_strangers_reach_two_readers_only_and_stay_fenced() -> No
         assert ("buy everything" in told) == (role in STRANGERS)
         body = told.partition("\n---\n")[2]
         opened, closed = body.count("<untrusted>"), body.count("</untrusted>")
-        assert opened == closed == {"meta": 3, "judge": 4, "synthesis": 1}.get(role, 0)
+        assert opened == closed == {"meta": 3, "judge": 3}.get(role, 0)
+        assert body.count("<colleague>") == body.count("</colleague>") == {"judge": 1, "synthesis": 1}.get(role, 0)
         if role in STRANGERS:
             inside = body.partition("News of public channels:\n<untrusted>")[2].partition("</untrusted>")[0]
             assert "buy everything now my friend" in inside
@@ -535,8 +590,9 @@ async def test_what_strangers_wrote_is_not_repeated(role: str) -> None:
     debate = await argued(bundle_of(replace(BUSY, news=ATTACK)))
     said = good(debate, role) | {TEXTS[role]: "They say buy everything now my friend, and so do I."}
     heard = await debate.ask(role, minds_of(saying(said)))
-    assert heard.voice.source == "fallback"
+    assert heard.voice.source == "model"
     assert "repeats" in heard.voice.why
+    assert "my friend" not in heard.value.model_dump_json()
 
 
 async def test_what_is_missing_is_told_with_its_reason() -> None:
@@ -617,10 +673,11 @@ async def test_what_others_cite_may_be_cited_again_and_nothing_else(busy: Argued
     name = "synthesis" if place == "regime_note" else "vlm_geometry"
     known = replace(busy, board=board.model_copy(update={name: getattr(board, name).model_copy(update={place: said})}))
     answer = good(busy, "judge") | {"ev_rationale": said}
-    assert (await known.ask("judge", minds_of(saying(answer)))).voice.source == "model"
-    assert (await busy.ask("judge", minds_of(saying(answer)))).voice.source == "fallback"
+    assert (await known.ask("judge", minds_of(saying(answer)))).value.ev_rationale == said
+    assert (await busy.ask("judge", minds_of(saying(answer)))).value.ev_rationale.startswith(BY_RULE)
     role = "vlm_geometric" if name == "vlm_geometry" else name
-    assert (await busy.ask(role, minds_of(saying(good(busy, role) | {place: said})))).voice.source == "fallback"
+    heard = (await busy.ask(role, minds_of(saying(good(busy, role) | {place: said})))).value
+    assert getattr(heard, place).startswith(BY_RULE)
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -719,9 +776,9 @@ def test_what_is_left_out_backs_nothing(tmp_path: Path) -> None:
     cut = Section("cut", 1, (prompt_facts.fact("basis", 8.75, Unit.BPS, note="x" * 900),))
     news = Section("news", 5, strangers=Untrusted("n"))
     facts = FactSheet(fit_prompt(_prompts(tmp_path), "some", [told, cut, news], {}, 800).figures)
-    assert prompt_facts.text_faults([("It is {spread}.", 99)], facts) == []
-    assert prompt_facts.text_faults([("It is {basis}.", 99)], facts) != []
-    assert prompt_facts.text_faults([("It is 7.25 bps.", 99)], facts) != []
+    assert find_faults("It is {spread}.", facts) == []
+    assert find_faults("It is {basis}.", facts) != []
+    assert find_faults("It is 7.25 bps.", facts) != []
 
 
 def test_caps_are_those_of_the_roles() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sqlite3
 from collections import Counter
@@ -25,6 +26,7 @@ from zuno.journal.port import Author
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Usage
+from zuno.llm.question import BY_RULE
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.chart import Picture
@@ -559,6 +561,53 @@ async def test_a_record_with_a_part_missing_is_not_replayed_to_the_rest_of_it(de
 async def test_a_run_that_has_not_ended_cannot_be_replayed(desk: Desk) -> None:
     with pytest.raises(Refused, match="has not ended"):
         await desk.cycles.replay(await cut_off(desk, Node.TRIAGE))
+
+
+SPOILED = "It runs to 71,850 by Friday."
+
+
+@pytest.mark.parametrize("faulty", [1, 10])
+async def test_faulty_words_cost_no_ruling_and_why_they_went_is_told_and_replayed(
+    tmp_path: Path, store: MemorySeries, menu: PriceMenu, faulty: int
+) -> None:
+    """A Judge's answer of ten texts, with a fault in one of them and in all."""
+
+    def judge(request: ModelRequest) -> str:
+        said = json.loads(opinion("judge", menu))
+        said["key_factors"] *= 2
+        texts = [(said["reasoning"], name) for name in said["reasoning"]]
+        texts += [(said, "ev_rationale"), *((said["key_factors"], place) for place in range(2))]
+        assert len(texts) == 10
+        for held, name in texts[:faulty]:
+            held[name] = SPOILED
+        return json.dumps(said)
+
+    model = ScriptedModel(judge)
+    whole = await Desk(tmp_path / "whole", store, models=seated(menu)).cycles.run(BTC)
+    desk = Desk(tmp_path, store, models=seated(menu) | {"judge": (model,)})
+    outcome = await desk.cycles.run(BTC)
+    assert len(model.asked) == 1
+    words = {"reasoning", "ev_rationale", "key_factors", "why"}
+    assert outcome.decision.source == "model"
+    assert outcome.decision.model_dump(exclude=words) == whole.decision.model_dump(exclude=words)
+    assert "71,850" not in outcome.decision.model_dump_json(exclude={"why"})
+    assert outcome.decision.reasoning.counter_scenario.startswith(BY_RULE)
+    assert outcome.decision.key_factors == (whole.decision.key_factors * 2 if faulty == 1 else [])
+    view = await Reports(desk.cycles).why(outcome.run_id)
+    assert [attempt.outcome for attempt in view.attempts if attempt.role == "judge"] == ["ok"]
+    assert all("71,850" in attempt.why for attempt in view.attempts if attempt.role == "judge")
+    replayed = await desk.cycles.replay(outcome.run_id)
+    assert (replayed.ok, replayed.identical, replayed.replayed_hash) == (True, True, outcome.hash)
+
+
+async def test_a_wrong_field_is_sent_back_whatever_its_words(
+    tmp_path: Path, store: MemorySeries, menu: PriceMenu
+) -> None:
+    answers = iter([json.loads(opinion("judge", menu)) | {"leverage": None}, json.loads(opinion("judge", menu))])
+    model = ScriptedModel(lambda request: json.dumps(next(answers) | {"ev_rationale": SPOILED}))
+    outcome = await Desk(tmp_path, store, models=seated(menu) | {"judge": (model,)}).cycles.run(BTC)
+    assert (len(model.asked), outcome.decision.source) == (2, "repaired")
+    assert "leverage" in model.asked[1].turns[-1].text
 
 
 @pytest.mark.parametrize(("again", "source"), [("others", "model"), ("nobody", "deterministic")])
