@@ -174,6 +174,7 @@ class TradingWiring(SharedWiring):
                     self.evaluator().book,
                     LessonBook(self._open_journal),
                     self._was_live if self._settings.market == "live" else None,
+                    self.evaluator().indexes,
                 ),
                 NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
             ),
@@ -340,7 +341,7 @@ class TradingWiring(SharedWiring):
         """One for the process: it keeps how far it has read the accounts."""
         from zuno.trading.learn.evaluator import Evaluator, LearningBackends
         from zuno.wiring.cycles import build_run_context
-        from zuno.wiring.memory import memory_file
+        from zuno.wiring.memory import print_progress
         from zuno.wiring.orders import read_fees
 
         self._chains.require_writable()
@@ -351,7 +352,8 @@ class TradingWiring(SharedWiring):
                     log=self._trade_log(),
                     store=self._recordings.selected_store(),
                     model_context=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
-                    indexes=(memory_file(self._settings.home), self._memory_index()),
+                    indexes=self._memory_indexes(),
+                    tell=print_progress,
                     fees=read_fees(self._settings),
                 )
             )
@@ -365,6 +367,12 @@ class TradingWiring(SharedWiring):
             self._memory = memory_index(self._settings, self._settings.home, extract)
         return self._memory
 
+    def _memory_indexes(self) -> tuple[MemoryIndex, MemoryIndex]:
+        """The fallback first: it is written also while the store is down."""
+        from zuno.wiring.memory import memory_file
+
+        return memory_file(self._settings.home), self._memory_index()
+
     def _news_index(self) -> MemoryIndex:
         from zuno.wiring.memory import news_index
 
@@ -373,17 +381,19 @@ class TradingWiring(SharedWiring):
 
     def memory(self) -> MemoryDesk:
         from zuno.trading.learn.lessons import LessonBook
-        from zuno.trading.learn.memory_book import MemoryBook
+        from zuno.trading.learn.memory_book import IndexUpdater, MemoryBook
         from zuno.trading.service.memory import MemoryDesk
+        from zuno.wiring.memory import print_progress
 
-        store = self._recordings.selected_store()
+        store, book = self._recordings.selected_store(), MemoryBook(self._read_journal)
         return MemoryDesk(
             self._read_journal,
-            MemoryBook(self._read_journal),
+            book,
             LessonBook(self._read_journal),
             self._memory_index(),
             lambda: store.origin.label,
             unix_millis if self._settings.market == "live" else None,
+            IndexUpdater(book, self._memory_indexes(), print_progress),
         )
 
     def _trade_log(self) -> JournalTradeLog:

@@ -14,6 +14,11 @@ from zuno.trading.ports.recall import MemoryIndex
 
 W = TypeVar("W", bound=Wire)
 _PREFIX: Final = "pm_"
+_PARTS: Final = 10
+_LEAST_PART: Final = 10
+"""Memories that an index which lacks many is given at once: a tenth, but not fewer than these."""
+TellProgress = Callable[[str, int, int], None]
+"""Told which store took in how many memories of how many it lacked."""
 
 
 def post_mortem_id(account: str, trade: str) -> str:
@@ -70,33 +75,56 @@ class MemoryBook:
         return tuple(sorted(kept, key=lambda each: (-each.closed, each.id)))
 
 
-async def update_index(book: MemoryBook, index: MemoryIndex) -> int:
-    """Bring an index in step with the journal; how many records it lacked. News in it stay, unless it is damaged
-    and made anew."""
-    known = await book.read()
-    records = {id: memory_record(each) for id, each in known.items()}
+async def update_index(book: MemoryBook, index: MemoryIndex, tell: TellProgress | None = None) -> int:
+    """Bring an index in step with the journal; how many records it lacked. In parts, each of which stays whatever ends
+    the next one. What is damaged, or of another embedding, is made anew."""
     try:
-        there = await index.ids()
-        missing = [record for id, record in records.items() if id not in there]
-        if missing:
-            await index.add(missing)
+        return await _add_missing(book, index, tell)
     except Broken:
-        await index.rebuild([*records.values()], sorted(book.forgotten))
-        return len(records)
-    for id in sorted(id for id in there if id.startswith(_PREFIX) and id not in records):
+        await index.rebuild([], sorted(book.forgotten))
+        return await _add_missing(book, index, tell)
+
+
+async def _add_missing(book: MemoryBook, index: MemoryIndex, tell: TellProgress | None) -> int:
+    there, written = await index.ids(), await book.read()  # what is in an index was in the journal before
+    if there - written.keys() - book.forgotten:
+        raise Broken(f"{index.name} holds memories that are not in the journal.")
+    missing = [memory_record(each) for id, each in written.items() if id not in there]
+    part = max(_LEAST_PART, -(-len(missing) // _PARTS))
+    for start in range(0, len(missing), part):
+        await index.add(missing[start : start + part])
+        if tell is not None:
+            tell(index.name, min(start + part, len(missing)), len(missing))
+    for id in sorted(there & book.forgotten):
         await index.remove(id)
     return len(missing)
 
 
-async def update_indexes(book: MemoryBook, indexes: Sequence[MemoryIndex]) -> tuple[str, ...]:
-    """All of them; why one could not be."""
-    notes = []
-    for index in indexes:
-        try:
-            await update_index(book, index)
-        except (Unavailable, Broken) as error:  # the journal holds it all: the next evaluation tries again
-            notes.append(f"{index.name} was not updated: {error}")
-    return tuple(notes)
+class IndexUpdater:
+    """Brings indexes in step with the journal as soon as there is something new in it, or a process begins: another
+    store may have been chosen since."""
+
+    def __init__(self, book: MemoryBook, indexes: Sequence[MemoryIndex], tell: TellProgress | None = None) -> None:
+        self._book = book
+        self._indexes = indexes
+        self._tell = tell
+        self._updated: tuple[int, int] | None = None
+        """How much was written and forgotten when all of them were in step."""
+
+    async def update(self) -> tuple[str, ...]:
+        """Why one could not be, and what it lacks: the journal holds it all, and the next time tries again."""
+        written = await self._book.read()
+        state = (len(written), len(self._book.forgotten))
+        if state == self._updated:
+            return ()
+        notes = []
+        for index in self._indexes:
+            try:
+                await update_index(self._book, index, self._tell)
+            except (Unavailable, Broken) as error:
+                notes.append(f"{index.name} lacks memories, of {len(written):,} in the journal: {error}")
+        self._updated = None if notes else state
+        return tuple(notes)
 
 
 def read_post_mortem(entry: Entry) -> PostMortem:
