@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from zuno.trading.ports.recall import Embedder, MemoryIndex
     from zuno.wiring.models import Models
 
-MANY_MEMORIES = 5
 _VENDOR_URLS = {
     Vendor.OPENAI: "https://api.openai.com/v1",
     Vendor.GOOGLE: "https://generativelanguage.googleapis.com/v1beta/openai",
@@ -98,8 +97,8 @@ def memory_index(settings: Settings, home: Path, extract: Extract | None = None)
 
 
 def print_progress(store: str, done: int, total: int) -> None:
-    """On stderr, of a store that was changed; what a close or two add is in at once."""
-    if total >= MANY_MEMORIES:
+    """On stderr, of a store that was changed; the one or two that a close adds are in at once."""
+    if total > 2:
         print(f"memory: {done:,} of {total:,} taken into {store}", file=sys.stderr, flush=True)
 
 

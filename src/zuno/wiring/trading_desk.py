@@ -170,11 +170,10 @@ class TradingWiring(SharedWiring):
             self._real_time_record(),
             join_recalls(
                 CaseRecall(
-                    self._memory_index(),
+                    self.evaluator().indexes,
                     self.evaluator().book,
                     LessonBook(self._open_journal),
                     self._was_live if self._settings.market == "live" else None,
-                    self.evaluator().indexes,
                 ),
                 NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
             ),
@@ -341,7 +340,7 @@ class TradingWiring(SharedWiring):
         """One for the process: it keeps how far it has read the accounts."""
         from zuno.trading.learn.evaluator import Evaluator, LearningBackends
         from zuno.wiring.cycles import build_run_context
-        from zuno.wiring.memory import print_progress
+        from zuno.wiring.memory import memory_file, print_progress
         from zuno.wiring.orders import read_fees
 
         self._chains.require_writable()
@@ -352,7 +351,7 @@ class TradingWiring(SharedWiring):
                     log=self._trade_log(),
                     store=self._recordings.selected_store(),
                     model_context=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
-                    indexes=self._memory_indexes(),
+                    indexes=(memory_file(self._settings.home), self._memory_index()),
                     tell=print_progress,
                     fees=read_fees(self._settings),
                 )
@@ -367,12 +366,6 @@ class TradingWiring(SharedWiring):
             self._memory = memory_index(self._settings, self._settings.home, extract)
         return self._memory
 
-    def _memory_indexes(self) -> tuple[MemoryIndex, MemoryIndex]:
-        """The fallback first: it is written also while the store is down."""
-        from zuno.wiring.memory import memory_file
-
-        return memory_file(self._settings.home), self._memory_index()
-
     def _news_index(self) -> MemoryIndex:
         from zuno.wiring.memory import news_index
 
@@ -381,7 +374,7 @@ class TradingWiring(SharedWiring):
 
     def memory(self) -> MemoryDesk:
         from zuno.trading.learn.lessons import LessonBook
-        from zuno.trading.learn.memory_book import IndexUpdater, MemoryBook
+        from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
         from zuno.trading.service.memory import MemoryDesk
         from zuno.wiring.memory import print_progress
 
@@ -390,10 +383,9 @@ class TradingWiring(SharedWiring):
             self._read_journal,
             book,
             LessonBook(self._read_journal),
-            self._memory_index(),
+            MemoryIndexes(book, [self._memory_index()], print_progress),
             lambda: store.origin.label,
             unix_millis if self._settings.market == "live" else None,
-            IndexUpdater(book, self._memory_indexes(), print_progress),
         )
 
     def _trade_log(self) -> JournalTradeLog:

@@ -20,8 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class FallbackIndex:
-    """The fallback has a writer of its own (`learn/memory_book.py`); only what is to be forgotten is taken out of both
-    here. A store that is down stops no recall."""
+    """A store that is down stops no recall. The fallback is filled by its owner; what is forgotten leaves both."""
 
     def __init__(
         self, index: MemoryIndex, fallback: MemoryIndex, stopwatch: Callable[[], float] = time.monotonic

@@ -25,14 +25,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.memory.milvus import (
-    did_not_answer,
-    has_local_milvus,
-    list_milvus_errors,
-    name_collection,
-    open_milvus,
-    release_milvus,
-)
+from zuno.adapters.memory import milvus
 from zuno.adapters.memory.table import cut_query, keep_new, rank_rows
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
@@ -48,8 +41,6 @@ _REMEDY: Final = "the next evaluation builds it anew from the journal."
 _MEMORY: Final = "memory:"
 _REMOVED: Final = "removed:"
 """Nodes that are no entities begin with one of these."""
-_AT_ONCE: Final = 500
-"""Vectors asked for."""
 _ONE_AT_A_TIME: Final = threading.RLock()
 """LightRAG keeps its locks once for the process, and ends with them."""
 
@@ -88,8 +79,8 @@ class LightRagMemoryIndex:
         self._folder = folder
         self._embedder = embedder
         self._extract = extract
-        self._milvus = server or ((str(folder / "milvus.db"), "") if has_local_milvus() else None)
-        self._workspace = name_collection(prefix, embedder)
+        self._milvus = server or ((str(folder / "milvus.db"), "") if milvus.has_local_milvus() else None)
+        self._workspace = milvus.name_collection(prefix, embedder)
         self._file = folder / self._workspace / "graph_chunk_entity_relation.graphml"
         self._loaded: tuple[object, _Graph] | None = None
 
@@ -131,12 +122,7 @@ class LightRagMemoryIndex:
                 self._loaded = None
                 rmtree(self._folder, ignore_errors=True)
 
-        async def drop(rag: Any) -> None:
-            for vectors in (rag.entities_vdb, rag.relationships_vdb, rag.chunks_vdb):
-                await vectors.drop()
-
         await asyncio.to_thread(clear)
-        await self._run(drop)
         for id in sorted(set(removed)):
             await self.remove(id)
         await self.add(records)
@@ -222,11 +208,8 @@ class LightRagMemoryIndex:
             else:
                 graph.relations.append((ends[0], ends[1], _told_by(edge)))
         chunks = {compute_mdhash_id(_chunk(record), prefix="chunk-"): id for id, record in graph.records.items()}
-        asked = list(chunks)
-        for start in range(0, len(asked), _AT_ONCE):
-            stored_vectors = await rag.chunks_vdb.get_vectors_by_ids(asked[start : start + _AT_ONCE])
-            for chunk, vector in stored_vectors.items():
-                graph.vectors[chunks[chunk]] = np.asarray(vector).astype(np.int8).tobytes()
+        for chunk, vector in (await rag.chunks_vdb.get_vectors_by_ids(list(chunks))).items():
+            graph.vectors[chunks[chunk]] = np.asarray(vector).astype(np.int8).tobytes()
         if any(len(graph.vectors.get(id, b"")) != self._embedder.dimension for id in graph.records):
             raise Broken(f"{self._folder} lacks vectors; {_REMEDY}")
         return graph
@@ -248,12 +231,16 @@ class LightRagMemoryIndex:
         return await asyncio.to_thread(run)
 
     async def _with_rag(self, act: Callable[[Any], Awaitable[T]]) -> T:
+        logging.getLogger().addHandler(quiet := logging.NullHandler())  # or this import sends every INFO to stderr
         try:
+            import nano_vectordb  # noqa: F401
             from lightrag import LightRAG
             from lightrag.kg.shared_storage import finalize_share_data
             from lightrag.utils import EmbeddingFunc, Tokenizer
         except ImportError as error:
             raise Unavailable("LightRAG is not installed: pip install 'zuno[lightrag]'.") from error
+        finally:
+            logging.getLogger().removeHandler(quiet)
         logging.getLogger("lightrag").setLevel(logging.CRITICAL + 1)  # its import sets it to INFO; we raise
 
         async def embed(texts: list[str]) -> NDArray[np.float32]:
@@ -264,7 +251,10 @@ class LightRagMemoryIndex:
             raise ValueError("LightRAG asks no model here: entities are handed in")
 
         rag: Any = None
-        client = None if self._milvus is None else self._open_milvus(*self._milvus)
+        client: Any = None
+        if self._milvus is not None:
+            client = milvus.open_milvus(*self._milvus, lambda opened: opened.list_collections())
+            client.create_collection = partial(client.create_collection, consistency_level="Strong")
         try:
             rag = LightRAG(
                 working_dir=str(self._folder),
@@ -287,24 +277,16 @@ class LightRagMemoryIndex:
             raise Unavailable(f"{self._folder} cannot be used ({error.strerror}).") from error
         except (ValueError, KeyError, TypeError, RuntimeError, SyntaxError, AssertionError, ValidationError) as error:
             raise Broken(f"{self._folder} is damaged ({type(error).__name__}); {_REMEDY}") from error
-        except Exception as error:
-            if client is None or not isinstance(error, list_milvus_errors()):
-                raise
-            raise did_not_answer(error) from error
+        except milvus.milvus_errors() as error:
+            raise milvus.did_not_answer(error) from error
         finally:
             if rag is not None:
                 await rag.embedding_func.shutdown()
                 await rag.llm_model_func.shutdown()
             finalize_share_data()
-            if client is not None and self._milvus is not None:
+            if self._milvus is not None:
                 client.close()
-                release_milvus(self._milvus[0])
-
-    @staticmethod
-    def _open_milvus(place: str, token: str) -> Any:
-        client = open_milvus(place, token, lambda client: client.list_collections())
-        client.create_collection = partial(client.create_collection, consistency_level="Strong")  # what is in is found
-        return client
+                milvus.release_milvus(self._milvus[0])
 
 
 class _Characters:

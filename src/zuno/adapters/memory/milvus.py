@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -94,12 +95,6 @@ class MilvusMemoryIndex:
         for id in sorted(gone):
             await self.remove(id)
 
-    def close(self) -> None:
-        with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
-
     def _row(self, record: MemoryRecord, vector: bytes) -> dict[str, object]:
         return {
             "id": record.id,
@@ -164,7 +159,7 @@ class MilvusMemoryIndex:
                 self._client = open_milvus(self._place, self._token, self._prepare)
             try:
                 return act(self._client)
-            except list_milvus_errors() as error:
+            except (*milvus_errors(), OSError, ValueError, TypeError) as error:
                 self._client = None
                 raise did_not_answer(error) from error
 
@@ -200,8 +195,9 @@ def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any
     """A client that `prepare` had an answer from. `Unavailable`: not installed, a server that does not answer as one
     (a web page, a dead port), or files that another process has open. `Broken`: files that cannot be read."""
     in_process = "://" not in place
-    if find_spec("pymilvus") is None or (in_process and find_spec("milvus_lite") is None):
+    if find_spec("pymilvus") is None or (in_process and not has_local_milvus()):
         raise Unavailable("Milvus is not installed: pip install 'zuno[milvus]'.")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the same, of the library below
     from pymilvus import MilvusClient
 
     for name in ("pymilvus", "milvus_lite", "grpc._server"):
@@ -211,7 +207,7 @@ def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any
             Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         client = MilvusClient(place, token=token, timeout=_TIMEOUT if in_process else _CONNECT_TIMEOUT)
         prepare(client)
-    except list_milvus_errors() as error:
+    except (*milvus_errors(), OSError, ValueError, TypeError) as error:
         if not in_process:
             raise did_not_answer(error) from error
         release_milvus(place)
@@ -229,11 +225,12 @@ def release_milvus(place: str) -> None:
         server_manager_instance.release_server(place)
 
 
-def list_milvus_errors() -> tuple[type[Exception], ...]:
-    """Whatever the library raises of a store that does not answer."""
+def milvus_errors() -> tuple[type[Exception], ...]:
+    if find_spec("pymilvus") is None:
+        return ()
     from pymilvus import MilvusException
 
-    return MilvusException, OSError, ValueError, TypeError
+    return (MilvusException,)
 
 
 def did_not_answer(error: Exception) -> Unavailable:
@@ -242,7 +239,6 @@ def did_not_answer(error: Exception) -> Unavailable:
 
 
 def _discard(path: Path) -> None:
-    """Nothing is lost: the journal has it all."""
     release_milvus(str(path))
     if path.is_dir():
         rmtree(path, ignore_errors=True)

@@ -13,7 +13,7 @@ from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import IndexUpdater, MemoryBook
+from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.memory import Lesson, PostMortem, RecallQuery
@@ -44,20 +44,17 @@ class CaseRecall:
 
     def __init__(
         self,
-        index: MemoryIndex,
+        index: MemoryIndex | MemoryIndexes,
         book: MemoryBook,
         lessons: LessonBook,
         counts: Callable[[str], Awaitable[bool]] | None = None,
-        updater: IndexUpdater | None = None,
     ) -> None:
-        """`updater`: of the index, which may be another one than yesterday; None: its owner keeps it in step.
-        `counts`: whether the trades of a run may be recalled, as on a live market those of a recorded past may not;
+        """`counts`: whether the trades of a run may be recalled, as on a live market those of a recorded past may not;
         None: every trade of the market may."""
         self._index = index
         self._book = book
         self._lessons = lessons
         self._counts = counts
-        self._updater = updater
         self._known: dict[str, bool] = {}
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
@@ -73,7 +70,6 @@ class CaseRecall:
             text=setup, origin=bundle.origin, before=bundle.as_of, recent_of=bundle.symbol, limit=LOOKED_AT
         )
         try:
-            lacks = () if self._updater is None else await self._updater.update()
             answer = await self._index.recall(query)
         except (Unavailable, Broken) as error:
             return MemorySlot(setup=setup, source=NOBODY, note=plain_text(str(error), _NOTE))
@@ -86,8 +82,7 @@ class CaseRecall:
                 continue
             if found.similarity is None or share_phrases(setup, told.setup) >= MIN_SHARED:
                 notes.append(note_memory(told, found.similarity))
-        note = answer.note or plain_text("; ".join(lacks), _NOTE)
-        return MemorySlot(setup=setup, source=answer.source, note=note, memories=tuple(notes))
+        return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
 
     async def _read_lessons(self, setup: str, bundle: Bundle) -> FeedbackSlot:
         if not await self._lessons.read():

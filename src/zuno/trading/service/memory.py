@@ -10,11 +10,11 @@ from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import IndexUpdater, MemoryBook
+from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
 from zuno.trading.measure.similarity import LEAST_ALIKE
 from zuno.trading.model.market import parse_symbol
-from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery, RecallResult
+from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.service.memory_view import (
     ForgottenView,
@@ -41,20 +41,18 @@ class MemoryDesk:
         journal: Callable[[], Awaitable[Journal]],
         book: MemoryBook,
         lessons: LessonBook,
-        index: MemoryIndex,
+        index: MemoryIndex | MemoryIndexes,
         origin: Callable[[], str],
         now: Callable[[], Millis] | None = None,
-        updater: IndexUpdater | None = None,
     ) -> None:
         """`origin`: of the market that this home reads. `now`: its clock where it goes on by itself; None: time is as
-        far as the newest close. `updater`: of the index; None: its owner keeps it in step."""
+        far as the newest close."""
         self._journal = journal
         self._book = book
         self._lessons = lessons
         self._index = index
         self._origin = origin
         self._now = now
-        self._updater = updater
 
     async def list(self, lines: int = 50, symbol: str | None = None) -> MemoriesView:
         """The newest first, of every market."""
@@ -82,7 +80,7 @@ class MemoryDesk:
             return SearchView(query=text, source=self._index.name)
         origin, before = self._market_of([(each.origin, each.closed) for each in newest])
         asked = RecallQuery(text=text, origin=origin, before=before, limit=lines)
-        answer = await self._recall(asked)
+        answer = await self._index.recall(asked)
         memories = []
         alike = [found for found in answer.found if found.similarity is None or found.similarity >= LEAST_ALIKE]
         if not alike:
@@ -119,11 +117,6 @@ class MemoryDesk:
         )
         await self._index.remove(post_mortem.id)
         return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)
-
-    async def _recall(self, asked: RecallQuery) -> RecallResult:
-        lacks = () if self._updater is None else await self._updater.update()
-        answer = await self._index.recall(asked)
-        return answer if answer.note else answer.model_copy(update={"note": "; ".join(lacks)})
 
     async def _find(self, id_: str) -> PostMortem:
         found = await self._book.find(id_.strip())
