@@ -87,7 +87,7 @@ def test_a_home_that_changes_its_store_finds_the_same_memories(
 
     def zuno(store: str, *words: str) -> tuple[str, set[str], list[str]]:
         """Who answered, what was found, and what stood on stderr."""
-        settings = Settings(home=tmp_path, memory_store=store)  # type: ignore[arg-type]
+        settings = Settings(home=tmp_path, memory_store=store)
         assert run(("memory", *words, "--json"), lambda _: Application(settings)) == 0
         out, err = capfd.readouterr()
         found = json.loads(out)
@@ -163,14 +163,14 @@ async def test_cycles_recall_from_whatever_store_is_set_and_say_what_is_missing(
     await write(invented, [post_mortem(n, setup, origin=origin, day=day - n) for n in range(1, 13)])
     for store in STORES:
         capfd.readouterr()
-        memory, news = await cycle(Settings(home=invented, memory_store=store))  # type: ignore[arg-type]
+        memory, news = await cycle(Settings(home=invented, memory_store=store))
         assert memory == (store, "", 3)
         assert (news.source, news.note) == (store, ""), "news are in the same store"
         assert news.stories, "in a graph they are ranked by what is related to them, too"
         assert store == "lightrag" or news.stories == first.stories
         assert capfd.readouterr().err.splitlines() == [f"memory: {done} of 12 taken into {store}" for done in (10, 12)]
     for store in ("milvus", "lightrag"):
-        down = Settings(home=invented, memory_store=store, memory_url=DEAD)  # type: ignore[arg-type]
+        down = Settings(home=invented, memory_store=store, memory_url=DEAD)
         (source, note, count), news = await cycle(down)
         assert (source, count) == ("recent3", 3)
         assert note.startswith(f"{store}: ")
@@ -187,7 +187,7 @@ async def test_a_store_that_is_not_installed_is_named(
         [memory_record(each) for each in (await MemoryBook(opened._read_journal).read()).values()]
     )
     monkeypatch.setitem(sys.modules, library, None)
-    chosen = Application(Settings(home=home, memory_store=store))  # type: ignore[arg-type]
+    chosen = Application(Settings(home=home, memory_store=store))
     found = await chosen.memory().search(CROWDED, 3)
     await chosen.close()
     assert (found.source, len(found.memories)) == ("recent3", 3)
