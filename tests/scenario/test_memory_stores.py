@@ -325,3 +325,24 @@ def test_a_store_that_nobody_knows_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("ZUNO_MEMORY_STORE", "redis")
     with pytest.raises(UsageError, match="ZUNO_MEMORY_STORE"):
         read_settings(os.environ, tmp_path)
+
+
+async def test_homes_share_a_server_and_keep_to_themselves(tmp_path: Path) -> None:
+    require("lightrag")
+    from milvus_lite.adapter.grpc.server import start_server_in_thread
+
+    server, database, port = start_server_in_thread(data_dir=str(tmp_path / "server"), host="127.0.0.1", port=0)
+    try:
+        for home, count in ((tmp_path / "one", 5), (tmp_path / "other", 7), (tmp_path / "one", 5)):
+            home.mkdir(exist_ok=True)
+            await write(home, [post_mortem(n) for n in range(1, count + 1)])
+            for store in ("milvus", "lightrag"):
+                url = SecretStr(f"http://127.0.0.1:{port}")
+                zuno = Application(Settings(home=home, memory_store=store, memory_url=url))
+                found = await zuno.memory().search(CROWDED, 20)
+                await zuno.close()
+                assert (found.source, found.note, len(found.memories)) == (store, "", count)
+            assert not list((home / "memory").rglob("milvus.db"))
+    finally:
+        server.stop(grace=0)
+        database.close()
