@@ -159,7 +159,7 @@ class MilvusMemoryIndex:
                 self._client = open_milvus(self._place, self._token, self._prepare)
             try:
                 return act(self._client)
-            except (*milvus_errors(), OSError, ValueError, TypeError) as error:
+            except milvus_errors(OSError, ValueError, TypeError) as error:
                 self._client = None
                 raise did_not_answer(error) from error
 
@@ -207,7 +207,7 @@ def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any
             Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         client = MilvusClient(place, token=token, timeout=_TIMEOUT if in_process else _CONNECT_TIMEOUT)
         prepare(client)
-    except (*milvus_errors(), OSError, ValueError, TypeError) as error:
+    except milvus_errors(OSError, ValueError, TypeError) as error:
         if not in_process:
             raise did_not_answer(error) from error
         release_milvus(place)
@@ -225,12 +225,12 @@ def release_milvus(place: str) -> None:
         server_manager_instance.release_server(place)
 
 
-def milvus_errors() -> tuple[type[Exception], ...]:
+def milvus_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
     if find_spec("pymilvus") is None:
-        return ()
+        return more
     from pymilvus import MilvusException
 
-    return (MilvusException,)
+    return MilvusException, *more
 
 
 def did_not_answer(error: Exception) -> Unavailable:
