@@ -327,10 +327,10 @@ class Settings(BaseSettings):
         "synthetic", description="stored data to use: synthetic (`zuno data synth`) or your own recordings"
     )
     memory_store: Literal["sqlite", "milvus", "lightrag"] = Field(
-        "sqlite", description="index of the desk's memories: SQLite in the home, Milvus or LightRAG (extras)"
+        "sqlite", description="index of the desk's memories and news: SQLite in the home, Milvus or LightRAG (extras)"
     )
     memory_url: Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(s) URL"))] | None = Field(
-        None, description="Milvus server URL, with USER:PASSWORD@ if it asks for one; default: milvus-lite in the home"
+        None, description="Milvus server URL, USER:PASSWORD@ if asked; LightRAG's too; default: milvus-lite in the home"
     )
     embedding_model: Annotated[str, AfterValidator(_embedding_model)] = Field(
         "hashed",

@@ -142,7 +142,7 @@ def build_record_check(read: Callable[[], Awaitable[RecordGate]]) -> Check:
 
 def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], MemoryBook]) -> Check:
     """Whether the store of memories answers, and holds what the journal holds."""
-    advice = "`zuno trade evaluate` brings it in step"
+    advice = "the next run, `zuno memory search` or `zuno trade evaluate` brings it in step"
 
     async def look() -> list[CheckView]:
         store, written = index(), await book().read()
@@ -154,8 +154,7 @@ def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], Memo
             return [
                 _line("memory", "warn", f"{store.name}: {missing:,} of {len(written):,} post-mortems missing", advice)
             ]
-        news = len(there) - len(written)
-        return [_line("memory", "ok", f"{store.name}: {len(written):,} post-mortems, {news:,} news, as in the journal")]
+        return [_line("memory", "ok", f"{store.name}: {len(written):,} post-mortems, as in the journal")]
 
     return Check("memory", look, advice)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,12 @@ def memory_index(settings: Settings, home: Path, extract: Extract | None = None)
     return FallbackIndex(_open_index(settings, home / "memory", extract), memory_file(home))
 
 
+def print_progress(store: str, done: int, total: int) -> None:
+    """On stderr, of a store that was changed; the one or two that a close adds are in at once."""
+    if total > 2:
+        print(f"memory: {done:,} of {total:,} taken into {store}", file=sys.stderr, flush=True)
+
+
 def memory_file(home: Path) -> MemoryIndex:
     """The fallback by itself: it is written also while the index is down."""
     from zuno.adapters.memory.jsonl import JsonlMemory
@@ -103,10 +110,9 @@ def memory_file(home: Path) -> MemoryIndex:
 
 
 def news_index(settings: Settings, home: Path) -> MemoryIndex:
-    """Of news and narrative, apart from what the desk lived through: it can be built again from the recorded series."""
-    from zuno.adapters.memory.sqlite import SqliteMemoryIndex
-
-    return SqliteMemoryIndex(home / "memory" / "news.db", embedder(settings))
+    """Of news and narrative, in the same store, apart from what the desk lived through: it can be built again from the
+    recorded series. Entities in a graph of them are found by rules: a model would be asked about each headline."""
+    return _open_index(settings, home / "memory", None, "news")
 
 
 def _collection_name(folder: Path) -> str:
@@ -122,18 +128,22 @@ def _collection_name(folder: Path) -> str:
     return path.read_text().strip()
 
 
-def _open_index(settings: Settings, folder: Path, extract: Extract | None) -> MemoryIndex:
+def _open_index(settings: Settings, folder: Path, extract: Extract | None, what: str = "") -> MemoryIndex:
+    """`what`: of memories, unless it says `news`. Each has files or a collection of its own."""
+    vectors, before = embedder(settings), f"{what}_" if what else ""
+    if settings.memory_store == "sqlite":
+        from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+
+        return SqliteMemoryIndex(folder / f"{what or 'index'}.db", vectors)
+    from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login
+
+    server, prefix = None, "zuno"
+    if settings.memory_url is not None:
+        server = split_login(settings.memory_url.get_secret_value())
+        prefix = f"zuno_{before}{_collection_name(folder)}"
     if settings.memory_store == "milvus":
-        from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login
+        place, token = server or (str(folder / f"{before}milvus.db"), "")
+        return MilvusMemoryIndex(place, vectors, token, prefix)
+    from zuno.adapters.memory.lightrag import LightRagMemoryIndex, extract_by_rule
 
-        if settings.memory_url is None:
-            return MilvusMemoryIndex(str(folder / "milvus.db"), embedder(settings))
-        url, token = split_login(settings.memory_url.get_secret_value())
-        return MilvusMemoryIndex(url, embedder(settings), token, f"zuno_{_collection_name(folder)}")
-    if settings.memory_store == "lightrag":
-        from zuno.adapters.memory.lightrag import LightRagMemoryIndex, extract_by_rule
-
-        return LightRagMemoryIndex(folder / "graph", embedder(settings), extract or extract_by_rule)
-    from zuno.adapters.memory.sqlite import SqliteMemoryIndex
-
-    return SqliteMemoryIndex(folder / "index.db", embedder(settings))
+    return LightRagMemoryIndex(folder / f"{before}graph", vectors, extract or extract_by_rule, server, prefix)

@@ -170,7 +170,7 @@ class TradingWiring(SharedWiring):
             self._real_time_record(),
             join_recalls(
                 CaseRecall(
-                    self._memory_index(),
+                    self.evaluator().indexes,
                     self.evaluator().book,
                     LessonBook(self._open_journal),
                     self._was_live if self._settings.market == "live" else None,
@@ -340,7 +340,7 @@ class TradingWiring(SharedWiring):
         """One for the process: it keeps how far it has read the accounts."""
         from zuno.trading.learn.evaluator import Evaluator, LearningBackends
         from zuno.wiring.cycles import build_run_context
-        from zuno.wiring.memory import memory_file
+        from zuno.wiring.memory import memory_file, print_progress
         from zuno.wiring.orders import read_fees
 
         self._chains.require_writable()
@@ -352,6 +352,7 @@ class TradingWiring(SharedWiring):
                     store=self._recordings.selected_store(),
                     model_context=lambda notebook: build_run_context(self._models, notebook, self._models.registry()),
                     indexes=(memory_file(self._settings.home), self._memory_index()),
+                    tell=print_progress,
                     fees=read_fees(self._settings),
                 )
             )
@@ -373,15 +374,16 @@ class TradingWiring(SharedWiring):
 
     def memory(self) -> MemoryDesk:
         from zuno.trading.learn.lessons import LessonBook
-        from zuno.trading.learn.memory_book import MemoryBook
+        from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
         from zuno.trading.service.memory import MemoryDesk
+        from zuno.wiring.memory import print_progress
 
-        store = self._recordings.selected_store()
+        store, book = self._recordings.selected_store(), MemoryBook(self._read_journal)
         return MemoryDesk(
             self._read_journal,
-            MemoryBook(self._read_journal),
+            book,
             LessonBook(self._read_journal),
-            self._memory_index(),
+            MemoryIndexes(book, [self._memory_index()], print_progress),
             lambda: store.origin.label,
             unix_millis if self._settings.market == "live" else None,
         )

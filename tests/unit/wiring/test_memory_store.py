@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from pydantic import SecretStr
 
 from tests.wire.model_server import chat, serving
 from tests.wire.post_mortems import post_mortem
 from zuno.adapters.memory.milvus import MilvusMemoryIndex
+from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import memory_record
 from zuno.trading.model.memory import RecallQuery
 from zuno.wiring.application import Application
-from zuno.wiring.memory import _open_index, extract_by_models, memory_index
+from zuno.wiring.memory import _open_index, extract_by_models, memory_file, memory_index
 
 
 def collection(folder: Path) -> str:
@@ -52,7 +54,9 @@ async def test_beyond_the_budget_memories_are_found_by_age_and_that_is_said(tmp_
     settings = Settings(home=tmp_path, embedding_model="http://127.0.0.1:9/v1#vectors", budget_tokens_per_day=1)
     index = memory_index(settings, tmp_path)
     record = memory_record(post_mortem(1))
-    await index.add([record])
+    await memory_file(tmp_path).add([record])
+    with pytest.raises(Unavailable):
+        await index.add([record])
     query = RecallQuery(text="failed breakout", origin=record.origin, before=Millis(record.at + 1))
     answer = await index.recall(query)
     assert (answer.source, [found.id for found in answer.found]) == ("recent3", [record.id])

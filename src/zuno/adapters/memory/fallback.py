@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class FallbackIndex:
-    """Both are written. A store that is down stops nobody: the journal has it all, and `ids` tells what is missing."""
+    """A store that is down stops no recall. The fallback is filled by its owner; what is forgotten leaves both."""
 
     def __init__(
         self, index: MemoryIndex, fallback: MemoryIndex, stopwatch: Callable[[], float] = time.monotonic
@@ -36,11 +36,7 @@ class FallbackIndex:
         return self._index.name
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
-        await self._fallback.add(records)
-        try:
-            await self._ask(lambda: self._index.add(records))
-        except (Unavailable, Broken) as error:
-            self._tell("not added", error)
+        await self._ask(lambda: self._index.add(records))
 
     async def recall(self, query: RecallQuery) -> RecallResult:
         try:
@@ -58,14 +54,9 @@ class FallbackIndex:
             self._tell("not removed", error)
 
     async def ids(self) -> frozenset[str]:
-        """Of both. `Broken` where the index holds what the fallback does not: nobody knows whether it may be found."""
-        found, kept = await self._ask(self._index.ids), await self._fallback.ids()
-        if strange := sorted(found - kept):
-            raise Broken(f"{self.name} holds {len(strange)} memories that {self._fallback.name} does not know.")
-        return found
+        return await self._ask(self._index.ids)
 
     async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
-        await self._fallback.rebuild(records, removed)
         await self._ask(lambda: self._index.rebuild(records, removed))
 
     async def _ask(self, act: Callable[[], Awaitable[T]]) -> T:

@@ -1,9 +1,10 @@
 """Memories as a knowledge graph in LightRAG: entities and relations of news and post-mortems. An extra, `lightrag`.
 
-LightRAG keeps vectors, entities and relations. A memory is also found by words that other memories relate to what it
-says; only relations known at the moment count. LightRAG's own retrieval knows no moment, so ranking is ours. Its
-tokenizer is given, for it downloads one otherwise; its other storages, which pip-install what they lack, are not
-touched. It rewrites whole files at each addition: for thousands of memories, not for millions.
+LightRAG keeps entities and relations, and vectors in Milvus by its own storage class where that is installed, else in
+files. A memory is also found by words that other memories relate to what it says; only relations known at the moment
+count. LightRAG's own retrieval knows no moment, so ranking is ours. Its tokenizer is given, for it downloads one
+otherwise; its other storages, which pip-install what they lack, are not touched. It rewrites whole files at each
+addition: for thousands of memories, not for millions.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final, TypeVar
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.adapters.memory import milvus
 from zuno.adapters.memory.table import cut_query, keep_new, rank_rows
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
@@ -37,8 +40,9 @@ Extract = Callable[[str], Awaitable[Entities]]
 _REMEDY: Final = "the next evaluation builds it anew from the journal."
 _MEMORY: Final = "memory:"
 _REMOVED: Final = "removed:"
-_EMBEDDER: Final = "embedder:"
 """Nodes that are no entities begin with one of these."""
+_ONE_AT_A_TIME: Final = threading.RLock()
+"""LightRAG keeps its locks once for the process, and ends with them."""
 
 
 async def extract_by_rule(text: str) -> Entities:
@@ -56,20 +60,29 @@ class _Graph:
     """Memory to its entities."""
     relations: list[tuple[str, str, list[str]]] = field(default_factory=list)
     """Two entities, and the memories that relate them."""
-    embedders: set[str] = field(default_factory=set)
 
 
 class LightRagMemoryIndex:
-    """One folder, one process at a time, for whoever writes."""
+    """One folder, one process at a time. One graph for each embedder, so vectors of two are never mixed."""
 
     name: Final = "lightrag"
 
-    def __init__(self, folder: Path, embedder: Embedder, extract: Extract = extract_by_rule) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        embedder: Embedder,
+        extract: Extract = extract_by_rule,
+        server: tuple[str, str] | None = None,
+        prefix: str = "zuno",
+    ) -> None:
+        """`server`: URL and token of a Milvus; None: the one in process, in the folder, where that is installed."""
         self._folder = folder
         self._embedder = embedder
         self._extract = extract
+        self._milvus = server or ((str(folder / "milvus.db"), "") if milvus.has_local_milvus() else None)
+        self._workspace = milvus.name_collection(prefix, embedder)
+        self._file = folder / self._workspace / "graph_chunk_entity_relation.graphml"
         self._loaded: tuple[object, _Graph] | None = None
-        self._lock = threading.RLock()
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
         found = {record.id: await self._extract(record.text) for record in await self._find_new(records)}
@@ -105,7 +118,7 @@ class LightRagMemoryIndex:
 
     async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
         def clear() -> None:
-            with self._lock, self._file_lock():
+            with _ONE_AT_A_TIME, self._file_lock():
                 self._loaded = None
                 rmtree(self._folder, ignore_errors=True)
 
@@ -123,8 +136,6 @@ class LightRagMemoryIndex:
         new = [record for record in records if record.id in found]
         stored = rag.chunk_entity_relation_graph
         await rag.ainsert_custom_kg(await self._describe(stored, new, found))
-        made = _EMBEDDER + self._made_by()
-        await stored.upsert_node(made, _node(made, "embedder", ""))
         for record in new:
             name = f"{_MEMORY}{record.id}"
             await stored.upsert_node(name, _node(name, "memory", record.model_dump_json()))
@@ -169,7 +180,7 @@ class LightRagMemoryIndex:
 
     async def _load(self) -> _Graph:
         """What the files hold now; read again when they have changed."""
-        if not (self._folder / "graph_chunk_entity_relation.graphml").exists():
+        if not self._file.exists():
             return _Graph()
         if self._loaded is not None and self._loaded[0] == self._state():
             return self._loaded[1]
@@ -190,8 +201,6 @@ class LightRagMemoryIndex:
                 graph.mentions[record.id] = set()
             elif name.startswith(_REMOVED):
                 graph.removed.add(name.removeprefix(_REMOVED))
-            elif name.startswith(_EMBEDDER):
-                graph.embedders.add(name.removeprefix(_EMBEDDER))
         for edge in await stored.get_all_edges():
             ends = sorted((edge["source"], edge["target"]), key=lambda name: not name.startswith(_MEMORY))
             if ends[0].startswith(_MEMORY):
@@ -201,19 +210,13 @@ class LightRagMemoryIndex:
         chunks = {compute_mdhash_id(_chunk(record), prefix="chunk-"): id for id, record in graph.records.items()}
         for chunk, vector in (await rag.chunks_vdb.get_vectors_by_ids(list(chunks))).items():
             graph.vectors[chunks[chunk]] = np.asarray(vector).astype(np.int8).tobytes()
-        if graph.embedders - {self._made_by()}:
-            raise Broken(f"{self._folder} was made with another embedding than {self._made_by()}; {_REMEDY}")
         if any(len(graph.vectors.get(id, b"")) != self._embedder.dimension for id in graph.records):
             raise Broken(f"{self._folder} lacks vectors; {_REMEDY}")
         return graph
 
     def _state(self) -> object:
-        path = self._folder / "graph_chunk_entity_relation.graphml"
-        found = path.stat()
+        found = self._file.stat()
         return found.st_mtime_ns, found.st_size, found.st_ino
-
-    def _made_by(self) -> str:
-        return f"{self._embedder.name}, {self._embedder.dimension}"
 
     def _file_lock(self) -> FileLock:
         return FileLock(self._folder.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
@@ -222,19 +225,23 @@ class LightRagMemoryIndex:
         """In a thread and an event loop of its own: LightRAG keeps locks and tasks of the loop it was opened in."""
 
         def run() -> T:
-            with self._lock, self._file_lock():
+            with _ONE_AT_A_TIME, self._file_lock():
                 return asyncio.run(self._with_rag(act))
 
         return await asyncio.to_thread(run)
 
     async def _with_rag(self, act: Callable[[Any], Awaitable[T]]) -> T:
+        logging.getLogger().addHandler(quiet := logging.NullHandler())  # or this import sends every INFO to stderr
         try:
-            logging.getLogger("lightrag").setLevel(logging.CRITICAL)  # it writes to the terminal; we raise
+            import nano_vectordb  # noqa: F401
             from lightrag import LightRAG
             from lightrag.kg.shared_storage import finalize_share_data
             from lightrag.utils import EmbeddingFunc, Tokenizer
         except ImportError as error:
             raise Unavailable("LightRAG is not installed: pip install 'zuno[lightrag]'.") from error
+        finally:
+            logging.getLogger().removeHandler(quiet)
+        logging.getLogger("lightrag").setLevel(logging.CRITICAL + 1)  # its import sets it to INFO; we raise
 
         async def embed(texts: list[str]) -> NDArray[np.float32]:
             vectors = await self._embedder.embed([text.removeprefix(_mark(text)) for text in texts])
@@ -244,6 +251,10 @@ class LightRagMemoryIndex:
             raise ValueError("LightRAG asks no model here: entities are handed in")
 
         rag: Any = None
+        client: Any = None
+        if self._milvus is not None:
+            client = milvus.open_milvus(*self._milvus, lambda opened: opened.list_collections())
+            client.create_collection = partial(client.create_collection, consistency_level="Strong")
         try:
             rag = LightRAG(
                 working_dir=str(self._folder),
@@ -251,20 +262,31 @@ class LightRagMemoryIndex:
                 llm_model_func=refuse,
                 tokenizer=Tokenizer("characters", _Characters()),
                 enable_llm_cache=False,
+                vector_storage="NanoVectorDBStorage" if client is None else "MilvusVectorDBStorage",
+                workspace=self._workspace,
             )
+            if client is not None:
+                # Else it takes an address from the environment, `.env` or `config.ini` of wherever it runs.
+                for vectors in (rag.entities_vdb, rag.relationships_vdb, rag.chunks_vdb):
+                    vectors._client = client
             await rag.initialize_storages()
             return await act(rag)
         except (ZunoError, asyncio.CancelledError):
             raise
         except OSError as error:
             raise Unavailable(f"{self._folder} cannot be used ({error.strerror}).") from error
-        except (ValueError, KeyError, TypeError, SyntaxError, AssertionError, ValidationError) as error:
+        except (ValueError, KeyError, TypeError, RuntimeError, SyntaxError, AssertionError, ValidationError) as error:
             raise Broken(f"{self._folder} is damaged ({type(error).__name__}); {_REMEDY}") from error
+        except milvus.milvus_errors() as error:
+            raise milvus.did_not_answer(error) from error
         finally:
             if rag is not None:
                 await rag.embedding_func.shutdown()
                 await rag.llm_model_func.shutdown()
             finalize_share_data()
+            if self._milvus is not None:
+                client.close()
+                milvus.release_milvus(self._milvus[0])
 
 
 class _Characters:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
+from zuno.adapters.file_lock import FileLock
 from zuno.adapters.memory.table import cut_query, drop_repeats, rank_rows
 from zuno.kernel.canonical import encode_model
 from zuno.kernel.errors import Broken, Unavailable
@@ -42,7 +46,7 @@ class MilvusMemoryIndex:
         self._place = place
         self._token = token
         self._embedder = embedder
-        self._collection = f"{prefix}_{re.sub('[^a-z0-9]', '_', embedder.name.lower())[:100]}_{embedder.dimension}"
+        self._collection = name_collection(prefix, embedder)
         self._client: Any = None
         self._lock = threading.RLock()
 
@@ -81,18 +85,15 @@ class MilvusMemoryIndex:
         return frozenset(row["id"] for row in rows)
 
     async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
-        await self._ask(lambda client: client.drop_collection(self._collection, timeout=_TIMEOUT))
+        try:
+            await self._ask(lambda client: client.drop_collection(self._collection, timeout=_TIMEOUT))
+        except Broken:
+            await asyncio.to_thread(_discard, Path(self._place))
         self._client = None  # the next call makes the collection anew
         gone = frozenset(removed)
         await self.add([record for record in records if record.id not in gone])
         for id in sorted(gone):
             await self.remove(id)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
 
     def _row(self, record: MemoryRecord, vector: bytes) -> dict[str, object]:
         return {
@@ -152,32 +153,22 @@ class MilvusMemoryIndex:
         return await asyncio.to_thread(self._call, act)
 
     def _call(self, act: Callable[[Any], T]) -> T:
-        """One call at a time. Whatever the library raises is a store that does not answer: a web page, a dead port."""
-        try:
-            from pymilvus import MilvusException
-        except ImportError as error:
-            raise Unavailable("Milvus is not installed: pip install 'zuno[milvus]'.") from error
+        """One call at a time."""
         with self._lock:
+            if self._client is None:
+                self._client = open_milvus(self._place, self._token, self._prepare)
             try:
-                if self._client is None:
-                    self._client = self._connect()
                 return act(self._client)
-            except (MilvusException, OSError, ValueError, TypeError) as error:
-                why = " ".join(str(getattr(error, "message", "") or error).split())[:200]
-                raise Unavailable(f"Milvus did not answer as Milvus does ({why}).") from error
+            except milvus_errors(OSError, ValueError, TypeError) as error:
+                self._client = None
+                raise did_not_answer(error) from error
 
-    def _connect(self) -> Any:
+    def _prepare(self, client: Any) -> None:
         from pymilvus import DataType, MilvusClient
 
-        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it writes whole tracebacks; we raise
-        in_process = "://" not in self._place
-        if in_process:
-            Path(self._place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        patience = _TIMEOUT if in_process else _CONNECT_TIMEOUT
-        client = MilvusClient(self._place, token=self._token, timeout=patience)
         if client.has_collection(self._collection, timeout=_TIMEOUT):
             client.load_collection(self._collection, timeout=_TIMEOUT)
-            return client
+            return
         schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
         schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
         for name, most in _TEXTS.items():
@@ -190,7 +181,69 @@ class MilvusMemoryIndex:
         client.create_collection(
             self._collection, schema=schema, index_params=index, consistency_level="Strong", timeout=_TIMEOUT
         )
-        return client
+
+
+def has_local_milvus() -> bool:
+    return all(find_spec(name) is not None for name in ("pymilvus", "milvus_lite"))
+
+
+def name_collection(prefix: str, embedder: Embedder) -> str:
+    return f"{prefix}_{re.sub('[^a-z0-9]', '_', embedder.name.lower())[:100]}_{embedder.dimension}"
+
+
+def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any:
+    """A client that `prepare` had an answer from. `Unavailable`: not installed, a server that does not answer as one
+    (a web page, a dead port), or files that another process has open. `Broken`: files that cannot be read."""
+    in_process = "://" not in place
+    if find_spec("pymilvus") is None or (in_process and not has_local_milvus()):
+        raise Unavailable("Milvus is not installed: pip install 'zuno[milvus]'.")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the same, of the library below
+    from pymilvus import MilvusClient
+
+    for name in ("pymilvus", "milvus_lite", "grpc._server"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # they write whole tracebacks; we raise
+    try:
+        if in_process:
+            Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        client = MilvusClient(place, token=token, timeout=_TIMEOUT if in_process else _CONNECT_TIMEOUT)
+        prepare(client)
+    except milvus_errors(OSError, ValueError, TypeError) as error:
+        if not in_process:
+            raise did_not_answer(error) from error
+        release_milvus(place)
+        if Path(place).is_dir() and FileLock(Path(place) / "LOCK").is_held():
+            raise Unavailable(f"{place} is open in another process; a server (ZUNO_MEMORY_URL) serves many.") from error
+        raise Broken(f"{place} is damaged; the next evaluation builds it anew from the journal.") from error
+    return client
+
+
+def release_milvus(place: str) -> None:
+    """Close the files of the one in process: another process may open them then."""
+    if "://" not in place:
+        from milvus_lite.server_manager import server_manager_instance
+
+        server_manager_instance.release_server(place)
+
+
+def milvus_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    if find_spec("pymilvus") is None:
+        return more
+    from pymilvus import MilvusException
+
+    return MilvusException, *more
+
+
+def did_not_answer(error: Exception) -> Unavailable:
+    why = " ".join(str(getattr(error, "message", "") or error).split())[:200]
+    return Unavailable(f"Milvus did not answer as Milvus does ({why}).")
+
+
+def _discard(path: Path) -> None:
+    release_milvus(str(path))
+    if path.is_dir():
+        rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _digest(record: MemoryRecord) -> str:

@@ -290,7 +290,7 @@ def _memory(read: ReadMemoryView | None) -> Iterator[RenderableType]:
         facts.add_row("", Text(memory.constraint, style=QUIET))
     for lesson in read.lessons:
         facts.add_row("lesson", Text.assemble((lesson.id, "bold"), f"  {lesson.text}"))
-    if not read.memories:
+    if not read.memories and not read.note:
         facts.add_row("memory", "no closed trade had a setup like this one")
     cited = f"nothing by rule; its words cite {', '.join(read.cited)}" if read.cited else "nothing"
     facts.add_row("changed", read.changed or cited)

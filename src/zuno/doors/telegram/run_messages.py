@@ -277,7 +277,7 @@ def _memory(read: ReadMemoryView | None) -> str:
     return join(
         bold("What it remembered"),
         quote(*memories, *(fact(lesson.id, lesson.text) for lesson in read.lessons)),
-        "" if memories else "no closed trade had a setup like this one",
+        text(read.note) if read.note else "" if memories else "no closed trade had a setup like this one",
         fact("changed", read.changed or cited),
     )
 

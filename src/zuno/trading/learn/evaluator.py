@@ -19,7 +19,7 @@ from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, parse_entry, post_mortem_id, read_post_mortem, update_indexes
+from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes, parse_entry, post_mortem_id, read_post_mortem
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
@@ -51,6 +51,7 @@ class LearningBackends:
     model_context: Callable[[RunJournal], ModelContext]
     """Asks models with what one request has on record."""
     indexes: Sequence[MemoryIndex] = ()
+    tell: Callable[[str, int, int], None] | None = None
     fees: Fees = field(default_factory=Fees)
     """What exchanges take, for trades that were not made."""
 
@@ -74,6 +75,7 @@ class Evaluator:
     def __init__(self, backends: LearningBackends) -> None:
         self._with = backends
         self.book = MemoryBook(backends.journal)
+        self.indexes = MemoryIndexes(self.book, backends.indexes, backends.tell)
         self.lessons = LessonBook(backends.journal)
         self.vetoes = VetoLedger(backends.journal, backends.store, backends.fees)
         self._cases: list[CaseRecord] = []
@@ -111,7 +113,7 @@ class Evaluator:
         if not learned and self._indexed:
             return Evaluation()
         self._indexed = False
-        notes = await update_indexes(self.book, self._with.indexes)
+        notes = await self.indexes.update()
         remembered = (await self.book.read()).values()
         corrected = await self.lessons.correct(remembered, origin, Millis(at + 1), self._with.model_context)
         self._indexed = not notes

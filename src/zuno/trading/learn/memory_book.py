@@ -9,11 +9,23 @@ from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.wire import Wire
-from zuno.trading.model.memory import MEMORY_FORGOTTEN, POST_MORTEM, Channel, MemoryRecord, PostMortem
+from zuno.trading.model.memory import (
+    MEMORY_FORGOTTEN,
+    POST_MORTEM,
+    Channel,
+    MemoryRecord,
+    PostMortem,
+    RecallQuery,
+    RecallResult,
+)
 from zuno.trading.ports.recall import MemoryIndex
 
 W = TypeVar("W", bound=Wire)
 _PREFIX: Final = "pm_"
+_LEAST_PART: Final = 10
+"""Memories that an index is given at once: a tenth of what it lacks, but not fewer than these."""
+TellProgress = Callable[[str, int, int], None]
+"""Told which store took in how many memories of how many it lacked."""
 
 
 def post_mortem_id(account: str, trade: str) -> str:
@@ -70,33 +82,72 @@ class MemoryBook:
         return tuple(sorted(kept, key=lambda each: (-each.closed, each.id)))
 
 
-async def update_index(book: MemoryBook, index: MemoryIndex) -> int:
-    """Bring an index in step with the journal; how many records it lacked. News in it stay, unless it is damaged
-    and made anew."""
-    known = await book.read()
-    records = {id: memory_record(each) for id, each in known.items()}
+async def update_index(book: MemoryBook, index: MemoryIndex, tell: TellProgress | None = None) -> None:
+    """Bring an index in step with the journal, in parts: each stays, whatever ends the next one. What is damaged
+    or of another embedding is made anew, from the first part: an embedder that does not answer costs no vectors."""
     try:
-        there = await index.ids()
-        missing = [record for id, record in records.items() if id not in there]
-        if missing:
-            await index.add(missing)
+        await _add_missing(book, index, tell)
     except Broken:
-        await index.rebuild([*records.values()], sorted(book.forgotten))
-        return len(records)
-    for id in sorted(id for id in there if id.startswith(_PREFIX) and id not in records):
+        first = [memory_record(each) for each in [*(await book.read()).values()][:_LEAST_PART]]
+        await index.rebuild(first, sorted(book.forgotten))
+        await _add_missing(book, index, tell)
+
+
+async def _add_missing(book: MemoryBook, index: MemoryIndex, tell: TellProgress | None) -> None:
+    there, written = await index.ids(), await book.read()  # what is in an index was in the journal before
+    if there - written.keys() - book.forgotten:
+        raise Broken(f"{index.name} holds memories that are not in the journal.")
+    missing = [memory_record(each) for id, each in written.items() if id not in there]
+    part = max(_LEAST_PART, len(missing) // 10 + 1)
+    for start in range(0, len(missing), part):
+        await index.add(missing[start : start + part])
+        if tell is not None:
+            tell(index.name, min(start + part, len(missing)), len(missing))
+    if missing and not written.keys() <= await index.ids():
+        raise Broken(f"{index.name} does not keep what it is given.")
+    for id in sorted(there & book.forgotten):
         await index.remove(id)
-    return len(missing)
 
 
-async def update_indexes(book: MemoryBook, indexes: Sequence[MemoryIndex]) -> tuple[str, ...]:
-    """All of them; why one could not be."""
-    notes = []
-    for index in indexes:
-        try:
-            await update_index(book, index)
-        except (Unavailable, Broken) as error:  # the journal holds it all: the next evaluation tries again
-            notes.append(f"{index.name} was not updated: {error}")
-    return tuple(notes)
+class MemoryIndexes:
+    """Indexes in step with the journal: they are compared with it when a process begins (another store may have been
+    chosen) and when something new is in it. The last of them is asked, and `tell` hears of it."""
+
+    def __init__(self, book: MemoryBook, indexes: Sequence[MemoryIndex], tell: TellProgress | None = None) -> None:
+        self._book = book
+        self._indexes = indexes
+        self._tell = tell
+        self._updated: tuple[int, int] | None = None
+        """How much was written and forgotten when all of them were in step."""
+
+    @property
+    def name(self) -> str:
+        return self._indexes[-1].name
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        """What the index lacks, or who answers in its place, is in the note."""
+        notes = await self.update()
+        answer = await self._indexes[-1].recall(query)
+        self._updated = None if answer.note else self._updated  # it may be damaged since
+        return answer.model_copy(update={"note": answer.note or "; ".join(notes)})
+
+    async def remove(self, id: str) -> None:
+        await self._indexes[-1].remove(id)
+
+    async def update(self) -> tuple[str, ...]:
+        """Why one could not be: the journal holds it all, and the next time tries again."""
+        written = await self._book.read()
+        state = (len(written), len(self._book.forgotten))
+        if state == self._updated:
+            return ()
+        notes = []
+        for index in self._indexes:
+            try:
+                await update_index(self._book, index, self._tell if index is self._indexes[-1] else None)
+            except (Unavailable, Broken) as error:
+                notes.append(f"{index.name} lacks memories, of {len(written):,} in the journal: {error}")
+        self._updated = None if notes else state
+        return tuple(notes)
 
 
 def read_post_mortem(entry: Entry) -> PostMortem:

@@ -13,7 +13,7 @@ from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.memory import Lesson, PostMortem, RecallQuery
@@ -44,7 +44,7 @@ class CaseRecall:
 
     def __init__(
         self,
-        index: MemoryIndex,
+        index: MemoryIndex | MemoryIndexes,
         book: MemoryBook,
         lessons: LessonBook,
         counts: Callable[[str], Awaitable[bool]] | None = None,

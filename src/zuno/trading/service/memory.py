@@ -10,7 +10,7 @@ from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
 from zuno.trading.measure.similarity import LEAST_ALIKE
 from zuno.trading.model.market import parse_symbol
@@ -41,7 +41,7 @@ class MemoryDesk:
         journal: Callable[[], Awaitable[Journal]],
         book: MemoryBook,
         lessons: LessonBook,
-        index: MemoryIndex,
+        index: MemoryIndex | MemoryIndexes,
         origin: Callable[[], str],
         now: Callable[[], Millis] | None = None,
     ) -> None:
