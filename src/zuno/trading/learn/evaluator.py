@@ -5,25 +5,29 @@ The journal decides what was written: two consumers at once, or one that was kil
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Malformed, NotFound
+from zuno.kernel.errors import Malformed, NotFound, ZunoError
+from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
+from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, parse_entry, post_mortem_id, read_post_mortem, update_indexes
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Node
+from zuno.trading.model.market import Symbol
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, Lesson, LessonReview, PostMortem, VetoScore
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
@@ -36,6 +40,7 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.realised_path import judge_outcome, trace_path
 from zuno.trading.run.record import ReportRecord, RunJournal
 
+_LOG = logging.getLogger(__name__)
 AUTHOR: Final = Author("post_mortem")
 NO_SETUP: Final = "no setup on record"
 """Of a trade that no run opened."""
@@ -53,6 +58,8 @@ class LearningBackends:
     indexes: Sequence[MemoryIndex] = ()
     fees: Fees = field(default_factory=Fees)
     """What exchanges take, for trades that were not made."""
+    refresh: Callable[[Symbol], Awaitable[None]] | None = None
+    """Reads what a live market did since the last look; None: the market is a recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,8 @@ class Evaluator:
         """Whose claims were scored: the leg that closed first."""
         self._indexed = False
         """Whether the indexes were found in step since this process began."""
+        self._closes: dict[str, int] = {}
+        """How many closes of each account were learned from."""
 
     async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Score everything that is resolved by a moment of the market: closed trades, and decisions that were vetoed or
@@ -92,9 +101,30 @@ class Evaluator:
         vetoes, waiting = await self.vetoes.score(account, origin, at)
         return replace(learned, vetoes=vetoes, waiting=waiting)
 
-    async def learn(self, account: str, origin: str, at: Millis) -> Evaluation:
+    async def learn_from(self, gate: OrderGate, *, refresh: bool = False) -> Evaluation:
+        """Learn from what the account of a gate has closed, whoever closed it; where nothing was closed since, it costs
+        nothing. `refresh`: nobody else reads the live market meanwhile."""
+        closed, at = len(gate.book.closed), Millis(max(gate.now(), gate.book.newest))  # the wall's clock went on
+        if closed == self._closes.get(gate.account):
+            return Evaluation()
+        learned = await self.learn(gate.account, self._with.store.origin.label, at, refresh=refresh)
+        self._closes[gate.account] = closed
+        return learned
+
+    async def try_to_learn_from(self, gate: OrderGate) -> Evaluation:
+        """The same, after an act on an account. Its closes are booked: whatever fails here is a note, and the next look
+        learns from them."""
+        try:
+            return await self.learn_from(gate, refresh=True) if gate.book.closed else Evaluation()
+        except Exception as error:
+            _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))
+            why = f" ({plain_text(str(error), 200)})" if isinstance(error, ZunoError) else ""
+            return Evaluation(notes=(f"not learned from yet{why}; `zuno trade evaluate` does",))
+
+    async def learn(self, account: str, origin: str, at: Millis, *, refresh: bool = False) -> Evaluation:
         """Learn from every trade of an account that was closed by a moment of the market."""
         learned: list[PostMortem] = []
+        refreshed: set[Symbol] | None = set() if refresh else None
         count = self._read.get(account, 0)
         intents = self._intents.setdefault(account, set())
         for event in await self._with.log.events(account, count):
@@ -102,7 +132,7 @@ class Evaluator:
                 if event.at > at:
                     break
                 first = event.summary.intent not in intents
-                written = await self._learn(account, origin, event.summary, at, first=first)
+                written = await self._learn(account, origin, event.summary, at, refreshed, first=first)
                 learned += [] if written is None else [written]
                 if to_closed_trade(event.summary) is not None:
                     intents.add(event.summary.intent)
@@ -125,9 +155,17 @@ class Evaluator:
         return tuple(case for case in self._cases if case.account == account and case.closed < before)
 
     async def _learn(
-        self, account: str, origin: str, summary: TradeSummary, at: Millis, *, first: bool
+        self,
+        account: str,
+        origin: str,
+        summary: TradeSummary,
+        at: Millis,
+        refreshed: set[Symbol] | None,
+        *,
+        first: bool,
     ) -> PostMortem | None:
-        """The post-mortem, where it is new; the labelled record follows it."""
+        """The post-mortem, where it is new; the labelled record follows it. `refreshed`: symbols whose market was read
+        for this; None: it is not."""
         journal = await self._with.journal()
         id = post_mortem_id(account, summary.trade)
         stands = await journal.latest(1, request_id=id, kind=CASE_RECORD)
@@ -136,6 +174,9 @@ class Evaluator:
         run = await self._read_run(journal, summary)
         entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)
         if not entries:
+            if self._with.refresh is not None and refreshed is not None and summary.symbol not in refreshed:
+                refreshed.add(summary.symbol)
+                await self._with.refresh(summary.symbol)  # a post-mortem is written once
             written = await self._write(journal, id, account, origin, summary, run, at)
             entries = [await journal.append_once(kind=POST_MORTEM, author=AUTHOR, payload=written, request_id=id)]
         post_mortem = read_post_mortem(entries[0])

@@ -149,6 +149,8 @@ class RunBackends:
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None
     """Opens the gate of an account at a moment of the market, which a live one reads off the wall; None where no order
     can be placed."""
+    learn: Callable[[OrderGate], Awaitable[object]] | None = None
+    """Learns from what the account of a gate has closed; None: whoever holds the gate does."""
 
 
 class Cycles:
@@ -344,6 +346,10 @@ class Cycles:
         journal = notebook.journal
         past = self._past_runs(journal)
 
+        async def learn(gate: OrderGate) -> None:
+            if self._with.learn is not None:
+                await self._with.learn(gate)
+
         async def open_gate(as_of: Millis) -> OrderGate | None:
             if asked.account is None:
                 return None
@@ -361,7 +367,9 @@ class Cycles:
         async def execute(order: RulingToExecute) -> ExecutionResult:
             gate = await open_gate(order.as_of)
             assert gate is not None
-            return await gate.execute(order)
+            done = await gate.execute(order)
+            await learn(gate)
+            return done
 
         async def collect() -> MarketMoment:
             if asked.live != self._desk.live(asked.as_of):
@@ -376,7 +384,10 @@ class Cycles:
                     "with the market it was begun with."
                 )
             gate = await open_gate(moment.as_of)
-            account = None if gate is None else (await gate.advance()).to_account()
+            account = None
+            if gate is not None:
+                account = (await gate.advance()).to_account()
+                await learn(gate)  # what a stop ended since the run before is remembered before this one recalls
             slots = [
                 *await self._with.held(moment.origin, moment.as_of, asked.live, account),
                 *await read_previous_decision(past, asked, moment),

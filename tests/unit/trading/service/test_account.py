@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,13 +110,10 @@ class Market:
                 now=lambda: END,
                 kill_lock=KillLockFile(self.home),
                 ask=ask,
-                learn=self.learn,
+                learn=self.evaluator.try_to_learn_from,
             ),
             name,
         )
-
-    async def learn(self, account: str, at: Millis, symbols: Sequence[Symbol]) -> Evaluation:
-        return await self.evaluator.learn(account, self.desk.origin, at)
 
 
 async def _nobody() -> Any:
@@ -357,10 +353,10 @@ async def test_what_an_exchange_has_not_closed_yet_is_not_called_nothing(
 async def test_a_close_stands_when_nothing_can_be_learned_from_it(
     market: Market, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    async def fail(*_: object) -> Evaluation:
+    async def fail(*_: object, **named: object) -> Evaluation:
         raise error
 
-    monkeypatch.setattr(market, "learn", fail)
+    monkeypatch.setattr(market.evaluator, "learn", fail)
     account = market.account("second")
     trade = await open_position(market, account)
     view = await account.close(trade)
