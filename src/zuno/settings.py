@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal
@@ -515,8 +515,7 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
     known = variables()
     for name in map(str.upper, environment):
         if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
-            near = _nearest(name, known)
-            raise UsageError(f"{name} is not a setting of Zuno" + (f"; did you mean {near}?" if near else "."))
+            raise UsageError(f"{name} is not a setting of Zuno{_suggest(name, known)}")
     try:
         settings = Settings() if home is None else Settings(home=home)
     except ValidationError as error:
@@ -527,10 +526,23 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
     return settings.model_copy(update={"home": settings.home.expanduser()})
 
 
-def _nearest(name: str, known: Mapping[str, str]) -> str | None:
-    import difflib  # only on the way to an error
+def _suggest(name: str, known: Mapping[str, str]) -> str:
+    """The end of a sentence: the name that is spelt nearly so, else those of the same venue, vendor or chain; never one
+    of another."""
+    from difflib import get_close_matches  # only on the way to an error
 
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
+    def has(words: Sequence[str], word: str) -> bool:
+        return bool(get_close_matches(word, words, cutoff=0.75))
+
+    words = name.split("_")[1:]
+    split = {setting: setting.removeprefix("ZUNO_").split("_") for setting in known}
+    parties = {parts[0] for parts in split.values() if parts[-1] in ("URL", "KEY")}
+    own = {setting: parts for setting, parts in split.items() if all(has(words, each) for each in parties & {*parts})}
+    spelt = [setting for setting, parts in own.items() if all(has(parts, word) for word in words)]
+    if near := get_close_matches(name, spelt, n=1, cutoff=0.75):
+        return f"; did you mean {near[0]}?"
+    same = get_close_matches(name, [setting for setting, parts in own.items() if parties & {*parts}], cutoff=0)
+    return f"; there is {', '.join(same)}." if same else "."
 
 
 def agent_roles() -> dict[str, tuple[str, ...]]:
