@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -531,16 +532,13 @@ def _suggest(name: str, known: Mapping[str, str]) -> str:
     of another."""
     from difflib import get_close_matches  # only on the way to an error
 
-    def has(words: Sequence[str], word: str) -> bool:
-        return bool(get_close_matches(word, words, cutoff=0.75))
-
+    near = partial(get_close_matches, cutoff=0.75)
     words = name.split("_")[1:]
     split = {setting: setting.removeprefix("ZUNO_").split("_") for setting in known}
     parties = {parts[0] for parts in split.values() if parts[-1] in ("URL", "KEY")}
-    own = {setting: parts for setting, parts in split.items() if all(has(words, each) for each in parties & {*parts})}
-    spelt = [setting for setting, parts in own.items() if all(has(parts, word) for word in words)]
-    if near := get_close_matches(name, spelt, n=1, cutoff=0.75):
-        return f"; did you mean {near[0]}?"
+    own = {setting: parts for setting, parts in split.items() if all(near(each, words) for each in parties & {*parts})}
+    if meant := near(name, [setting for setting, parts in own.items() if all(near(word, parts) for word in words)]):
+        return f"; did you mean {meant[0]}?"
     same = get_close_matches(name, [setting for setting, parts in own.items() if parties & {*parts}], cutoff=0)
     return f"; there is {', '.join(same)}." if same else "."
 

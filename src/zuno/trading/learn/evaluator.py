@@ -59,7 +59,7 @@ class LearningBackends:
     fees: Fees = field(default_factory=Fees)
     """What exchanges take, for trades that were not made."""
     refresh: Callable[[Symbol], Awaitable[None]] | None = None
-    """Reads what a live market did since the last look; None: the market is a recording."""
+    """Reads what a live market did since the last look, before post-mortems are written; None: it is a recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +101,33 @@ class Evaluator:
         vetoes, waiting = await self.vetoes.score(account, origin, at)
         return replace(learned, vetoes=vetoes, waiting=waiting)
 
-    async def learn_from(self, gate: OrderGate, *, refresh: bool = False) -> Evaluation:
-        """Learn from what the account of a gate has closed, whoever closed it; where nothing was closed since, it costs
-        nothing. `refresh`: nobody else reads the live market meanwhile."""
+    async def learn_from(self, gate: OrderGate) -> Evaluation:
+        """Learn from what the account of a gate has closed, whoever closed it; where nothing is new, it is for free."""
         closed, at = len(gate.book.closed), Millis(max(gate.now(), gate.book.newest))  # the wall's clock went on
         if closed == self._closes.get(gate.account):
             return Evaluation()
-        learned = await self.learn(gate.account, self._with.store.origin.label, at, refresh=refresh)
+        learned = await self.learn(gate.account, self._with.store.origin.label, at)
         self._closes[gate.account] = closed
         return learned
 
     async def try_to_learn_from(self, gate: OrderGate) -> Evaluation:
-        """The same, after an act on an account. Its closes are booked: whatever fails here is a note, and the next look
-        learns from them."""
+        """The same after an act, where nobody else reads the live market meanwhile. The closes are booked: what fails
+        here is a note, and the next look learns from them."""
+        closed = gate.book.closed
         try:
-            return await self.learn_from(gate, refresh=True) if gate.book.closed else Evaluation()
+            if not closed or await self._is_learned(post_mortem_id(gate.account, closed[-1].trade)):
+                return Evaluation()
+            for symbol in {summary.symbol for summary in closed} if self._with.refresh is not None else ():
+                await self._with.refresh(symbol)
+            return await self.learn_from(gate)
         except Exception as error:
             _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))
             why = f" ({plain_text(str(error), 200)})" if isinstance(error, ZunoError) else ""
             return Evaluation(notes=(f"not learned from yet{why}; `zuno trade evaluate` does",))
 
-    async def learn(self, account: str, origin: str, at: Millis, *, refresh: bool = False) -> Evaluation:
+    async def learn(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Learn from every trade of an account that was closed by a moment of the market."""
         learned: list[PostMortem] = []
-        refreshed: set[Symbol] | None = set() if refresh else None
         count = self._read.get(account, 0)
         intents = self._intents.setdefault(account, set())
         for event in await self._with.log.events(account, count):
@@ -132,7 +135,7 @@ class Evaluator:
                 if event.at > at:
                     break
                 first = event.summary.intent not in intents
-                written = await self._learn(account, origin, event.summary, at, refreshed, first=first)
+                written = await self._learn(account, origin, event.summary, at, first=first)
                 learned += [] if written is None else [written]
                 if to_closed_trade(event.summary) is not None:
                     intents.add(event.summary.intent)
@@ -154,29 +157,21 @@ class Evaluator:
         self._read_cases = found[-1][0] if found else self._read_cases
         return tuple(case for case in self._cases if case.account == account and case.closed < before)
 
+    async def _is_learned(self, id: str) -> bool:
+        """Whether a post-mortem has its labelled record, and with it all that closed before."""
+        return bool(await (await self._with.journal()).latest(1, request_id=id, kind=CASE_RECORD))
+
     async def _learn(
-        self,
-        account: str,
-        origin: str,
-        summary: TradeSummary,
-        at: Millis,
-        refreshed: set[Symbol] | None,
-        *,
-        first: bool,
+        self, account: str, origin: str, summary: TradeSummary, at: Millis, *, first: bool
     ) -> PostMortem | None:
-        """The post-mortem, where it is new; the labelled record follows it. `refreshed`: symbols whose market was read
-        for this; None: it is not."""
+        """The post-mortem, where it is new; the labelled record follows it."""
         journal = await self._with.journal()
         id = post_mortem_id(account, summary.trade)
-        stands = await journal.latest(1, request_id=id, kind=CASE_RECORD)
-        if stands:
+        if await self._is_learned(id):
             return None
         run = await self._read_run(journal, summary)
         entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)
         if not entries:
-            if self._with.refresh is not None and refreshed is not None and summary.symbol not in refreshed:
-                refreshed.add(summary.symbol)
-                await self._with.refresh(summary.symbol)  # a post-mortem is written once
             written = await self._write(journal, id, account, origin, summary, run, at)
             entries = [await journal.append_once(kind=POST_MORTEM, author=AUTHOR, payload=written, request_id=id)]
         post_mortem = read_post_mortem(entries[0])

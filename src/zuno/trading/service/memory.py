@@ -15,7 +15,6 @@ from zuno.trading.learn.recall import note_memory
 from zuno.trading.measure.similarity import LEAST_ALIKE, QUERY_WORDS, split_words
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery, Verdict
-from zuno.trading.model.memory_slots import MemoryNote
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.service.memory_view import (
@@ -35,19 +34,14 @@ MOST: Final = 500
 SEARCH_CHARS: Final = 10_000
 """Of a longer query the rest is not read."""
 MOST_FOUND: Final = 20
-MOST_RANKED: Final = 100
-"""Memories whose likeness the index is asked for."""
-_EXIT_WORDS: Final[Mapping[ExitReason, str]] = {
+_ALSO_CALLED: Final[Mapping[str, str]] = {
     ExitReason.STOP: "stopped out",
     ExitReason.TARGET: "take profit",
     ExitReason.HOLD_OVER: "time expired",
-    ExitReason.DECISION: "judge",
-    ExitReason.OWNER: "hand",
-    ExitReason.KILL_SWITCH: "killed",
     ExitReason.LIQUIDATION: "liquidated",
+    Verdict.SUCCESS: "won win winner profit",
+    Verdict.FAILURE: "lost loss loser",
 }
-_VERDICT_WORDS: Final = {Verdict.SUCCESS: "won win winner profit", Verdict.FAILURE: "lost loss loser"}
-"""What people call it, beside the name it has here."""
 
 
 class MemoryDesk:
@@ -93,25 +87,23 @@ class MemoryDesk:
         if not known:
             return SearchView(query=text, source=self._index.name)
         origin, before = self._market_of([(each.origin, each.closed) for each in known.values()])
-        answer = await self._index.recall(RecallQuery(text=text, origin=origin, before=before, limit=MOST_RANKED))
+        answer = await self._index.recall(RecallQuery(text=text, origin=origin, before=before, limit=MOST_FOUND))
         likeness = {found.id: found for found in answer.found if found.id in known}
-        ranked: list[tuple[float, float, int, str, MemoryNote]] = []
+        ranked: list[tuple[float, float, int, str]] = []
         for each in known.values():
             held = len(set(words) & set(split_words(_list_words(each)))) if each.origin == origin else 0
             found = likeness.get(each.id)
             similarity = max(round(held / len(words), 4), (found and found.similarity) or 0.0)
             if held or similarity >= LEAST_ALIKE:
-                score = found.score if found else 0.0
-                ranked.append((-similarity, -score, -each.closed, each.id, note_memory(each, similarity)))
-        notes = [note for *_, note in sorted(ranked)]
+                ranked.append((-similarity, -found.score if found else 0.0, -each.closed, each.id))
+        notes = [note_memory(known[id], -negative) for negative, _, _, id in sorted(ranked)]
         if not notes:  # a store that is down answers with the most recent
             notes = [note_memory(known[id]) for id, found in likeness.items() if found.similarity is None]
         said = answer.note
         if not notes and not said:
             nearest = max((found.similarity or 0.0 for found in answer.found), default=0.0)
             said = f"nothing alike: no memory holds a word of it, and the nearest similarity is {nearest:.2f}"
-        memories = tuple(map(memory_view, notes[:lines]))
-        return SearchView(query=text, source=answer.source, note=said, memories=memories)
+        return SearchView(query=text, source=answer.source, note=said, memories=tuple(map(memory_view, notes[:lines])))
 
     async def lessons(self) -> LessonsView:
         """Every lesson as it stands now, on a recording after its newest close; the newest first."""
@@ -156,5 +148,5 @@ class MemoryDesk:
 def _list_words(told: PostMortem) -> str:
     """What a memory is found by beside its likeness."""
     reason, verdict = told.summary.reason, told.verdict
-    called = f"{reason} {_EXIT_WORDS.get(reason, '')} {verdict} {_VERDICT_WORDS.get(verdict, '')}"
+    called = f"{reason} {_ALSO_CALLED.get(reason, '')} {verdict} {_ALSO_CALLED.get(verdict, '')}"
     return f"{told.symbol} {told.symbol.base} {told.side} {called} {told.outcome} {told.setup}"

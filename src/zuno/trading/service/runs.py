@@ -346,10 +346,6 @@ class Cycles:
         journal = notebook.journal
         past = self._past_runs(journal)
 
-        async def learn(gate: OrderGate) -> None:
-            if self._with.learn is not None:
-                await self._with.learn(gate)
-
         async def open_gate(as_of: Millis) -> OrderGate | None:
             if asked.account is None:
                 return None
@@ -368,7 +364,8 @@ class Cycles:
             gate = await open_gate(order.as_of)
             assert gate is not None
             done = await gate.execute(order)
-            await learn(gate)
+            if self._with.learn is not None:
+                await self._with.learn(gate)
             return done
 
         async def collect() -> MarketMoment:
@@ -384,10 +381,9 @@ class Cycles:
                     "with the market it was begun with."
                 )
             gate = await open_gate(moment.as_of)
-            account = None
-            if gate is not None:
-                account = (await gate.advance()).to_account()
-                await learn(gate)  # what a stop ended since the run before is remembered before this one recalls
+            account = None if gate is None else (await gate.advance()).to_account()
+            if gate is not None and self._with.learn is not None:
+                await self._with.learn(gate)  # what a stop ended since the run before: this one recalls it
             slots = [
                 *await self._with.held(moment.origin, moment.as_of, asked.live, account),
                 *await read_previous_decision(past, asked, moment),
