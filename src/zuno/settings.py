@@ -528,8 +528,7 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
 
 
 def _suggest(name: str, known: Mapping[str, str]) -> str:
-    """The end of a sentence: the name that is spelt nearly so, else those of the same venue, vendor or chain; never one
-    of another."""
+    """The end of a sentence: the name that is spelt nearly so, else those of the same venue, vendor or chain alone."""
     from difflib import get_close_matches  # only on the way to an error
 
     near = partial(get_close_matches, cutoff=0.75)

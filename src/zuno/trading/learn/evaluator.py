@@ -117,8 +117,9 @@ class Evaluator:
         try:
             if not closed or await self._is_learned(post_mortem_id(gate.account, closed[-1].trade)):
                 return Evaluation()
-            for symbol in {summary.symbol for summary in closed} if self._with.refresh is not None else ():
-                await self._with.refresh(symbol)
+            if self._with.refresh is not None:
+                for symbol in {summary.symbol for summary in closed}:
+                    await self._with.refresh(symbol)
             return await self.learn_from(gate)
         except Exception as error:
             _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))

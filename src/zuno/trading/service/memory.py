@@ -131,7 +131,7 @@ class MemoryDesk:
         return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)
 
     async def _find(self, id_: str) -> PostMortem:
-        found = await self._book.find(id_.strip())
+        found = await self._book.find(plain_text(id_, 64))
         if found is None:
             raise NotFound(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
         return found

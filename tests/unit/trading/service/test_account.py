@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -322,6 +323,26 @@ async def test_a_close_is_learned_from_at_once(market: Market) -> None:
     assert any(id in line for line in view.said)
     assert id in await market.evaluator.book.read()
     assert not (await market.learning.evaluator().learn(name, "recorded", END)).post_mortems
+
+
+async def test_the_live_market_is_read_before_a_post_mortem_and_never_for_nothing(market: Market) -> None:
+    """Whichever act finds the close learns from it: here a pause, after an exchange closed the trade."""
+    asked: list[Symbol] = []
+
+    async def refresh(symbol: Symbol) -> None:
+        asked.append(symbol)
+
+    market.evaluator._with = replace(market.evaluator._with, refresh=refresh)
+    account, name = market.account("second"), paper_account("recorded", "second")
+    trade = await open_position(market, account)
+    await account.pause()
+    assert asked == []
+    await (await market.open_gate("second")).close(trade)
+    view = await account.pause()
+    assert any(post_mortem_id(name, trade) in line for line in view.said)
+    again = await account.resume()
+    assert not any(post_mortem_id(name, trade) in line for line in again.said)
+    assert asked == [Symbol.BTCUSDT]
 
 
 async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(

@@ -99,7 +99,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 def list_thirty() -> list[PostMortem]:
     """Five of six were stopped out, one of six is of ETH, one was won; two were liquidated, the newest of all."""
     told = [post_mortem(n, CALM if n % 2 else CROWDED, **KINDS[n % 6]) for n in range(28)]
-    gone = {"reason": ExitReason.LIQUIDATION, "outcome": "Neither level was touched."}
+    gone: dict[str, Any] = {"reason": ExitReason.LIQUIDATION, "outcome": "Neither level was touched."}
     return [*told, *(post_mortem(n, "no setup on record", **gone) for n in (28, 29))]
 
 
@@ -218,6 +218,14 @@ async def test_what_is_forgotten_stays_forgotten(memories: Memories) -> None:
         await desk.forget("pm_0002")
     with pytest.raises(NotFound):
         await desk.show("pm_0002")
+
+
+@pytest.mark.parametrize("id_", ["\ud800", "pm_0001\udfff ", "pm_0001 x", "x" * 5_000, "?", "", "%"])
+async def test_an_id_that_cannot_be_is_not_known(memories: Memories, id_: str) -> None:
+    await memories.keep(post_mortem(2))
+    for ask in (memories.desk.show, memories.desk.forget):
+        with pytest.raises(NotFound):
+            await ask(id_)
 
 
 async def test_list_and_show(memories: Memories) -> None:
