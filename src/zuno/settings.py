@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -513,8 +514,7 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
     known = variables()
     for name in map(str.upper, environment):
         if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
-            near = _nearest(name, known)
-            raise UsageError(f"{name} is not a setting of Zuno" + (f"; did you mean {near}?" if near else "."))
+            raise UsageError(f"{name} is not a setting of Zuno{_suggest(name, known)}")
     try:
         settings = Settings() if home is None else Settings(home=home)
     except ValidationError as error:
@@ -525,10 +525,19 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
     return settings.model_copy(update={"home": settings.home.expanduser()})
 
 
-def _nearest(name: str, known: Mapping[str, str]) -> str | None:
-    import difflib  # only on the way to an error
+def _suggest(name: str, known: Mapping[str, str]) -> str:
+    """The end of a sentence: the name that is spelt nearly so, else those of the same venue, vendor or chain alone."""
+    from difflib import get_close_matches  # only on the way to an error
 
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
+    near = partial(get_close_matches, cutoff=0.75)
+    words = name.split("_")[1:]
+    split = {setting: setting.removeprefix("ZUNO_").split("_") for setting in known}
+    parties = {parts[0] for parts in split.values() if parts[-1] in ("URL", "KEY")}
+    own = {setting: parts for setting, parts in split.items() if all(near(each, words) for each in parties & {*parts})}
+    if meant := near(name, [setting for setting, parts in own.items() if all(near(word, parts) for word in words)]):
+        return f"; did you mean {meant[0]}?"
+    same = get_close_matches(name, [setting for setting, parts in own.items() if parties & {*parts}], cutoff=0)
+    return f"; there is {', '.join(same)}." if same else "."
 
 
 def agent_roles() -> dict[str, tuple[str, ...]]:

@@ -14,6 +14,10 @@ from zuno.doors.cli.main import app
 from zuno.doors.mcp.tools import TOOLS
 from zuno.doors.telegram.command_table import COMMANDS
 from zuno.settings import variables
+from zuno.trading.agents.learned import FAILURE_POINTS, LESSON_POINTS, MOST_POINTS
+from zuno.trading.learn.recall import MIN_SHARED
+from zuno.trading.measure.similarity import LEAST_ALIKE
+from zuno.trading.service.memory import SEARCH_CHARS
 
 DOCS = CHECKOUT / "docs"
 
@@ -51,6 +55,30 @@ def test_every_page_is_in_the_index() -> None:
 def test_every_setting_has_a_row_and_every_row_a_setting() -> None:
     rows = re.findall(r"^\| `([A-Z_]+)` \|", (DOCS / "settings.md").read_text(), re.MULTILINE)
     assert rows == list(variables())
+
+
+def test_the_pages_say_how_memory_is_used_as_the_code_has_it() -> None:
+    pages = {name: (DOCS / name).read_text() for name in ("commands.md", "evidence.md")}
+    decision = next((DOCS / "decisions").glob("0030-*.md")).read_text()
+    shared = [
+        float(said)
+        for text in (pages["commands.md"], decision)
+        for said in re.findall(r"setups?\s+shares? at least ([\d.]+) of the\s+phrases", text)
+    ]
+    assert shared == [MIN_SHARED, MIN_SHARED]
+    assert not re.findall(r"share half of the\s+phrases", pages["commands.md"])
+    assert [float(said) for said in re.findall(r"`MIN_SHARED` ([\d.]+)", pages["evidence.md"])] == [MIN_SHARED]
+    assert [int(said) for said in re.findall(r"`FAILURE_POINTS` (\d+)", pages["evidence.md"])] == [FAILURE_POINTS]
+    (claimed,) = re.findall(
+        r"claim (\d+) points of probability less.*?and (\d+) for each lesson.*?(\d+) at most",
+        pages["commands.md"],
+        re.DOTALL,
+    )
+    assert tuple(map(int, claimed)) == (FAILURE_POINTS, LESSON_POINTS, MOST_POINTS)
+    (alike,) = re.findall(r"no setup has a likeness of ([\d.]+), nothing is alike", pages["commands.md"])
+    assert float(alike) == LEAST_ALIKE
+    (read,) = re.findall(r"Of a query beyond ([\d,]+) characters", pages["commands.md"])
+    assert int(read.replace(",", "")) == SEARCH_CHARS
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:

@@ -7,14 +7,17 @@ import json
 import re
 import sys
 from pathlib import Path
+from subprocess import PIPE
+from threading import Timer
 from typing import Any
 
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.types import TextResourceContents
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, TextResourceContents
 
 from tests.wire.assistant_side import Assistant, assistant_at, read_text
 from tests.wire.commands import run_zuno, shell
+from tests.wire.forked import ZunoProcess
 from tests.wire.model_server import chat, serving
 from zuno.doors.mcp.tools import TOOLS
 from zuno.wiring import mcp as wiring
@@ -172,3 +175,78 @@ def test_without_its_library_the_command_names_the_install_line(home: Path, monk
     ran = run_zuno(home, "mcp")
     assert (ran.code, ran.out) == (4, "")
     assert wiring.INSTALL in ran.err
+
+
+HALF = "\ud800"
+UNREAD: tuple[tuple[str, int, int | str | None], ...] = (
+    (json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": HALF}}), INVALID_REQUEST, 2),
+    (
+        json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": "three",
+                "method": "tools/call",
+                "params": {"name": "memory_search", "arguments": {"query": f"stopped {HALF}"}},
+            }
+        ),
+        INVALID_REQUEST,
+        "three",
+    ),
+    (json.dumps({"jsonrpc": "2.0", "id": 4, "method": HALF}), INVALID_REQUEST, 4),
+    (json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": {HALF: 1}}), INVALID_REQUEST, 5),
+    (
+        json.dumps(
+            {"jsonrpc": "2.0", "id": 6, "method": "resources/read", "params": {"uri": "zuno://runs/\udfff\ud800"}}
+        ),
+        INVALID_REQUEST,
+        6,
+    ),
+    (json.dumps({"jsonrpc": "2.0", "id": HALF, "method": "tools/list"}), INVALID_REQUEST, None),
+    (json.dumps({"jsonrpc": "2.0", "id": True, "method": HALF}), INVALID_REQUEST, None),
+    (json.dumps({"jsonrpc": "2.0", "id": 7}), INVALID_REQUEST, 7),
+    (json.dumps([{"jsonrpc": "2.0", "id": 8, "method": "tools/list"}]), INVALID_REQUEST, None),
+    ("no json", PARSE_ERROR, None),
+    ("[" * 50_000, PARSE_ERROR, None),
+    ('{"jsonrpc": "2.0", "id": 9, "method": "tools/list", "params": {"a": "\\ud8"}}', PARSE_ERROR, None),
+)
+
+
+def test_what_cannot_be_read_is_answered_and_the_next_request_too(home: Path) -> None:
+    """Half a surrogate pair in any text, before the handshake as after it: nobody waits for an answer in vain."""
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "assistant", "version": "1"},
+        },
+    }
+    halved = json.dumps(hello | {"id": 0}).replace("assistant", "\\ud800")
+    last = {"jsonrpc": "2.0", "id": 99, "method": "tools/list"}
+    lines = [halved, json.dumps(hello), *(line for line, _, _ in UNREAD), json.dumps(last)]
+    with ZunoProcess(["mcp"], env=shell(home, {}), stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n".join(lines) + "\n")
+        process.stdin.flush()
+        end = Timer(120, process.kill)  # ends a hang
+        end.start()
+        answers = [json.loads(process.stdout.readline() or "{}") for _ in lines]
+        end.cancel()
+        process.stdin.close()
+        process.wait(60)
+    errors = [(answer["error"]["code"], answer["id"]) for answer in answers if "error" in answer]
+    assert errors == [(INVALID_REQUEST, 0), *((code, id_) for _, code, id_ in UNREAD)]
+    assert {answer["id"] for answer in answers if "result" in answer} == {1, 99}
+
+
+async def test_half_a_surrogate_pair_in_an_argument_is_one_sentence(home: Path) -> None:
+    """Whatever carried it here: in each argument of each tool, and as the name of one."""
+    async with assistant_at(home) as assistant:
+        for tool in TOOLS.values():
+            for name in [*tool.takes.model_fields, HALF]:
+                said = await assistant.fail(tool.name, **{name: HALF})
+                assert said.startswith("usage: "), (tool.name, name, said)
+                assert said.encode()

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from tests.wire.account_home import END, write_account_home
+from tests.wire.commands import run_zuno
+from tests.wire.order_gate import open_long
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
+from zuno.trading.learn.memory_book import post_mortem_id
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -145,3 +148,22 @@ async def test_recorded_and_real_time_are_never_mixed_in_one_account(home: Path)
     with pytest.raises(Refused, match="recorded time"):
         await live.trade_desk()._run_live(plan, past, "recorded", lambda event: None, stop)
     await live.close()
+
+
+async def test_a_run_that_acts_remembers_what_its_market_closed(tmp_path: Path) -> None:
+    """The price doubled since the account bought: its target is met when the run looks."""
+    await write_account_home(tmp_path)
+    zuno = Application(Settings(home=tmp_path, recording="own"))
+    await open_long(await zuno._open_account("second"), END, 60_000.0)
+    await zuno.close()
+    await extend_market(tmp_path)
+    asked = ("--execute", "--account", "second", "--no-chart", "--json")
+    ran = run_zuno(tmp_path, "trade", "run", "BTCUSDT", *asked, ZUNO_RECORDING="own")
+    assert ran.code == 0, ran.err
+    (closed,) = run_zuno(tmp_path, "trade", "trades", "--account", "second", "--json", ZUNO_RECORDING="own").document[
+        "trades"
+    ]
+    assert closed["exitReason"] == "target"
+    (memory,) = run_zuno(tmp_path, "memory", "list", "--json", ZUNO_RECORDING="own").document["memories"]
+    assert memory["id"] == post_mortem_id(paper_account("recorded", "second"), closed["id"])
+    assert (memory["verdict"], memory["side"], memory["symbol"]) == ("SUCCESS", "long", "BTCUSDT")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,48 @@ def test_an_unknown_name_is_refused_and_a_near_one_suggested(monkeypatch: pytest
     monkeypatch.setenv("ZUNO_BASE_RPC_URLS", "https://node.example")
     with pytest.raises(UsageError, match=r"ZUNO_BASE_RPC_URLS .* did you mean ZUNO_BASE_RPC_URL\?"):
         read_settings(os.environ)
+
+
+PARTIES = (
+    *"BINANCE BYBIT OKX DERIBIT UPBIT COINGECKO FRED YAHOO PERPLEXITY TELEGRAM ANTHROPIC OPENAI GEMINI GOOGLE".split(),
+    *"ARBITRUM BASE OPTIMISM MAINNET SEPOLIA".split(),
+)
+STRANGERS = tuple("KRAKEN COINBASE BITGET KUCOIN BITMEX HUOBI MISTRAL GROQ DISCORD POLYGON INFURA ALPHAVANTAGE".split())
+FORMS = "{}_API_KEY {}_API_SECRET {}_ACCESS_KEY {}_URL {}_STREAM_URL {}_RPC_URL FEE_{}_MAKER_PCT {}_BOT_TOKEN".split()
+
+
+@pytest.mark.parametrize("party", [*PARTIES, *STRANGERS])
+def test_no_name_of_another_venue_vendor_or_chain_is_suggested(party: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for form in FORMS:
+        name = f"ZUNO_{form.format(party)}"
+        if name in variables():
+            continue
+        monkeypatch.setenv(name, "secret")
+        with pytest.raises(UsageError) as refused:
+            read_settings(os.environ)
+        monkeypatch.delenv(name)
+        suggested = re.findall(r"[A-Z]+(?:_[A-Z]+)+", str(refused.value))[1:]
+        assert all(party in setting.split("_") for setting in suggested), str(refused.value)
+        assert not {*PARTIES} - {party} & {part for setting in suggested for part in setting.split("_")}
+        assert bool(suggested) is (party in PARTIES), str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("ZUNO_BYBIT_API_KEY", ["ZUNO_BYBIT_URL", "ZUNO_BYBIT_STREAM_URL"]),
+        ("ZUNO_BINNANCE_API_KEY", ["ZUNO_BINANCE_API_KEY"]),
+        ("ZUNO_TELEGRAM_TOKEN", ["ZUNO_TELEGRAM_BOT_TOKEN"]),
+        ("ZUNO_ANTHROPIC_API_KEY", ["ANTHROPIC_API_KEY"]),
+        ("ZUNO_API_KEY", []),
+        ("ZUNO_", []),
+    ],
+)
+def test_what_was_meant_is_named(name: str, suggested: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "secret")
+    with pytest.raises(UsageError) as refused:
+        read_settings(os.environ)
+    assert re.findall(r"[A-Z]+(?:_[A-Z]+)+", str(refused.value).removeprefix(name)) == suggested
 
 
 def test_secrets_do_not_print(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,6 +162,7 @@ class Desk:
     closed: Mapping[str, Sequence[ClosedTrade]] = field(default_factory=dict)
     """Trades that were closed before, by market."""
     recall: Recall | None = None
+    learn: Callable[[OrderGate], Awaitable[object]] | None = None
 
     @property
     def key(self) -> KeyFile:
@@ -196,6 +197,7 @@ class Desk:
                 code=lambda: "test",
                 recall=self.recall,
                 gate=self.open_gate,
+                learn=self.learn,
             ),
         )
 

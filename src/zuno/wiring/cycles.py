@@ -66,6 +66,7 @@ def build_cycles(
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None,
     real_time_record: TradeRecord | None = None,
     recall: Recall | None = None,
+    learn: Callable[[OrderGate], Awaitable[object]] | None = None,
 ) -> Cycles:
     from zuno.trading.service.runs import Cycles, RunBackends
 
@@ -103,6 +104,7 @@ def build_cycles(
             gate=gate,
             real_time_record=real_time_record,
             recall=recall,
+            learn=learn,
         ),
     )
 

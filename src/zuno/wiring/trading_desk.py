@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zuno.doors.doctor import Doctor
     from zuno.kernel.units import Millis
     from zuno.trading.execute.order_gate import OrderGate
-    from zuno.trading.learn.evaluator import Evaluation, Evaluator
+    from zuno.trading.learn.evaluator import Evaluator
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
@@ -177,6 +177,7 @@ class TradingWiring(SharedWiring):
                 ),
                 NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
             ),
+            self.evaluator().try_to_learn_from if gate is None else None,
         )
 
     def live_start(self) -> LiveStart:
@@ -281,20 +282,11 @@ class TradingWiring(SharedWiring):
                 now=unix_millis,
                 marks=read_marks,
                 ask=ask,
-                learn=self._learn_from_close,
+                learn=lambda gate: self.evaluator().try_to_learn_from(gate),
                 kill_lock=self.kill_lock,
             ),
             name,
         )
-
-    async def _learn_from_close(self, account: str, at: Millis, symbols: Sequence[Symbol]) -> Evaluation:
-        """A post-mortem is written once: what happened since the last look is read from the live market before it."""
-        desk = self.trading()
-        if self._settings.market == "live":
-            for symbol in symbols:
-                with suppress(Unavailable):
-                    await desk.moment(symbol, None)
-        return await self.evaluator().learn(account, desk.origin, at)
 
     def learning(self, name: str | None = None) -> LearningDesk:
         from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
@@ -343,6 +335,10 @@ class TradingWiring(SharedWiring):
         from zuno.wiring.memory import memory_file, print_progress
         from zuno.wiring.orders import read_fees
 
+        async def refresh(symbol: Symbol) -> None:
+            with suppress(Unavailable):
+                await self.trading().moment(symbol, None)
+
         self._chains.require_writable()
         if self._evaluator is None:
             self._evaluator = Evaluator(
@@ -354,6 +350,7 @@ class TradingWiring(SharedWiring):
                     indexes=(memory_file(self._settings.home), self._memory_index()),
                     tell=print_progress,
                     fees=read_fees(self._settings),
+                    refresh=refresh if self._settings.market == "live" else None,
                 )
             )
         return self._evaluator

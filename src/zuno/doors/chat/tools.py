@@ -164,7 +164,7 @@ TOOLS: Final = {
         Tool(
             "memory_search",
             "/memory search QUERY",
-            "post-mortems by their setup; query: the setup in words",
+            "post-mortems by words; query: symbol, side, exit, outcome or setup",
             lambda zuno, slots: zuno.memory().search(slots["query"], 5),
             trading_facts.write_search,
             "found",

@@ -171,7 +171,7 @@ def write_memories(view: MemoriesView, facts: FactWriter) -> ToolFacts:
 
 
 def write_search(view: SearchView, facts: FactWriter) -> ToolFacts:
-    return _write_list(view.memories, "post-mortems with a setup like that, the most similar first", facts)
+    return _write_list(view.memories, "post-mortems of trades like that, the best first", facts)
 
 
 def write_lessons(view: LessonsView, facts: FactWriter) -> ToolFacts:

@@ -37,14 +37,14 @@ def memory_show(ctx: typer.Context, memory_id: MemoryId, home: Home = None, json
 @memory.command("search")
 def memory_search(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help='Setup in words: "failed breakout with high funding".')],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, such as "BTC long stopped out".')],
     lines: Annotated[
         int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the best N, at most 20.")
     ] = 5,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Find post-mortems by their setup, most similar first."""
+    """Find post-mortems by words of symbol, side, exit, outcome or setup."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.memory().search(query, lines))
 
 

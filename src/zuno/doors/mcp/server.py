@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from typing import Any, Final, cast
 
 from mcp import MCPError, types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from zuno.doors.mcp.analyses import Analyses
@@ -68,7 +69,8 @@ class AssistantServer:
         """Until stdin ends. The SDK keeps stdout for itself meanwhile: whatever else is printed goes to stderr."""
         try:
             async with stdio_server() as (reading, writing):
-                await self.protocol.run(reading, writing, self.protocol.create_initialization_options())
+                options = self.protocol.create_initialization_options()
+                await self.protocol.run(cast("Any", _answer_unread(reading, writing)), writing, options)
         finally:
             await self.close()
 
@@ -147,6 +149,30 @@ class AssistantServer:
             raise Unavailable(
                 f"No answer came within {LOOK_SECONDS:g} s; ask again: the first look at a home invents its market."
             ) from None
+
+
+async def _answer_unread(reading: AsyncIterable[Any], writing: Any) -> AsyncIterator[Any]:
+    """The messages. What cannot be read is answered here: the SDK leaves its sender without an answer."""
+    async for item in reading:
+        if isinstance(item, Exception):
+            await writing.send(SessionMessage(describe_unread(item)))
+        else:
+            yield item
+
+
+def describe_unread(error: Exception) -> types.JSONRPCError:
+    """Under the id that was asked under, where it is text. JSON may hold half a surrogate pair, which is no text."""
+    asked: Any = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
+    code = types.INVALID_REQUEST
+    if isinstance(asked, str):
+        try:
+            asked = json.loads(asked)
+        except (ValueError, RecursionError):
+            code = types.PARSE_ERROR
+    id_ = asked.get("id") if isinstance(asked, dict) else None
+    known = id_ if type(id_) is int or (isinstance(id_, str) and id_.isprintable()) else None
+    problem = types.ErrorData(code=code, message="This is no message of JSON-RPC in Unicode text.")
+    return types.JSONRPCError(jsonrpc="2.0", id=known, error=problem)
 
 
 def describe_tool(tool: AssistantTool) -> types.Tool:

@@ -102,7 +102,7 @@ class AnalysisArguments(Arguments):
 
 
 class SearchArguments(Arguments):
-    query: Annotated[str, Field(min_length=1, max_length=500, description="The setup in words.")]
+    query: Annotated[str, Field(min_length=1, max_length=500, description="Symbol, side, exit, outcome or setup.")]
     limit: Annotated[int, Field(ge=1, le=20)] = 5
 
 
@@ -282,7 +282,7 @@ TOOLS: Final = {
         AssistantTool(
             "memory_search",
             "Search post-mortems",
-            "Post-mortems of closed trades by their setup, most similar first.",
+            "Post-mortems of closed trades by words of symbol, side, exit, outcome and setup, best first.",
             SearchArguments,
             SearchView,
             lambda desk, asked: desk.services.memory().search(asked.query, asked.limit),

@@ -5,25 +5,29 @@ The journal decides what was written: two consumers at once, or one that was kil
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest
-from zuno.kernel.errors import Malformed, NotFound
+from zuno.kernel.errors import Malformed, NotFound, ZunoError
+from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
+from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes, parse_entry, post_mortem_id, read_post_mortem
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Node
+from zuno.trading.model.market import Symbol
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, Lesson, LessonReview, PostMortem, VetoScore
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
@@ -36,6 +40,7 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.realised_path import judge_outcome, trace_path
 from zuno.trading.run.record import ReportRecord, RunJournal
 
+_LOG = logging.getLogger(__name__)
 AUTHOR: Final = Author("post_mortem")
 NO_SETUP: Final = "no setup on record"
 """Of a trade that no run opened."""
@@ -54,6 +59,8 @@ class LearningBackends:
     tell: Callable[[str, int, int], None] | None = None
     fees: Fees = field(default_factory=Fees)
     """What exchanges take, for trades that were not made."""
+    refresh: Callable[[Symbol], Awaitable[None]] | None = None
+    """Reads what a live market did since the last look, before post-mortems are written; None: it is a recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,8 @@ class Evaluator:
         """Whose claims were scored: the leg that closed first."""
         self._indexed = False
         """Whether the indexes were found in step since this process began."""
+        self._closes: dict[str, int] = {}
+        """How many closes of each account were learned from."""
 
     async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Score everything that is resolved by a moment of the market: closed trades, and decisions that were vetoed or
@@ -93,6 +102,31 @@ class Evaluator:
         learned = await self.learn(account, origin, at)
         vetoes, waiting = await self.vetoes.score(account, origin, at)
         return replace(learned, vetoes=vetoes, waiting=waiting)
+
+    async def learn_from(self, gate: OrderGate) -> Evaluation:
+        """Learn from what the account of a gate has closed, whoever closed it; where nothing is new, it is for free."""
+        closed, at = len(gate.book.closed), Millis(max(gate.now(), gate.book.newest))  # the wall's clock went on
+        if closed == self._closes.get(gate.account):
+            return Evaluation()
+        learned = await self.learn(gate.account, self._with.store.origin.label, at)
+        self._closes[gate.account] = closed
+        return learned
+
+    async def try_to_learn_from(self, gate: OrderGate) -> Evaluation:
+        """The same after an act, where nobody else reads the live market meanwhile. The closes are booked: what fails
+        here is a note, and the next look learns from them."""
+        closed = gate.book.closed
+        try:
+            if not closed or await self._is_learned(post_mortem_id(gate.account, closed[-1].trade)):
+                return Evaluation()
+            if self._with.refresh is not None:
+                for symbol in {summary.symbol for summary in closed}:
+                    await self._with.refresh(symbol)
+            return await self.learn_from(gate)
+        except Exception as error:
+            _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))
+            why = f" ({plain_text(str(error), 200)})" if isinstance(error, ZunoError) else ""
+            return Evaluation(notes=(f"not learned from yet{why}; `zuno trade evaluate` does",))
 
     async def learn(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Learn from every trade of an account that was closed by a moment of the market."""
@@ -126,14 +160,17 @@ class Evaluator:
         self._read_cases = found[-1][0] if found else self._read_cases
         return tuple(case for case in self._cases if case.account == account and case.closed < before)
 
+    async def _is_learned(self, id: str) -> bool:
+        """Whether a post-mortem has its labelled record, and with it all that closed before."""
+        return bool(await (await self._with.journal()).latest(1, request_id=id, kind=CASE_RECORD))
+
     async def _learn(
         self, account: str, origin: str, summary: TradeSummary, at: Millis, *, first: bool
     ) -> PostMortem | None:
         """The post-mortem, where it is new; the labelled record follows it."""
         journal = await self._with.journal()
         id = post_mortem_id(account, summary.trade)
-        stands = await journal.latest(1, request_id=id, kind=CASE_RECORD)
-        if stands:
+        if await self._is_learned(id):
             return None
         run = await self._read_run(journal, summary)
         entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)

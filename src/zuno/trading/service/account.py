@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -71,7 +70,6 @@ from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.paper_book import parse_exchange
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
-_LOG = logging.getLogger(__name__)
 MOST_LINES: Final = 10_000
 
 
@@ -255,10 +253,9 @@ class AccountDesk:
         request = request_name("close", name, gate.now())
         await gate.close(None if name.lower() == "all" else _symbol_or_id(name), request=request)
         said = _describe_closed(before, gate.book, which)
-        notes = await self._learn(before, gate)
         if not said and which.strip().lower() != "all":
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
-        return await self._tell_action(gate, *(said or ("nothing is open",)), *notes, ask=True)
+        return await self._tell_action(gate, *(said or ("nothing is open",)), ask=True)
 
     async def cancel(self, order: str) -> ActionView:
         gate = await self._open()
@@ -331,7 +328,7 @@ class AccountDesk:
             trouble += [error for error in await asyncio.gather(sharing, return_exceptions=True) if error]
         notes = tuple(f"not locked everywhere: {plain_text(str(error), 300)}" for error in trouble)
         known = before or TradingBook()
-        said = (*_describe_closed(known, gate.book, "all"), locked, *notes, *await self._learn(known, gate))
+        said = (*_describe_closed(known, gate.book, "all"), locked, *notes)
         return await self._tell_action(gate, *said, ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
@@ -421,25 +418,13 @@ class AccountDesk:
     async def _open(self) -> OrderGate:
         return await self._with.open_gate(self._reader.name)
 
-    async def _learn(self, before: TradingBook, gate: OrderGate) -> tuple[str, ...]:
-        """The post-mortems of what was just closed, in words. The close is booked: whatever fails here, it stands, and
-        the next evaluation learns from it."""
-        closed = gate.book.closed[len(before.closed) :]
-        if not closed or self._with.learn is None:
-            return ()
-        try:
-            symbols = list(dict.fromkeys(summary.symbol for summary in closed))
-            at = Millis(max(gate.now(), gate.book.newest))  # the wall's clock went on while it was closed
-            learned = await self._with.learn(gate.account, at, symbols)
-        except Exception as error:
-            _LOG.warning("not learned from yet: %s", error, exc_info=not isinstance(error, ZunoError))
-            why = f" ({plain_text(str(error), 200)})" if isinstance(error, ZunoError) else ""
-            return (f"not learned from yet{why}; `zuno trade evaluate` does",)
-        return (*map(describe_post_mortem, learned.post_mortems), *learned.notes)
-
     async def _tell_action(self, gate: OrderGate, *said: str, named: bool = False, ask: bool = False) -> ActionView:
-        """`named`: what was done says of which account. `ask`: the exchanges say what is left."""
+        """Learn from what was closed meanwhile, and say all of it. `named`: what was done says of which account. `ask`:
+        the exchanges say what is left."""
         said = tuple(f"{line} ({self._reader.title})" for line in said) if named else said
+        if self._with.learn is not None:
+            learned = await self._with.learn(gate)
+            said += (*map(describe_post_mortem, learned.post_mortems), *learned.notes)
         troubles = tuple(f"{exchange}: {why}" for exchange, why in gate.troubles.items())
         return self._build_action(await self._reader.look(ask=ask), said, troubles)
 

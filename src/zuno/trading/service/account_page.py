@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -66,8 +66,8 @@ class AccountBackends:
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
-    learn: Callable[[str, Millis, Sequence[Symbol]], Awaitable[Evaluation]] | None = None
-    """Learns from what an account closed by a moment, in these symbols at least; None: an evaluation does later."""
+    learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
+    """Learns from what the account of a gate has closed; None: an evaluation does later."""
 
 
 @dataclass(frozen=True, slots=True)

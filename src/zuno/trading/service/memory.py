@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from zuno.journal.port import Author, Journal
@@ -12,9 +12,10 @@ from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
-from zuno.trading.measure.similarity import LEAST_ALIKE
+from zuno.trading.measure.similarity import LEAST_ALIKE, QUERY_WORDS, split_words
 from zuno.trading.model.market import parse_symbol
-from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery
+from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery, Verdict
+from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.service.memory_view import (
     ForgottenView,
@@ -33,6 +34,14 @@ MOST: Final = 500
 SEARCH_CHARS: Final = 10_000
 """Of a longer query the rest is not read."""
 MOST_FOUND: Final = 20
+_ALSO_CALLED: Final[Mapping[str, str]] = {
+    ExitReason.STOP: "stopped out",
+    ExitReason.TARGET: "take profit",
+    ExitReason.HOLD_OVER: "time expired",
+    ExitReason.LIQUIDATION: "liquidated",
+    Verdict.SUCCESS: "won win winner profit",
+    Verdict.FAILURE: "lost loss loser",
+}
 
 
 class MemoryDesk:
@@ -66,32 +75,35 @@ class MemoryDesk:
         return post_mortem_view(await self._find(id_))
 
     async def search(self, query: str, lines: int = 5) -> SearchView:
-        """By likeness of the setup; what is not alike is not found. `UsageError` for an empty query; of a long one the
-        beginning is read."""
-        text = query.strip()[:SEARCH_CHARS]
-        if not text:
-            raise UsageError(
-                'What is to be found? For example `zuno memory search "failed breakout with high funding"`.'
-            )
+        """By its words, as far as a memory's symbol, side, exit, outcome or setup hold them, and by likeness of the
+        setup, whichever is more. `UsageError` for a query without a word; of a long one the beginning is read."""
+        text = plain_text(query, SEARCH_CHARS)
+        words = split_words(text)[:QUERY_WORDS]
+        if not words:
+            raise UsageError('What is to be found? For example `zuno memory search "BTC long stopped out"`.')
         if not 1 <= lines <= MOST_FOUND:
             raise UsageError(f"--lines is a number from 1 to {MOST_FOUND}.")
-        newest = await self._book.newest(MOST)
-        if not newest:
+        known = await self._book.read()
+        if not known:
             return SearchView(query=text, source=self._index.name)
-        origin, before = self._market_of([(each.origin, each.closed) for each in newest])
-        asked = RecallQuery(text=text, origin=origin, before=before, limit=lines)
-        answer = await self._index.recall(asked)
-        memories = []
-        alike = [found for found in answer.found if found.similarity is None or found.similarity >= LEAST_ALIKE]
-        if not alike:
+        origin, before = self._market_of([(each.origin, each.closed) for each in known.values()])
+        answer = await self._index.recall(RecallQuery(text=text, origin=origin, before=before, limit=MOST_FOUND))
+        likeness = {found.id: found for found in answer.found if found.id in known}
+        ranked: list[tuple[float, float, int, str]] = []
+        for each in known.values():
+            held = len(set(words) & set(split_words(_list_words(each)))) if each.origin == origin else 0
+            found = likeness.get(each.id)
+            similarity = max(round(held / len(words), 4), (found and found.similarity) or 0.0)
+            if held or similarity >= LEAST_ALIKE:
+                ranked.append((-similarity, -found.score if found else 0.0, -each.closed, each.id))
+        notes = [note_memory(known[id], -negative) for negative, _, _, id in sorted(ranked)]
+        if not notes:  # a store that is down answers with the most recent
+            notes = [note_memory(known[id]) for id, found in likeness.items() if found.similarity is None]
+        said = answer.note
+        if not notes and not said:
             nearest = max((found.similarity or 0.0 for found in answer.found), default=0.0)
-            note = f"nothing alike: the nearest has a similarity of {nearest:.2f}, and the least is {LEAST_ALIKE:.2f}"
-            return SearchView(query=text, source=answer.source, note=answer.note or note)
-        for found in alike:
-            post_mortem = await self._book.find(found.id)
-            if post_mortem is not None:
-                memories.append(memory_view(note_memory(post_mortem, found.similarity)))
-        return SearchView(query=text, source=answer.source, note=answer.note, memories=tuple(memories))
+            said = f"nothing alike: no memory holds a word of it, and the nearest similarity is {nearest:.2f}"
+        return SearchView(query=text, source=answer.source, note=said, memories=tuple(map(memory_view, notes[:lines])))
 
     async def lessons(self) -> LessonsView:
         """Every lesson as it stands now, on a recording after its newest close; the newest first."""
@@ -119,7 +131,7 @@ class MemoryDesk:
         return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)
 
     async def _find(self, id_: str) -> PostMortem:
-        found = await self._book.find(id_.strip())
+        found = await self._book.find(plain_text(id_, 64))
         if found is None:
             raise NotFound(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
         return found
@@ -131,3 +143,10 @@ class MemoryDesk:
         origin = own if any(market == own for market, _ in learned) else max(learned, key=lambda each: each[1])[0]
         after = Millis(max(at for market, at in learned if market == origin) + 1)
         return origin, after if self._now is None or origin != own else Millis(max(after, self._now()))
+
+
+def _list_words(told: PostMortem) -> str:
+    """What a memory is found by beside its likeness."""
+    reason, verdict = told.summary.reason, told.verdict
+    called = f"{reason} {_ALSO_CALLED.get(reason, '')} {verdict} {_ALSO_CALLED.get(verdict, '')}"
+    return f"{told.symbol} {told.symbol.base} {told.side} {called} {told.outcome} {told.setup}"

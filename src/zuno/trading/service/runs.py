@@ -149,6 +149,8 @@ class RunBackends:
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None
     """Opens the gate of an account at a moment of the market, which a live one reads off the wall; None where no order
     can be placed."""
+    learn: Callable[[OrderGate], Awaitable[object]] | None = None
+    """Learns from what the account of a gate has closed; None: whoever holds the gate does."""
 
 
 class Cycles:
@@ -361,7 +363,10 @@ class Cycles:
         async def execute(order: RulingToExecute) -> ExecutionResult:
             gate = await open_gate(order.as_of)
             assert gate is not None
-            return await gate.execute(order)
+            done = await gate.execute(order)
+            if self._with.learn is not None:
+                await self._with.learn(gate)
+            return done
 
         async def collect() -> MarketMoment:
             if asked.live != self._desk.live(asked.as_of):
@@ -377,6 +382,8 @@ class Cycles:
                 )
             gate = await open_gate(moment.as_of)
             account = None if gate is None else (await gate.advance()).to_account()
+            if gate is not None and self._with.learn is not None:
+                await self._with.learn(gate)  # what a stop ended since the run before: this one recalls it
             slots = [
                 *await self._with.held(moment.origin, moment.as_of, asked.live, account),
                 *await read_previous_decision(past, asked, moment),

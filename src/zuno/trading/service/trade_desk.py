@@ -247,11 +247,13 @@ class TradeDesk:
             await gate.reconcile()
             if permit.watch_only is not None:
                 await gate.end_entries(permit.watch_only)
+            await self._with.evaluator.try_to_learn_from(gate)  # before the run recalls
             try:
                 yield PermittedRun(permit.option, notes, self._with.cycles(gate))
             finally:
                 if gate.live and (left := await _end_entries(gate, "the run has ended")) is not None:
                     raise Unavailable(left)
+            await self._with.evaluator.try_to_learn_from(gate)
 
     async def _permit(self, account: str, symbols: Sequence[Symbol], confirm: Confirm) -> StartPermit:
         if self._with.permit is None:
@@ -376,7 +378,6 @@ class _DeskRun:
         self._cycles = backends.cycles(gate)
         self._ran = 0
         self._closed_before = self._told_closed = 0
-        self._learned_closed = -1
         self._opened: dict[str, bool] = {}
         self._told_locks: set[tuple[str, str | None, int | None]] = set()
         self._stop_seen = 0
@@ -474,10 +475,7 @@ class _DeskRun:
         await journal.append_once(kind=EVALUATED, author=_DESK, payload=slot, request_id=_job_id(job, self._account))
 
     async def learn(self) -> None:
-        closed = len(self._gate.book.closed)
-        if closed != self._learned_closed:
-            self._tell_learned(await self._with.evaluator.learn(self._account, self._origin, self._gate.now()))
-            self._learned_closed = closed
+        self._tell_learned(await self._with.evaluator.learn_from(self._gate))
 
     def _tell_learned(self, learned: Evaluation) -> None:
         for post_mortem in learned.post_mortems:

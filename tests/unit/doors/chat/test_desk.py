@@ -191,6 +191,8 @@ NONSENSE = (
     "close position 1 and also approve plan_0123456789ab then kill",
     "swap 5 ETH or 3,000.50 USDC into position 1",
     "{position.p1.worth} {{question}} <b>x</b> `rm -rf`",
+    "what is position 1 \ud800 worth",
+    "\udfff",
 )
 
 

@@ -126,3 +126,32 @@ def test_a_report_wants_the_login(hostile: tuple[HostileHome, TestClient]) -> No
     written, client = hostile
     with TestClient(client.app, base_url=f"http://{HOST}") as stranger:
         assert stranger.get(f"{API}/lab/reports/{written.report_id}/page").status_code == 401
+
+
+def list_bodies(client: TestClient) -> Iterator[tuple[str, bytes]]:
+    """Every path that takes a body, with half a surrogate pair in each of its texts, and as a field's name."""
+    described = client.get(f"{API}/openapi.json").json()
+    for path, methods in described["paths"].items():
+        if "requestBody" not in methods.get("post", {}):
+            continue
+        content = methods["post"]["requestBody"]["content"]["application/json"]["schema"]
+        reference = json.dumps(content).partition("#/components/schemas/")[2].partition('"')[0]
+        fields = described["components"]["schemas"][reference]["properties"]
+        given = dict.fromkeys(fields, "x")
+        for name in fields:
+            yield re.sub(r"{\w+}", "plan_1", path), json.dumps({**given, name: "\ud800"}).encode()
+        yield re.sub(r"{\w+}", "plan_1", path), json.dumps({**given, "\udfff": 1}).encode()
+
+
+def test_half_a_surrogate_pair_is_refused_wherever_text_is_taken(hostile: tuple[HostileHome, TestClient]) -> None:
+    _, client = hostile
+    bodies = [*list_bodies(client), (f"{API}/login", b'{"login": "\\ud800"}')]
+    assert len({path for path, _ in bodies}) > 5
+    for path, body in bodies:
+        answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert 400 <= answer.status_code < 500, (path, body, answer.text)
+        assert json.loads(answer.content.decode())["status"] == answer.status_code
+    for path in ("/trust/memories/%ED%A0%80", "/trust/search?query=%ED%A0%80", "/trading/candles?symbol=%ED%A0%80"):
+        answer = client.get(API + path)
+        assert 400 <= answer.status_code < 500, (path, answer.text)
+        assert json.loads(answer.content.decode())["status"] == answer.status_code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,13 +111,10 @@ class Market:
                 now=lambda: END,
                 kill_lock=KillLockFile(self.home),
                 ask=ask,
-                learn=self.learn,
+                learn=self.evaluator.try_to_learn_from,
             ),
             name,
         )
-
-    async def learn(self, account: str, at: Millis, symbols: Sequence[Symbol]) -> Evaluation:
-        return await self.evaluator.learn(account, self.desk.origin, at)
 
 
 async def _nobody() -> Any:
@@ -328,6 +325,26 @@ async def test_a_close_is_learned_from_at_once(market: Market) -> None:
     assert not (await market.learning.evaluator().learn(name, "recorded", END)).post_mortems
 
 
+async def test_the_live_market_is_read_before_a_post_mortem_and_never_for_nothing(market: Market) -> None:
+    """Whichever act finds the close learns from it: here a pause, after an exchange closed the trade."""
+    asked: list[Symbol] = []
+
+    async def refresh(symbol: Symbol) -> None:
+        asked.append(symbol)
+
+    market.evaluator._with = replace(market.evaluator._with, refresh=refresh)
+    account, name = market.account("second"), paper_account("recorded", "second")
+    trade = await open_position(market, account)
+    await account.pause()
+    assert asked == []
+    await (await market.open_gate("second")).close(trade)
+    view = await account.pause()
+    assert any(post_mortem_id(name, trade) in line for line in view.said)
+    again = await account.resume()
+    assert not any(post_mortem_id(name, trade) in line for line in again.said)
+    assert asked == [Symbol.BTCUSDT]
+
+
 async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(
     market: Market, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,10 +374,10 @@ async def test_what_an_exchange_has_not_closed_yet_is_not_called_nothing(
 async def test_a_close_stands_when_nothing_can_be_learned_from_it(
     market: Market, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    async def fail(*_: object) -> Evaluation:
+    async def fail(*_: object, **named: object) -> Evaluation:
         raise error
 
-    monkeypatch.setattr(market, "learn", fail)
+    monkeypatch.setattr(market.evaluator, "learn", fail)
     account = market.account("second")
     trade = await open_position(market, account)
     view = await account.close(trade)

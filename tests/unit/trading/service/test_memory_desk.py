@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +16,33 @@ from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.jsonl import JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.journal.port import Author, Journal
-from zuno.kernel.errors import NotFound, UsageError
+from zuno.kernel.errors import NotFound, Unavailable, UsageError
 from zuno.kernel.units import Millis
+from zuno.kernel.view import write_document
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, update_index
+from zuno.trading.measure.similarity import split_words
 from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.memory import LESSON, MEMORY_FORGOTTEN, POST_MORTEM, PostMortem, Verdict
-from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.model.trade_events import ExitReason
+from zuno.trading.ports.recall import Embedder, MemoryIndex
 from zuno.trading.rules.lessons import derive_lessons
 from zuno.trading.service.memory import MemoryDesk
 
 AUTHOR = Author("post_mortem")
 
 
-def open_index(home: Path) -> MemoryIndex:
+class SilentEmbedder(HashedEmbedder):
+    """One that cannot be reached."""
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        raise Unavailable("the embedder does not answer")
+
+
+def open_index(home: Path, embedder: Embedder | None = None) -> MemoryIndex:
     folder = home / "memory"
-    return FallbackIndex(
-        SqliteMemoryIndex(folder / "index.db", HashedEmbedder()), JsonlMemory(folder / "post_mortems.jsonl")
-    )
+    index = SqliteMemoryIndex(folder / "index.db", embedder or HashedEmbedder())
+    return FallbackIndex(index, JsonlMemory(folder / "post_mortems.jsonl"))
 
 
 class Memories:
@@ -78,6 +89,92 @@ async def test_search_finds_the_setup_that_was_asked_for(memories: Memories) -> 
     assert [found.setup for found in other.memories] == [CALM]
 
 
+KINDS: tuple[dict[str, Any], ...] = (
+    *({"reason": ExitReason.STOP} for _ in range(4)),
+    {"reason": ExitReason.STOP, "symbol": Symbol.ETHUSDT, "side": Side.SHORT},
+    {"reason": ExitReason.TARGET, "verdict": Verdict.SUCCESS, "outcome": "The target was touched first."},
+)
+
+
+def list_thirty() -> list[PostMortem]:
+    """Five of six were stopped out, one of six is of ETH, one was won; two were liquidated, the newest of all."""
+    told = [post_mortem(n, CALM if n % 2 else CROWDED, **KINDS[n % 6]) for n in range(28)]
+    gone: dict[str, Any] = {"reason": ExitReason.LIQUIDATION, "outcome": "Neither level was touched."}
+    return [*told, *(post_mortem(n, "no setup on record", **gone) for n in (28, 29))]
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ("stopped out", lambda told: told.summary.reason is ExitReason.STOP),
+        ("stop", lambda told: told.summary.reason is ExitReason.STOP),
+        ("btc", lambda told: told.symbol is Symbol.BTCUSDT),
+        ("BTC long stopped", lambda told: told.side is Side.LONG and told.summary.reason is ExitReason.STOP),
+        ("eth shorts, stopped", lambda told: told.symbol is Symbol.ETHUSDT),
+        ("ＥＴＨＵＳＤＴ", lambda told: told.symbol is Symbol.ETHUSDT),
+        ("LIQUIDATED!", lambda told: told.summary.reason is ExitReason.LIQUIDATION),
+        ("won at the target", lambda told: told.verdict is Verdict.SUCCESS),
+        ("long stopped out after a failed breakout", lambda told: told.setup == CROWDED and told.side is Side.LONG),
+    ],
+)
+async def test_words_of_exit_side_symbol_outcome_and_setup_are_found_the_best_first(
+    memories: Memories, query: str, fits: Callable[[PostMortem], bool]
+) -> None:
+    told = {each.id: each for each in list_thirty()}
+    await memories.keep(*told.values())
+    view = await memories.desk.search(query, 20)
+    wanted = {id for id, each in told.items() if fits(each)}
+    best = [found.id for found in view.memories][: len(wanted)]
+    assert best
+    assert set(best) <= wanted
+    assert len(best) == min(20, len(wanted))
+    assert view.note == ""
+    figures = [found.similarity or 0.0 for found in view.memories]
+    assert figures == sorted(figures, reverse=True)
+
+
+async def test_no_word_of_a_memory_is_called_unlike_it(memories: Memories) -> None:
+    told = post_mortem(1, outcome="The stop was touched first, behind by 2.00 % at most.")
+    await memories.keep(told)
+    texts = (told.symbol, told.symbol.base, told.side, told.summary.reason, told.verdict, told.outcome, told.setup)
+    for word in split_words(" ".join(texts)):
+        for query in (word, f"{word} purple elephants dancing rain umbrella sky trumpet"):
+            assert [found.id for found in (await memories.desk.search(query)).memories] == [told.id], query
+
+
+async def test_words_are_found_while_the_store_is_down(memories: Memories) -> None:
+    await memories.keep(*list_thirty())
+    memories.index = open_index(memories.home, SilentEmbedder())
+    view = await memories.desk.search("liquidated", 2)
+    assert {found.id for found in view.memories} == {"pm_0028", "pm_0029"}
+    assert (view.source, bool(view.note)) == ("recent3", True)
+    recent = await memories.desk.search("purple elephants")
+    assert [found.similarity for found in recent.memories] == [None] * 3
+
+
+@pytest.mark.parametrize("query", ["?!… — ", "🙂🙂", "\x00\x1b", "the and of", "\ud800"])
+async def test_a_query_without_a_word_is_refused(memories: Memories, query: str) -> None:
+    await memories.keep(post_mortem(1))
+    with pytest.raises(UsageError):
+        await memories.desk.search(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'stopped" OR 1=1; --',
+        "stopped \x00 “失敗” \ud800",
+        "stopped " + "x" * 20_000,
+        "stopped " + " ".join(map(str, range(5_000))),
+    ],
+)
+async def test_an_odd_query_finds_what_its_words_name(memories: Memories, query: str) -> None:
+    await memories.keep(post_mortem(1))
+    view = await memories.desk.search(query)
+    assert [found.id for found in view.memories] == ["pm_0001"]
+    assert json.loads(write_document(view))["memories"][0]["id"] == "pm_0001"
+
+
 async def test_queries_that_are_empty_or_endless(memories: Memories) -> None:
     await memories.keep(post_mortem(1))
     for query in ("", "  \n"):
@@ -121,6 +218,14 @@ async def test_what_is_forgotten_stays_forgotten(memories: Memories) -> None:
         await desk.forget("pm_0002")
     with pytest.raises(NotFound):
         await desk.show("pm_0002")
+
+
+@pytest.mark.parametrize("id_", ["\ud800", "pm_0001\udfff ", "pm_0001 x", "x" * 5_000, "?", "", "%"])
+async def test_an_id_that_cannot_be_is_not_known(memories: Memories, id_: str) -> None:
+    await memories.keep(post_mortem(2))
+    for ask in (memories.desk.show, memories.desk.forget):
+        with pytest.raises(NotFound):
+            await ask(id_)
 
 
 async def test_list_and_show(memories: Memories) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -16,6 +17,7 @@ from tests.wire.exchanges import binance
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.fakes.series import MemorySeries
+from tests.wire.order_gate import open_long
 from zuno.adapters.account.closed_trades import MemoryTradeRecord
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.clock.system import unix_millis
@@ -27,25 +29,28 @@ from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.llm.port import ModelRequest
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.learn.memory_book import MemoryBook, post_mortem_id, read_post_mortem
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.account import POSITIONS
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Node, RegimeFamily
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import HOUR_MS, Mode, Symbol
-from zuno.trading.model.memory import Verdict
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, Verdict
 from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.model.record import ClosedTrade
-from zuno.trading.model.trade_events import Mandate, paper_account
+from zuno.trading.model.trade_events import ExitReason, Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
+from zuno.trading.rules.realised_path import judge_outcome
 from zuno.trading.run.record import ENDED, load_bundle
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
+from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.report import build_report
 from zuno.trading.service.runs import Cycles
@@ -208,6 +213,68 @@ async def test_a_later_run_cites_the_memory_of_an_earlier_trade(desk: Desk, stor
     assert replay.ok, replay.differences
 
 
+PRICES = ("entry_price", "stop_loss", "take_profit", "expected_profit_pct", "expected_loss_pct")
+WANTS_OUT = {"decision": "CANCEL_AND_CLOSE", "allocation_pct": 0, "leverage": 1, **dict.fromkeys(PRICES)}
+
+
+class ChangedJudge(Talkative):
+    """A Judge who says something else in some fields."""
+
+    def __init__(self, menu: PriceMenu, changes: dict[str, Any]) -> None:
+        super().__init__(menu, lambda request: 0)
+        self._changes = changes
+
+    async def reply(self, request: ModelRequest) -> Any:
+        answered = await super().reply(request)
+        changes = self._changes if request.role == "judge" else {}
+        return replace(answered, text=json.dumps(json.loads(answered.text) | changes))
+
+
+@pytest.mark.parametrize("reason", [ExitReason.STOP, ExitReason.TARGET, ExitReason.HOLD_OVER, ExitReason.DECISION])
+async def test_a_run_that_acts_remembers_what_closes_in_it(
+    desk: Desk, store: MemorySeries, menu: PriceMenu, reason: ExitReason
+) -> None:
+    """Whatever ends the position, the run that finds it closed writes the post-mortem, the label and the memory."""
+    index = InMemoryIndex(HashedEmbedder())
+    evaluator = desk.evaluator([index])
+    desk.learn, desk.recall = evaluator.try_to_learn_from, CaseRecall(index, evaluator.book, evaluator.lessons)
+    account, journal = paper_account(store.origin.label), await desk.opened()
+    if reason is ExitReason.HOLD_OVER:
+        desk.models = {role: (ChangedJudge(menu, {"hold_duration": "2h"}),) for role in ROLES}
+    opening = await bought(desk, account)
+    hour_later = Millis(int(AS_OF) + HOUR_MS)
+    gate = desk.build_gate(account, lambda: hour_later)
+    await gate.advance()
+    (trade,) = gate.book.trades.values()
+    (mark,) = (await gate.marks()).values()
+    if reason is ExitReason.STOP:
+        await gate.set_levels(trade.id, mark - 1, None)
+    elif reason is ExitReason.TARGET:
+        await gate.set_levels(trade.id, None, mark + 1)
+    judge = ChangedJudge(menu, WANTS_OUT)
+    desk.models = dict.fromkeys(ROLES, (judge,)) if reason is ExitReason.DECISION else None
+    heard: dict[Node, NodeEvent] = {}
+    run = await desk.cycles.run(
+        BTC, as_of=str(END), chart=False, account=account, listen=lambda event: heard.update({event.node: event})
+    )
+    (summary,) = (await desk.build_gate(account, lambda: Millis(END)).refresh()).closed
+    assert (summary.trade, summary.reason, summary.decision) == (trade.id, reason, opening)
+    id = post_mortem_id(account, trade.id)
+    (written,) = [read_post_mortem(entry) async for entry in journal.entries(kind=POST_MORTEM)]
+    assert (written.id, written.summary, written.verdict) == (id, summary, judge_outcome(written.path, summary.net_pnl))
+    assert [entry.request_id async for entry in journal.entries(kind=CASE_RECORD)] == [id]
+    assert await index.ids() == {id}
+    assert not (await desk.evaluator().learn(account, store.origin.label, Millis(END))).post_mortems
+    assert (await desk.cycles.replay(run.run_id)).ok
+    closed_before = summary.closed < END
+    assert closed_before is (reason in (ExitReason.STOP, ExitReason.TARGET)), "the others end it now"
+    assert (id in heard[Node.DATA_SYNTHESIS].note) is closed_before
+    recalled = (await desk.cycles.record(run.run_id)).view
+    assert recalled is not None
+    assert recalled.memory is not None
+    assert (id in {memory.id for memory in recalled.memory.memories}) is closed_before
+
+
 def backends(desk: Desk, live: bool = False) -> DeskBackends:
     async def open_gate(account: str, now: Callable[[], Millis], watch_only: str | None) -> OrderGate:
         return desk.build_gate(account, now)
@@ -230,6 +297,36 @@ def backends(desk: Desk, live: bool = False) -> DeskBackends:
         now=lambda: Millis(END),
         evaluator=desk.evaluator(),
     )
+
+
+async def test_a_permitted_run_remembers_what_the_account_closed_before_it_and_in_it(
+    desk: Desk, store: MemorySeries
+) -> None:
+    account, journal = paper_account(store.origin.label), await desk.opened()
+
+    async def permit(*asked: object) -> StartPermit:
+        return StartPermit(account)
+
+    async def remembered() -> list[str | None]:
+        return [entry.request_id async for entry in journal.entries(kind=POST_MORTEM)]
+
+    await bought(desk, account)
+    gate = desk.build_gate(account, lambda: Millis(int(AS_OF) + HOUR_MS))
+    await gate.advance()
+    (first,) = gate.book.trades
+    (mark,) = (await gate.marks()).values()
+    await gate.set_levels(first, mark - 1, None)
+    ids = [post_mortem_id(account, first)]
+    async with TradeDesk(replace(backends(desk), permit=permit)).open_run(BTC, "demo", lambda *_: True) as permitted:
+        assert permitted is not None
+        assert await remembered() == ids, "before the run recalls"
+        held = desk.build_gate(account, lambda: Millis(END))
+        await open_long(held, Millis(END), float(mark))
+        (second,) = held.book.trades
+        await held.close(None)
+        gate_of_run = await permitted.cycles._with.gate(account, Millis(END))  # type: ignore[misc]
+        await gate_of_run.refresh()
+    assert await remembered() == [*ids, post_mortem_id(account, second)]
 
 
 async def test_the_desk_runs_through_a_recorded_day_and_a_restart_repeats_nothing(desk: Desk) -> None:

@@ -48,7 +48,7 @@ def build_trust_routes(services: Services) -> APIRouter:
     async def search_memories(
         query: Annotated[str, Query(max_length=500)], lines: Annotated[int, Query(ge=1, le=20)] = 5
     ) -> Response:
-        """Post-mortems by their setup, most similar first."""
+        """Post-mortems by words of symbol, side, exit, outcome and setup, best first."""
         return await services.answer(lambda zuno: zuno.memory().search(query, lines))
 
     @router.get("/lessons", **document(LessonsView))
