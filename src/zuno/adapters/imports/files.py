@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -10,10 +11,11 @@ from zipfile import BadZipFile, ZipFile
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.trading.model.market import Series
-from zuno.trading.ports.imports import FoundFile, ImportFile
+from zuno.trading.ports.imports import ISO, FoundFile, ImportFile
 
 _ENDINGS: Final = (".csv", ".tsv", ".gz", ".zip", ".parquet", ".feather", ".arrow")
-_TEXTS: Final = (".csv", ".tsv", ".txt")
+_FREQTRADE_JSON: Final = re.compile(r".+-\d+[mhdwM](-\w+)?\.json")
+_TEXTS: Final = (".csv", ".tsv", ".txt", ".json")
 
 
 class HistoryFiles:
@@ -23,7 +25,7 @@ class HistoryFiles:
         found: dict[Path, None] = {}
         for path in (Path(written).expanduser() for written in paths):
             if path.is_dir():
-                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name.endswith(_ENDINGS)]
+                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _is_table(file.name)]
                 if not inside:
                     raise Refused(f"{path} has no file that could be imported: {', '.join(_ENDINGS)}.")
                 found.update(dict.fromkeys(inside))
@@ -33,7 +35,7 @@ class HistoryFiles:
                 raise Refused(f"{path} is not there.")
         return [FoundFile(str(path), path.name, path.stat().st_size) for path in found]
 
-    def open(self, file: FoundFile, series: Series[Any] | None, layout: str) -> ImportFile:
+    def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str = ISO) -> ImportFile:
         path = Path(file.path)
         try:
             with open(path, "rb") as opened:
@@ -45,17 +47,21 @@ class HistoryFiles:
         if start.startswith(b"PAR1"):
             from zuno.adapters.imports.tables import ParquetTable
 
-            return ParquetTable(path, series, layout)
+            return ParquetTable(path, series, layout, dates)
         if start.startswith(b"ARROW1"):
             from zuno.adapters.imports.tables import ArrowTable
 
-            return ArrowTable(path, series, layout)
+            return ArrowTable(path, series, layout, dates)
         if start.startswith((b"FEA1", b"\x89HDF")):
             raise Refused("Its form is not read here: convert it to CSV, Parquet or feather of today.")
-        return _open_text(file, start, series, layout)
+        return _open_text(file, start, series, layout, dates)
 
 
-def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout: str) -> ImportFile:
+def _is_table(name: str) -> bool:
+    return name.endswith(_ENDINGS) or _FREQTRADE_JSON.fullmatch(name) is not None
+
+
+def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:
     from zuno.adapters.imports.text_tables import TextTable
 
     raw: Any = open(file.path, "rb")  # noqa: SIM115 (closed with the table)
@@ -70,7 +76,7 @@ def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout
             name, source = name.removesuffix(".gz"), gzip.GzipFile(fileobj=raw)
         elif start.startswith(b"PK"):
             name, source = _open_member(raw)
-        return TextTable(name, source, raw.close, done, series, layout)
+        return TextTable(name, source, raw.close, done, series, layout, dates)
     except BaseException:
         raw.close()
         raise

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,7 @@ from zuno.adapters.imports.layouts import (
 from zuno.adapters.imports.text_tables import build_columns, common_step, moments_of_numbers, read_time
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.trading.model.market import Series
-from zuno.trading.ports.imports import ImportBlock, UnreadLine
-
-if TYPE_CHECKING:
-    pass
+from zuno.trading.ports.imports import ISO, ImportBlock, UnreadLine
 
 ROWS_A_BLOCK: Final = 2**18
 LOOKED_AT: Final = 200
@@ -33,29 +31,29 @@ LOOKED_AT: Final = 200
 class ParquetTable(RecognisedFile):
     """A Parquet file."""
 
-    def __init__(self, path: Path, series: Series[Any] | None, asked: str) -> None:
+    def __init__(self, path: Path, series: Series[Any] | None, asked: str, dates: str) -> None:
         import duckdb
 
-        self._path = path
+        self._path, self._dates = escape(str(path)), dates  # the name is no pattern
         quiet = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         self._duck = duckdb.connect(config={"threads": 1, **quiet})
         try:
-            found = self._duck.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+            found = self._duck.execute("DESCRIBE SELECT * FROM read_parquet(?)", [self._path]).fetchall()
             self._columns = [(str(row[0]), str(row[1])) for row in found]
-            ((self._count,),) = self._duck.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]).fetchall()
+            ((self._count,),) = self._duck.execute("SELECT count(*) FROM read_parquet(?)", [self._path]).fetchall()
         except duckdb.Error as error:
             raise Malformed("It is damaged, or no Parquet.") from error
         self._names = tuple(clean_name(name) for name, _ in self._columns)
         self._time = time_column(self._names)
-        times, symbols = self._read(0, LOOKED_AT, ())
+        times, symbols = self._read(0, LOOKED_AT if dates == ISO else self._count, ())
         symbol = None if symbols is None or not len(symbols) else str(symbols[0])
-        head = FileHead(path.name, self._names, len(self._names), symbol, common_step(times.tolist()))
+        head = FileHead(path.name, self._names, len(self._names), symbol, common_step(times[:LOOKED_AT].tolist()))
         self._layout = find_layout(head, series, asked)
 
     def close(self) -> None:
         self._duck.close()
 
-    def blocks(self) -> Iterator[ImportBlock]:
+    def _read_blocks(self) -> Iterator[ImportBlock]:
         places = sorted({place for target in self._layout.targets for place in target.places if place is not None})
         own = self._layout.targets[0].series.name.partition("/")[0]
         for low in range(0, self._count, ROWS_A_BLOCK):
@@ -74,7 +72,8 @@ class ParquetTable(RecognisedFile):
         symbol = symbol_column(self._names)
         moment = text
         if kind.startswith(("TIMESTAMP", "DATE")):
-            moment = f"epoch_ms(CAST({text} AS TIMESTAMP))"  # a time with a zone is kept as UTC
+            # A time with a zone is kept as UTC; one in nanoseconds, pandas' own, has no cast.
+            moment = f"epoch_ns({text}) // 1000000" if kind.endswith("_NS") else f"epoch_ms(CAST({text} AS TIMESTAMP))"
         chosen = [
             f"{moment} AS moment",
             "NULL AS symbol" if symbol is None else f"{_quote(self._columns[symbol][0])} AS symbol",
@@ -83,10 +82,10 @@ class ParquetTable(RecognisedFile):
         query = f"SELECT {', '.join(chosen)} FROM read_parquet(?) LIMIT {count} OFFSET {low}"
         self._duck.execute("SET TimeZone = 'UTC'")
         try:
-            found = self._duck.execute(query, [str(self._path)]).fetchnumpy()
+            found = self._duck.execute(query, [self._path]).fetchnumpy()
         except duckdb.Error as error:
             raise Malformed("It is damaged.") from error
-        times = _moments(found["moment"], kind)
+        times = _moments(found["moment"], kind, self._dates, low)
         symbols = None if symbol is None else np.ma.filled(found["symbol"], "")
         return [times, symbols, *(np.ma.filled(found[f"c{place}"], np.nan) for place in places)]
 
@@ -94,7 +93,8 @@ class ParquetTable(RecognisedFile):
 class ArrowTable(RecognisedFile):
     """A file in Arrow's own form, as feather is."""
 
-    def __init__(self, path: Path, series: Series[Any] | None, asked: str) -> None:
+    def __init__(self, path: Path, series: Series[Any] | None, asked: str, dates: str) -> None:
+        self._dates = dates
         try:
             import pyarrow as arrow
             from pyarrow import ipc
@@ -109,16 +109,19 @@ class ArrowTable(RecognisedFile):
             raise Malformed("It is damaged, or no feather file.") from error
         if first is None or not first.num_rows:
             raise Refused("It is empty.")
+        low = 0
+        for index in range(0 if dates == ISO else self._file.num_record_batches):
+            low += len(self._times(self._file.get_batch(index), low))
         start = first.slice(0, LOOKED_AT)
         symbol = symbol_column(self._names)
         said = None if symbol is None else str(start.column(symbol)[0].as_py())
-        head = FileHead(path.name, self._names, len(self._names), said, common_step(self._times(start).tolist()))
+        head = FileHead(path.name, self._names, len(self._names), said, common_step(self._times(start, 0).tolist()))
         self._layout = find_layout(head, series, asked)
 
     def close(self) -> None:
         self._file.close() if hasattr(self._file, "close") else None
 
-    def blocks(self) -> Iterator[ImportBlock]:
+    def _read_blocks(self) -> Iterator[ImportBlock]:
         places = sorted({place for target in self._layout.targets for place in target.places if place is not None})
         own = self._layout.targets[0].series.name.partition("/")[0]
         low, many = 0, self._file.num_record_batches
@@ -133,16 +136,16 @@ class ArrowTable(RecognisedFile):
                 symbol = symbol_column(self._names)
                 symbols = None if symbol is None else np.array(part.column(symbol).to_pylist(), dtype=object)
                 done = (index + (start + part.num_rows) / whole.num_rows) / many
-                yield build_block(self._layout.targets, self._times(part), symbols, numbers, own, low, done)
+                yield build_block(self._layout.targets, self._times(part, low), symbols, numbers, own, low, done)
                 low += part.num_rows
 
-    def _times(self, batch: Any) -> NDArray[np.int64]:
+    def _times(self, batch: Any, low: int) -> NDArray[np.int64]:
         column = batch.column(self._time)
         kind = str(column.type)
         if kind.startswith(("timestamp", "date")):
             moments = column.to_numpy(zero_copy_only=False).astype("datetime64[ms]").astype(np.int64)
             return np.asarray(moments, dtype=np.int64)
-        return _moments(column.to_numpy(zero_copy_only=False), kind)
+        return _moments(column.to_numpy(zero_copy_only=False), kind, self._dates, low)
 
 
 def build_block(
@@ -174,11 +177,11 @@ def _own_name(symbol: object) -> str:
         return ""
 
 
-def _moments(values: Any, kind: str) -> NDArray[np.int64]:
+def _moments(values: Any, kind: str, dates: str, low: int) -> NDArray[np.int64]:
     if isinstance(values, np.ma.MaskedArray):
         raise Malformed("A row of it has no time.")
     if values.dtype == object:
-        read = [read_time(str(value)) for value in values.tolist()]
+        read = [read_time(str(value), dates, line) for line, value in enumerate(values.tolist(), low + 1)]
         if None in read:
             raise Malformed("A time of it cannot be read.")
         return np.array(read, dtype=np.int64)
