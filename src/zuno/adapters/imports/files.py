@@ -44,14 +44,10 @@ class HistoryFiles:
             raise Unavailable(f"It cannot be read ({error.strerror}).") from error
         if not start:
             raise Refused("It is empty.")
-        if start.startswith(b"PAR1"):
-            from zuno.adapters.imports.tables import ParquetTable
+        if start.startswith((b"PAR1", b"ARROW1")):
+            from zuno.adapters.imports.tables import ColumnTable
 
-            return ParquetTable(path, series, layout, dates)
-        if start.startswith(b"ARROW1"):
-            from zuno.adapters.imports.tables import ArrowTable
-
-            return ArrowTable(path, series, layout, dates)
+            return ColumnTable(path, start.startswith(b"ARROW1"), series, layout, dates)
         if start.startswith((b"FEA1", b"\x89HDF")):
             raise Refused("Its form is not read here: convert it to CSV, Parquet or feather of today.")
         return _open_text(file, start, series, layout, dates)

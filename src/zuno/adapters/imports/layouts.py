@@ -7,14 +7,11 @@ files: https://www.freqtrade.io/en/stable/data-download/; CryptoDataDownload's: 
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
-from zuno.kernel.errors import Malformed, Refused
+from zuno.kernel.errors import Refused
 from zuno.kernel.text import plain_text
 from zuno.trading.model.market import (
     DAY_MS,
@@ -36,8 +33,6 @@ from zuno.trading.model.market import (
     open_interest,
 )
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FIGURES
-from zuno.trading.ports.imports import ImportBlock
-from zuno.trading.ports.series import Columns
 
 KLINES: Final = (
     "open_time", "open", "high", "low", "close", "volume", "close_time", "quote_volume", "count",
@@ -83,7 +78,7 @@ class SeriesColumns:
     later: int = 0
     """Milliseconds after the time that is written at which a row is placed."""
     parts: int = 1
-    """How many rows make one bar of the series."""
+    """How many rows make one bar of the series; where several do a block holds the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +91,11 @@ class Layout:
     symbol: int | None = None
     """The column that says whose each row is."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> list[int]:
+        """The columns that are read."""
+        return sorted({place for target in self.targets for place in target.places if place is not None})
 
 
 class RecognisedFile:
@@ -110,37 +110,6 @@ class RecognisedFile:
     @property
     def notes(self) -> tuple[str, ...]:
         return self._layout.notes
-
-    def blocks(self) -> Iterator[ImportBlock]:
-        (parts,) = {target.parts for target in self._layout.targets}
-        return self._read_blocks() if parts == 1 else _join_blocks(self._read_blocks(), parts)
-
-    @abstractmethod
-    def _read_blocks(self) -> Iterator[ImportBlock]: ...
-
-
-def _join_blocks(blocks: Iterator[ImportBlock], parts: int) -> Iterator[ImportBlock]:
-    """All rows as one block, those before damage included: parts of a bar may lie anywhere in a file."""
-    held: list[ImportBlock] = []
-    damage: Malformed | None = None
-    try:
-        held.extend(blocks)
-    except Malformed as error:
-        damage = error
-    if held:
-        columns = [
-            Columns(
-                same[0].series,
-                np.concatenate([part.at for part in same]),
-                tuple(map(np.concatenate, zip(*(part.values for part in same), strict=True))),
-            )
-            for same in zip(*(block.columns for block in held), strict=True)
-        ]
-        lines = np.concatenate([block.lines for block in held])
-        unread = tuple(line for block in held for line in block.unread)
-        yield ImportBlock(tuple(columns), lines, unread, sum(block.rows for block in held), 1.0, parts)
-    if damage is not None:
-        raise damage
 
 
 @dataclass(frozen=True, slots=True)

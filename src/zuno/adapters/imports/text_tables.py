@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from sys import maxsize
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 from zipfile import BadZipFile
@@ -49,7 +50,7 @@ LOOKED_AT: Final = 200
 """Lines that say what a file is."""
 _DELIMITERS: Final = ",;\t|"
 _CLOCK: Final = (
-    r"(?:,?[ T](\d\d?)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?(?:[ -]?([AP])M)?)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?"
+    r"(?:,?[ T](\d\d?)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?(?:[ -]?([AaPp])[Mm])?)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?"
 )
 _TIME: Final = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)" + _CLOCK)
 _LOCAL_TIME: Final = re.compile(r"(\d\d?)[-/.](\d\d?)[-/.](\d{4})" + _CLOCK)
@@ -93,6 +94,11 @@ class TextTable(RecognisedFile):
         rows = list(_split(self._dialect, lines[self._dialect.skip :]))
         self._layout = find_layout(_describe(name, self._dialect, rows, self._read_times(lines)), series, asked)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        above = (f"its header is line {self._dialect.skip}",) if self._dialect.skip > 1 else ()
+        return self._layout.notes + above
+
     def close(self) -> None:
         self._close()
 
@@ -111,19 +117,14 @@ class TextTable(RecognisedFile):
             self._raw.seek(0)
             self._source, self._head = _open_start(self._raw)
         if not times:
-            raise Refused("No row of it has a time that can be read: ISO's way, or a number since 1970.")
+            known = "2024-12-31 23:00, a number since 1970, or by `--dates` 31/12/2024 or 12/31/2024"
+            raise Refused(f"No row of it has a time that can be read: {known}.")
         return times
 
-    def _read_blocks(self) -> Iterator[ImportBlock]:
-        import duckdb
-
-        quiet = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    def blocks(self) -> Iterator[ImportBlock]:
         line = 1
-        with (
-            TemporaryDirectory(prefix="zuno-import-") as folder,
-            duckdb.connect(config={"threads": 1, **quiet}) as duck,
-        ):
-            for block in self._cut():
+        with TemporaryDirectory(prefix="zuno-import-") as folder, open_duck() as duck:
+            for block in self._cut(BLOCK_BYTES if self._layout.targets[0].parts == 1 else maxsize):
                 text = block
                 if line == 1:
                     text, line = block.split(b"\n", self._dialect.skip)[-1], 1 + self._dialect.skip
@@ -131,8 +132,8 @@ class TextTable(RecognisedFile):
                     yield self._read_block(duck, Path(folder) / "block.csv", text, line)
                 line += text.count(b"\n")
 
-    def _cut(self) -> Iterator[bytes]:
-        """Whole lines, as many as are held at once."""
+    def _cut(self, most: int = BLOCK_BYTES) -> Iterator[bytes]:
+        """Whole lines, about as many bytes as that at once."""
         held, size = [self._head], len(self._head)
         while True:
             try:
@@ -144,7 +145,7 @@ class TextTable(RecognisedFile):
                 raise Malformed(f"It ends before its end or is damaged ({type(error).__name__}).") from error
             held.append(more)
             size += len(more)
-            if more and size < BLOCK_BYTES:
+            if more and size < most:
                 continue
             whole = b"".join(held).replace(b"\r\n", b"\n")
             if not more:
@@ -167,7 +168,7 @@ class TextTable(RecognisedFile):
         else:
             times, numbers, lines, unread = self._read_lines(text, line)
         columns = tuple(build_columns(target, times, numbers) for target in self._layout.targets)
-        return ImportBlock(columns, lines, tuple(unread), count, self._done())
+        return ImportBlock(columns, lines, tuple(unread), count, self._done(), self._layout.targets[0].parts)
 
     # -- in columns
 
@@ -183,7 +184,7 @@ class TextTable(RecognisedFile):
         first = next(iter(_split(self._dialect, [text[: text.index(b"\n")]])), [])
         if len(first) != self._dialect.width:
             return None
-        wanted = sorted({place for target in self._layout.targets for place in target.places if place is not None})
+        wanted = self._layout.places
         written = _time_query(f"c{time}", first[time]) if self._dates == ISO else None
         if written is None:
             return None
@@ -221,7 +222,7 @@ class TextTable(RecognisedFile):
     def _read_lines(
         self, text: bytes, line: int
     ) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]], NDArray[np.int64], list[UnreadLine]]:
-        places = sorted({place for target in self._layout.targets for place in target.places if place is not None})
+        places = self._layout.places
         times: list[int] = []
         lines: list[int] = []
         rows: list[list[float]] = []
@@ -261,6 +262,13 @@ class TextTable(RecognisedFile):
             return float(text.replace(",", ".") if self._dialect.decimal_comma else text)
         except ValueError:
             raise ValueError(f"{plain_text(text, 40)!r} is no number") from None
+
+
+def open_duck() -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    quiet = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    return duckdb.connect(config={"threads": 1, **quiet})
 
 
 def build_columns(target: SeriesColumns, times: NDArray[np.int64], numbers: dict[int, NDArray[np.float64]]) -> Columns:
@@ -307,7 +315,7 @@ def read_time(text: str, dates: str, line: int) -> int | None:
     if local is not None and month > 12:
         raise Refused(f"Line {line}: {text!r} has no month {month}, so that its dates are not {dates}.")
     if half is not None:
-        hour = int(hour) % 12 + 12 * (half == "P") if 1 <= int(hour) <= 12 else 24
+        hour = int(hour) % 12 + 12 * (half in "Pp") if 1 <= int(hour) <= 12 else 24
     try:
         naive = datetime(year, month, day, int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
     except ValueError:
@@ -417,11 +425,11 @@ def _sniff(lines: Sequence[str]) -> Dialect:
 def _split_line(line: str, delimiter: str) -> list[str]:
     """A field may be as long as a line."""
     line = line.strip("\r\x00")
-    with suppress(csv.Error):
-        if '"' in line:
-            line_fields = next(csv.reader([line], delimiter=delimiter), [])
-            return [field.strip() for field in line_fields]
-    return [field.strip() for field in line.split(delimiter)]
+    fields = line.split(delimiter)
+    if '"' in line:
+        with suppress(csv.Error):  # a quoted one is longer than any is
+            fields = next(csv.reader([line], delimiter=delimiter), [])
+    return [field.strip() for field in fields]
 
 
 def _is_number(text: str) -> bool:

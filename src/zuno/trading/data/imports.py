@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-import numpy as np
-
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.columns import (
     LEAP,
     SAME_PRICE,
+    build_bars,
     find_clock_shift,
     mark_foreign_prices,
     mark_seen,
@@ -155,16 +154,14 @@ def _find_fault(series: Series[Any], row: Any, now: Millis, parts: int) -> str:
 
 def _build_bars(columns: Columns, lines: Any, parts: int, found: Imported) -> tuple[Columns, Any]:
     """The bars whose every part is here, each at the line of its first part; lines of the others are set aside."""
-    timeframe = timeframe_of(columns.series)
-    _, starts, inside, counts = np.unique(
-        columns.at // timeframe.millis, return_index=True, return_inverse=True, return_counts=True
-    )
-    found.unmade = int((counts < parts).sum())
+    bars, firsts, counts = build_bars(columns, parts)
+    timeframe, lacking = timeframe_of(columns.series), counts < parts
+    found.unmade = len(set(map(timeframe.floor, columns.at[lacking].tolist())))
     found.set_aside += [
-        (int(lines[place]), f"its {timeframe} has {counts[inside[place]]} of its {parts} bars, and is not made")
-        for place in np.flatnonzero(counts[inside] < parts)
+        (line, f"its {timeframe} has {count} of its {parts} bars, and is not made")
+        for line, count in zip(lines[lacking].tolist(), counts[lacking].tolist(), strict=True)
     ]
-    return resample_columns(timeframe, columns, parts), lines[starts[counts == parts]]
+    return bars, lines[firsts]
 
 
 async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: str) -> Imported:

@@ -200,6 +200,15 @@ def resample_columns(coarse: Timeframe, columns: Columns, parts: int | None = No
     return Columns(series, bucket[starts[whole]] * coarse.millis + shift, values)
 
 
+def build_bars(columns: Columns, parts: int) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
+    """Bars of a series from `parts` each, in order of time: those whose every part is here, where the first part of
+    each stands, and how many parts the bar of each row has."""
+    timeframe = timeframe_of(columns.series)
+    bucket = (columns.at - timeframe.floor(0)) // timeframe.millis
+    _, starts, inside, counts = np.unique(bucket, return_index=True, return_inverse=True, return_counts=True)
+    return resample_columns(timeframe, columns, parts), starts[counts == parts], counts[inside]
+
+
 def _renamed(name: str, timeframe: Timeframe) -> str:
     return f"{name.rpartition('/')[0]}/{timeframe}"
 

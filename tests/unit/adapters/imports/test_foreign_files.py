@@ -69,7 +69,8 @@ def headed(rows: Iterable[Any], form: str = "%Y-%m-%d %H:%M:%S", delimiter: str 
 
 
 def frame(rows: Sequence[Candle], unit: str, zone: bool) -> Any:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     times = pandas.to_datetime([row.at for row in rows], unit="ms", utc=True)
     times = (times if zone else times.tz_localize(None)).as_unit(unit)
     return pandas.DataFrame({"date": times, **{name: [getattr(row, name) for row in rows] for name in COLUMNS}})
@@ -86,7 +87,6 @@ def unnamed_index(kind: str) -> bytes:
 
 
 def feather() -> bytes:
-    pytest.importorskip("pyarrow")
     out = BytesIO()
     frame(BARS, "ns", True).to_feather(out)
     return out.getvalue()
@@ -235,7 +235,6 @@ REFUSED: dict[str, tuple[str, Callable[[], str | bytes], str, Sequence[str]]] = 
 
 
 def _feather_of_texts() -> bytes:
-    pytest.importorskip("pyarrow")
     out = BytesIO()
     frame(BARS, "ns", True).assign(date=[moment(row, "%d/%m/%Y %H:%M") for row in BARS]).to_feather(out)
     return out.getvalue()
@@ -263,6 +262,25 @@ async def test_a_field_of_300_kb_where_a_number_stands_costs_its_line(tmp_path: 
         assert [line.line for line in view.files[0].lines] == [6]
         assert len(view.files[0].lines[0].reason) < 200
         assert await stored(store) == (*BARS[:4], *BARS[5:])
+
+
+async def test_an_order_is_held_against_the_last_line_before_anything_is_kept(tmp_path: Path) -> None:
+    """Of fourteen lines of a megabyte each: more than is held at once."""
+    rows = [f"{moment(bar(24 * day), '%d/%m/%Y')},0.0001,{'x' * 2**20}\n" for day in range(14)]
+    path = put(tmp_path, "btc-funding.csv", "date,funding_rate,remark\n" + "".join(rows))
+    view, store = await run(path, "day-first")
+    assert (view.ok, view.new) == (True, 14)
+    view, store = await run(path, "month-first")
+    assert "Line 14" in view.files[0].failure
+    assert await store.spans() == ()
+
+
+async def test_a_truncated_archive_of_local_dates_gives_what_it_has(tmp_path: Path) -> None:
+    whole = gzip.compress(headed(map(bar, range(3_000)), "%d/%m/%Y %H:%M").encode())
+    view, store = await run(put(tmp_path, "btc-1h.csv.gz", whole[: len(whole) // 2]), "day-first")
+    assert not view.ok
+    assert 500 < view.new < 2_500
+    assert await stored(store) == tuple(map(bar, range(view.new)))
 
 
 async def test_a_json_file_that_ends_too_soon_gives_its_whole_rows(tmp_path: Path) -> None:
