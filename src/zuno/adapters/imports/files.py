@@ -11,10 +11,10 @@ from zipfile import BadZipFile, ZipFile
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.trading.model.market import Series
-from zuno.trading.ports.imports import ISO, FoundFile, ImportFile
+from zuno.trading.ports.imports import FoundFile, ImportFile
 
-_ENDINGS: Final = (".csv", ".tsv", ".gz", ".zip", ".parquet", ".feather", ".arrow")
-_FREQTRADE_JSON: Final = re.compile(r".+-\d+[mhdwM](-\w+)?\.json")
+_TABLES: Final = re.compile(r".*\.(csv|tsv|gz|zip|parquet|feather|arrow)|.+-\d+[mhdwM](-\w+)?\.json", re.DOTALL)
+"""What files of a folder are called; of JSON those that are named as freqtrade's."""
 _TEXTS: Final = (".csv", ".tsv", ".txt", ".json")
 
 
@@ -25,9 +25,11 @@ class HistoryFiles:
         found: dict[Path, None] = {}
         for path in (Path(written).expanduser() for written in paths):
             if path.is_dir():
-                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _is_table(file.name)]
+                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _TABLES.fullmatch(file.name)]
                 if not inside:
-                    raise Refused(f"{path} has no file that could be imported: {', '.join(_ENDINGS)}.")
+                    raise Refused(
+                        f"{path} has no CSV, gzip, zip, Parquet or feather, and no JSON named as BTC_USDT-1h.json."
+                    )
                 found.update(dict.fromkeys(inside))
             elif path.exists():
                 found[path] = None
@@ -35,7 +37,7 @@ class HistoryFiles:
                 raise Refused(f"{path} is not there.")
         return [FoundFile(str(path), path.name, path.stat().st_size) for path in found]
 
-    def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str = ISO) -> ImportFile:
+    def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:
         path = Path(file.path)
         try:
             with open(path, "rb") as opened:
@@ -51,10 +53,6 @@ class HistoryFiles:
         if start.startswith((b"FEA1", b"\x89HDF")):
             raise Refused("Its form is not read here: convert it to CSV, Parquet or feather of today.")
         return _open_text(file, start, series, layout, dates)
-
-
-def _is_table(name: str) -> bool:
-    return name.endswith(_ENDINGS) or _FREQTRADE_JSON.fullmatch(name) is not None
 
 
 def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:

@@ -148,6 +148,7 @@ class TextTable(RecognisedFile):
             if more and size < most:
                 continue
             whole = b"".join(held).replace(b"\r\n", b"\n")
+            held.clear()
             if not more:
                 if whole:
                     yield whole if whole.endswith(b"\n") else whole + b"\n"
@@ -245,7 +246,8 @@ class TextTable(RecognisedFile):
     def _read_fields(self, fields: Sequence[str], places: Sequence[int], line: int) -> tuple[int, list[float]]:
         if len(fields) != self._dialect.width:
             raise ValueError(f"it has {len(fields)} fields, the others have {self._dialect.width}")
-        if self._dialect.names is not None and tuple(map(clean_name, fields)) == self._dialect.names:
+        names = self._dialect.names
+        if names is not None and all(clean_name(field) == name for field, name in zip(fields, names, strict=True)):
             raise ValueError("a header in the middle of the file")
         symbol = self._layout.symbol
         if symbol is not None and not self._is_own(fields[symbol]):

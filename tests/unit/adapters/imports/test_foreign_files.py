@@ -319,7 +319,7 @@ async def test_the_order_of_dates_counts_for_every_series(tmp_path: Path) -> Non
 
 
 def build_hours(rows: Iterable[Candle], parts: int) -> tuple[Candle, ...]:
-    """The slow way: each hour by itself, volumes in decimals."""
+    """The slow way: each hour by itself, the first row of a time, volumes in decimals."""
     by_hour: dict[int, dict[int, Candle]] = {}
     for row in rows:
         by_hour.setdefault(row.at - row.at % HOUR_MS, {}).setdefault(row.at, row)
@@ -328,9 +328,15 @@ def build_hours(rows: Iterable[Candle], parts: int) -> tuple[Candle, ...]:
         if len(inside) == parts:
             fine = [inside[moment] for moment in sorted(inside)]
             high, low = max(row.high for row in fine), min(row.low for row in fine)
-            volume = float(sum((Decimal(repr(row.volume)) for row in fine), Decimal(0)))
-            made.append(Candle(Millis(at), fine[0].open, high, low, fine[-1].close, volume, None))
+            volume, taken = (add([row[place] for row in fine]) for place in (5, 6))
+            assert volume is not None
+            made.append(Candle(Millis(at), fine[0].open, high, low, fine[-1].close, volume, taken))
     return tuple(made)
+
+
+def add(volumes: Sequence[float | None]) -> float | None:
+    known = [Decimal(repr(volume)) for volume in volumes if volume is not None]
+    return float(sum(known, Decimal(0))) if len(known) == len(volumes) else None
 
 
 @pytest.mark.parametrize(("name", "minutes"), [("BTC_USDT-5m.json", 5), ("btc-15m.csv", 15), ("btc.csv", 30)])
@@ -367,22 +373,30 @@ _PRICE = st.integers(1, 10**6).map(lambda cents: cents / 100 + 30_000)
 
 @st.composite
 def _fine_bars(draw: st.DrawFn) -> tuple[int, list[Candle]]:
+    """Some are missing, some are there twice or contradicted, in any order."""
     minutes = draw(st.sampled_from([5, 15]))
-    length, rows = minutes * MINUTE_MS, []
+    rows = []
     for number in range(draw(st.integers(3, 6)) * 60 // minutes):
         low, opened, close, high = sorted(draw(st.tuples(_PRICE, _PRICE, _PRICE, _PRICE)))
         opened, close = (opened, close) if draw(st.booleans()) else (close, opened)
         volume = draw(st.integers(0, 10**9)) / 10 ** draw(st.integers(0, 8))
-        rows.append(Candle(Millis(AT + number * length), opened, high, low, close, volume, None))
+        taken = draw(st.sampled_from([0.0, volume, None] if number == 7 else [0.0, volume]))
+        rows.append(Candle(Millis(AT + number * minutes * MINUTE_MS), opened, high, low, close, volume, taken))
     gone = draw(st.sets(st.integers(0, len(rows) - 1), max_size=2))
     rows = [row for place, row in enumerate(rows) if place not in gone]
+    again = draw(st.lists(st.sampled_from(rows), max_size=3))
+    rows += [row._replace(volume=row.volume + 1) if draw(st.booleans()) else row for row in again]
     return minutes, draw(st.permutations(rows)) if draw(st.booleans()) else rows
 
 
 @given(_fine_bars())
 def test_hours_are_those_of_the_slow_way(tmp_path_factory: pytest.TempPathFactory, drawn: tuple[int, Any]) -> None:
     minutes, rows = drawn
-    path = put(tmp_path_factory.mktemp("bars"), f"btc-{minutes}m.csv", headed(rows))
+    text = "".join(
+        f"{row.at},{','.join(map(str, row[1:6]))},0,9.5,7,{'' if row.taker_buy is None else row.taker_buy},3.5,0\n"
+        for row in rows
+    )
+    path = put(tmp_path_factory.mktemp("bars"), f"BTCUSDT-{minutes}m-2024-01.csv", text)
 
     async def read() -> tuple[ImportView, tuple[Any, ...]]:
         view, store = await run(path)
