@@ -266,8 +266,8 @@ async def test_a_field_of_300_kb_where_a_number_stands_costs_its_line(tmp_path: 
 
 async def test_an_order_is_held_against_the_last_line_before_anything_is_kept(tmp_path: Path) -> None:
     """Of fourteen lines of a megabyte each: more than is held at once."""
-    rows = [f"{moment(bar(24 * day), '%d/%m/%Y')},0.0001,{'x' * 2**20}\n" for day in range(14)]
-    path = put(tmp_path, "btc-funding.csv", "date,funding_rate,remark\n" + "".join(rows))
+    rows = [f"{moment(bar(24 * day), '%d/%m/%Y')},5.5,{'x' * 2**20}\n" for day in range(14)]
+    path = put(tmp_path, "btc-interest.csv", "date,open_interest,remark\n" + "".join(rows))
     view, store = await run(path, "day-first")
     assert (view.ok, view.new) == (True, 14)
     view, store = await run(path, "month-first")
@@ -366,6 +366,15 @@ async def test_an_hour_with_a_bad_part_is_not_made(tmp_path: Path) -> None:
     assert view.files[0].series[0].unmade == 2
     assert {17, 42} <= {line.line for line in view.files[0].lines}
     assert view.set_aside == 24
+
+
+async def test_an_hour_another_file_contradicts_is_named_by_its_first_line(tmp_path: Path) -> None:
+    put(tmp_path, "a-btc-5m.csv", headed(FIVES))
+    other = [row._replace(volume=9.0) if row is FIVES[30] else row for row in FIVES]
+    put(tmp_path, "b-btc-5m.csv", headed(other[7:]))
+    view, store = await run(tmp_path)
+    assert await stored(store) == build_hours(FIVES, 12)
+    assert {line.line for line in view.files[1].lines} == {*range(2, 7), 24 - 7 + 2}
 
 
 _PRICE = st.integers(1, 10**6).map(lambda cents: cents / 100 + 30_000)
