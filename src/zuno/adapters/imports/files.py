@@ -83,5 +83,5 @@ def _open_member(raw: Any) -> tuple[str, Any]:
         if len(members) != 1:
             raise Refused(f"The archive holds {len(members)} tables of text: unpack it and import the folder.")
         return Path(members[0]).name, archive.open(members[0])
-    except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise Malformed(f"The archive cannot be read ({type(error).__name__}).") from error

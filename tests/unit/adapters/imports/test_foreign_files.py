@@ -230,6 +230,10 @@ REFUSED: dict[str, tuple[str, Callable[[], str | bytes], str, Sequence[str]]] = 
         "btc.csv", lambda: headed([bar(number, 45_000) for number in range(99)]), "iso", ("0.75 min",)
     ),
     "hours that are five minutes": ("btc-1h.csv", lambda: headed(FIVES), "iso", ("5 min",)),
+    "a zip that lost a piece": (
+        "btc-1h.zip", lambda: zipped("btc-1h.csv", headed(BARS))[:4] + zipped("btc-1h.csv", headed(BARS))[104:], "iso",
+        ("archive",),
+    ),
     "a first line of 300 kB": ("btc-1h.csv", lambda: "x" * 300_000 + "\n" + "1,2\n" * 9, "iso", ("2 columns",)),
 }  # fmt: skip
 
