@@ -39,6 +39,18 @@ def test_a_file_is_imported_once_and_told(tmp_path: Path) -> None:
     assert run_zuno(home, "data", "import", str(file), "--format", "xml", **OWN).code == 2
 
 
+def test_the_order_of_dates_is_asked_for(tmp_path: Path) -> None:
+    hours = "".join(f"{day:02}/01/2024 {hour:02}:00,100,101,99,100,1\n" for day in range(1, 14) for hour in range(24))
+    file, home = tmp_path / "btc * [1h] 1h.csv", tmp_path / "home"
+    file.write_text(HEADER + hours + f"14/01/2024 00:00,100,101,99,{'1' * 300_000},1\n")
+    for dates, code, new in ((), 3, 0), (("--dates", "month-first"), 3, 0), (("--dates", "day-first"), 0, 13 * 24):
+        done = run_zuno(home, "data", "import", str(file), *dates, "--json", **OWN)
+        assert (done.code, done.document["new"]) == (code, new)
+        assert bool(done.document["files"][0]["failure"]) is bool(code)
+    assert done.document["files"][0]["lines"][0]["line"] == 13 * 24 + 2
+    assert run_zuno(home, "data", "import", str(file), "--dates", "european", **OWN).code == 2
+
+
 def test_a_cycle_on_real_years(tmp_path: Path) -> None:
     if not HISTORY.is_dir():
         pytest.skip("no recorded years of BTC and ETH beside the checkout")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +13,9 @@ from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.trading.model.market import Series
 from zuno.trading.ports.imports import FoundFile, ImportFile
 
-_ENDINGS: Final = (".csv", ".tsv", ".gz", ".zip", ".parquet", ".feather", ".arrow")
-_TEXTS: Final = (".csv", ".tsv", ".txt")
+_TABLES: Final = re.compile(r".*\.(csv|tsv|gz|zip|parquet|feather|arrow)|.+-\d+[mhdwM](-\w+)?\.json", re.DOTALL)
+"""What files of a folder are called; of JSON those that are named as freqtrade's."""
+_TEXTS: Final = (".csv", ".tsv", ".txt", ".json")
 
 
 class HistoryFiles:
@@ -23,9 +25,11 @@ class HistoryFiles:
         found: dict[Path, None] = {}
         for path in (Path(written).expanduser() for written in paths):
             if path.is_dir():
-                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name.endswith(_ENDINGS)]
+                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _TABLES.fullmatch(file.name)]
                 if not inside:
-                    raise Refused(f"{path} has no file that could be imported: {', '.join(_ENDINGS)}.")
+                    raise Refused(
+                        f"{path} has no CSV, gzip, zip, Parquet or feather, and no JSON named as BTC_USDT-1h.json."
+                    )
                 found.update(dict.fromkeys(inside))
             elif path.exists():
                 found[path] = None
@@ -33,7 +37,7 @@ class HistoryFiles:
                 raise Refused(f"{path} is not there.")
         return [FoundFile(str(path), path.name, path.stat().st_size) for path in found]
 
-    def open(self, file: FoundFile, series: Series[Any] | None, layout: str) -> ImportFile:
+    def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:
         path = Path(file.path)
         try:
             with open(path, "rb") as opened:
@@ -42,20 +46,16 @@ class HistoryFiles:
             raise Unavailable(f"It cannot be read ({error.strerror}).") from error
         if not start:
             raise Refused("It is empty.")
-        if start.startswith(b"PAR1"):
-            from zuno.adapters.imports.tables import ParquetTable
+        if start.startswith((b"PAR1", b"ARROW1")):
+            from zuno.adapters.imports.tables import ColumnTable
 
-            return ParquetTable(path, series, layout)
-        if start.startswith(b"ARROW1"):
-            from zuno.adapters.imports.tables import ArrowTable
-
-            return ArrowTable(path, series, layout)
+            return ColumnTable(path, start.startswith(b"ARROW1"), series, layout, dates)
         if start.startswith((b"FEA1", b"\x89HDF")):
             raise Refused("Its form is not read here: convert it to CSV, Parquet or feather of today.")
-        return _open_text(file, start, series, layout)
+        return _open_text(file, start, series, layout, dates)
 
 
-def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout: str) -> ImportFile:
+def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:
     from zuno.adapters.imports.text_tables import TextTable
 
     raw: Any = open(file.path, "rb")  # noqa: SIM115 (closed with the table)
@@ -70,7 +70,7 @@ def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout
             name, source = name.removesuffix(".gz"), gzip.GzipFile(fileobj=raw)
         elif start.startswith(b"PK"):
             name, source = _open_member(raw)
-        return TextTable(name, source, raw.close, done, series, layout)
+        return TextTable(name, source, raw.close, done, series, layout, dates)
     except BaseException:
         raw.close()
         raise
@@ -83,5 +83,5 @@ def _open_member(raw: Any) -> tuple[str, Any]:
         if len(members) != 1:
             raise Refused(f"The archive holds {len(members)} tables of text: unpack it and import the folder.")
         return Path(members[0]).name, archive.open(members[0])
-    except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise Malformed(f"The archive cannot be read ({type(error).__name__}).") from error

@@ -1,7 +1,7 @@
 """What the columns of a file are: by their names, by Binance's own order, and by what the file is called.
 
 Column orders: https://github.com/binance/binance-public-data (klines, futures funding rates and metrics); freqtrade's
-files: https://www.freqtrade.io/en/stable/data-download/.
+files: https://www.freqtrade.io/en/stable/data-download/; CryptoDataDownload's: https://www.cryptodatadownload.com/data/.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from zuno.kernel.text import plain_text
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
+    MINUTE_MS,
     Candle,
     Feed,
     Funding,
@@ -45,8 +46,8 @@ METRICS: Final = (
 PLAIN: Final = ("date", "open", "high", "low", "close", "volume")
 
 _TIME: Final = (
-    "open_time", "opentime", "candle_date_time_utc", "date", "datetime", "timestamp", "time", "unix", "ts", "day",
-    "calc_time", "create_time", "funding_time", "fundingtime",
+    "open_time", "opentime", "candle_date_time_utc", "unix", "unix_timestamp", "date", "datetime", "timestamp", "time",
+    "ts", "day", "calc_time", "create_time", "funding_time", "fundingtime", "index_level_0", "",
 )  # fmt: skip
 _SYMBOL: Final = ("symbol", "pair", "ticker", "tic")
 _VOLUME: Final = ("volume", "vol", "base_volume", "volume_btc", "volume_eth", "volume_base")
@@ -76,6 +77,8 @@ class SeriesColumns:
     """By what the first number is multiplied."""
     later: int = 0
     """Milliseconds after the time that is written at which a row is placed."""
+    parts: int = 1
+    """How many rows make one bar of the series; where several do a block holds the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,11 @@ class Layout:
     symbol: int | None = None
     """The column that says whose each row is."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> list[int]:
+        """The columns that are read."""
+        return sorted({place for target in self.targets for place in target.places if place is not None})
 
 
 class RecognisedFile:
@@ -172,8 +180,9 @@ def _column_names(head: FileHead, asked: str) -> tuple[tuple[str, ...], str]:
                 return order, said
         if head.width == len(FUNDING_RATES) and "funding" in head.name.lower():
             return FUNDING_RATES, "Binance funding rates"
-    if asked in ("auto", "csv") and head.width == len(PLAIN):
-        return PLAIN, "columns in the order time, open, high, low, close, volume"
+    if asked != "binance" and head.width == len(PLAIN):
+        freqtrade = asked == "freqtrade" or head.name.endswith(".json")
+        return PLAIN, "freqtrade" if freqtrade else "columns in the order time, open, high, low, close, volume"
     raise Refused(
         f"It has {head.width} columns and no header, and this is no order of Binance's: write the names of its columns "
         "into the first line."
@@ -203,11 +212,15 @@ def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
         raise Refused(f"It has prices and no volume: {_listed(names)}.")
     series = wanted or candles(BINANCE, _symbol(head), _timeframe(head))
     timeframe = Timeframe(series.name.rpartition("/")[2])
+    parts = 1
     if head.step is not None and head.step != timeframe.millis:
-        raise Refused(f"Its rows are {_format_step(head.step)} apart, and {series} has a bar every {timeframe}.")
+        if timeframe is not Timeframe.H1 or not _make_hours(head):
+            raise Refused(f"Its rows are {_format_step(head.step)} apart, and {series} has a bar every {timeframe}.")
+        parts = HOUR_MS // head.step
     taker = _place(names, _TAKER)
-    notes = () if taker is not None else ("it does not say what buyers took: CVD is missing, not zero",)
-    return (SeriesColumns(series, (*prices, volume, taker)),), notes
+    notes = [] if taker is not None else ["it does not say what buyers took: CVD is missing, not zero"]
+    notes += [] if parts == 1 else [f"each hour is made of {parts} bars, and only where all of them are there"]
+    return (SeriesColumns(series, (*prices, volume, taker), parts=parts),), tuple(notes)
 
 
 def _funding_rates(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -300,14 +313,27 @@ def name_symbol(text: str) -> Symbol:
     raise Refused(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(Symbol)}.")
 
 
+def _named_lengths(head: FileHead) -> set[str]:
+    return {f"{count}{unit.lower()}" for count, unit in _NAMED_TIME.findall(head.name)}
+
+
+def _make_hours(head: FileHead) -> bool:
+    """Whether its rows are bars of minutes that make whole hours, and its name says nothing else."""
+    step = head.step or 0
+    divides = MINUTE_MS <= step < HOUR_MS and step % MINUTE_MS == 0 and HOUR_MS % step == 0
+    return divides and _named_lengths(head) <= {f"{step // MINUTE_MS}m"}
+
+
 def _timeframe(head: FileHead) -> Timeframe:
-    named = {f"{count}{unit.lower()}" for count, unit in _NAMED_TIME.findall(head.name)}
+    named = _named_lengths(head)
     known = [timeframe for timeframe in Timeframe if timeframe in named]
     if len(known) == 1:
         return known[0]
     by_step = [timeframe for timeframe in Timeframe if timeframe.millis == head.step]
     if by_step and not named:
         return by_step[0]
+    if _make_hours(head):
+        return Timeframe.H1
     kept = ", ".join(Timeframe)
     if named:
         raise Refused(f"It is about {', '.join(sorted(named))} bars; here bars of {kept} are kept.")

@@ -10,10 +10,12 @@ import csv
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from sys import maxsize
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 from zipfile import BadZipFile
@@ -35,7 +37,7 @@ from zuno.kernel.errors import Malformed, Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.trading.measure.columns import WIDTH
 from zuno.trading.model.market import MacroRelease, Series
-from zuno.trading.ports.imports import ImportBlock, UnreadLine
+from zuno.trading.ports.imports import DAY_FIRST, ISO, MONTH_FIRST, ImportBlock, UnreadLine
 from zuno.trading.ports.series import Columns
 
 if TYPE_CHECKING:
@@ -47,9 +49,13 @@ HEAD_BYTES: Final = 2**16
 LOOKED_AT: Final = 200
 """Lines that say what a file is."""
 _DELIMITERS: Final = ",;\t|"
-_TIME: Final = re.compile(
-    r"(\d{4})[-/](\d\d)[-/](\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?"
+_CLOCK: Final = (
+    r"(?:,?[ T](\d\d?)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?(?:[ -]?([AaPp])[Mm])?)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?"
 )
+_TIME: Final = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)" + _CLOCK)
+_LOCAL_TIME: Final = re.compile(r"(\d\d?)[-/.](\d\d?)[-/.](\d{4})" + _CLOCK)
+_ORDER: Final = {ISO: (0, 1, 2), DAY_FIRST: (2, 1, 0), MONTH_FIRST: (2, 0, 1)}
+"""Where year, month and day stand."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -60,6 +66,8 @@ class Dialect:
     delimiter: str
     names: tuple[str, ...] | None
     width: int
+    skip: int = 0
+    """Lines before the first row: the header, and what stands above it."""
     decimal_comma: bool = False
 
 
@@ -74,42 +82,58 @@ class TextTable(RecognisedFile):
         done: Callable[[], float],
         series: Series[Any] | None,
         asked: str,
+        dates: str,
     ) -> None:
-        self._source, self._close, self._done = source, close, done
-        self._head = _read_start(source)
+        self._raw, self._close, self._done, self._dates = source, close, done, dates
+        self._source, self._head = _open_start(source)
         complete = self._head.rpartition(b"\n")[0] or self._head
-        lines = [line for line in complete.split(b"\n")[:LOOKED_AT] if line.strip()]
-        if not lines:
+        lines = complete.split(b"\n")[:LOOKED_AT]
+        if not any(map(bytes.strip, lines)):
             raise Refused("It is empty.")
         self._dialect = _sniff([line.decode("utf-8", "replace") for line in lines])
-        rows = list(_split(self._dialect, lines[1:] if self._dialect.names is not None else lines))
-        self._layout = find_layout(_describe(name, self._dialect, rows), series, asked)
+        rows = list(_split(self._dialect, lines[self._dialect.skip :]))
+        self._layout = find_layout(_describe(name, self._dialect, rows, self._read_times(lines)), series, asked)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        above = (f"its header is line {self._dialect.skip}",) if self._dialect.skip > 1 else ()
+        return self._layout.notes + above
 
     def close(self) -> None:
         self._close()
 
-    def blocks(self) -> Iterator[ImportBlock]:
-        import duckdb
+    def _read_times(self, lines: Sequence[bytes]) -> list[int]:
+        """Of these lines. Where an order of dates was named, every date of the file has to have it."""
+        time, place, times = time_column(self._dialect.names), 0, []
+        blocks = iter([b"\n".join(lines) + b"\n"]) if self._dates == ISO else self._cut()
+        with suppress(Malformed):  # told where it is read
+            for block in blocks:
+                for fields in _split(self._dialect, block.split(b"\n")[:-1]):
+                    place += 1
+                    if place > self._dialect.skip and len(fields) == self._dialect.width:
+                        at = read_time(fields[time], self._dates, place)
+                        times += [] if at is None or place > LOOKED_AT else [at]
+        if self._dates != ISO:
+            self._raw.seek(0)
+            self._source, self._head = _open_start(self._raw)
+        if not times:
+            known = "2024-12-31 23:00, a number since 1970, or by `--dates` 31/12/2024 or 12/31/2024"
+            raise Refused(f"No row of it has a time that can be read: {known}.")
+        return times
 
-        quiet = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    def blocks(self) -> Iterator[ImportBlock]:
         line = 1
-        with (
-            TemporaryDirectory(prefix="zuno-import-") as folder,
-            duckdb.connect(config={"threads": 1, **quiet}) as duck,
-        ):
-            for block in self._cut():
+        with TemporaryDirectory(prefix="zuno-import-") as folder, open_duck() as duck:
+            for block in self._cut(BLOCK_BYTES if self._layout.targets[0].parts == 1 else maxsize):
                 text = block
-                if line == 1 and self._dialect.names is not None:
-                    skipped = block.index(b"\n") + 1 if b"\n" in block else len(block)
-                    while not block[:skipped].strip() and skipped < len(block):
-                        skipped = block.index(b"\n", skipped) + 1 if b"\n" in block[skipped:] else len(block)
-                    text, line = block[skipped:], line + block[:skipped].count(b"\n")
+                if line == 1:
+                    text, line = block.split(b"\n", self._dialect.skip)[-1], 1 + self._dialect.skip
                 if text.strip():
                     yield self._read_block(duck, Path(folder) / "block.csv", text, line)
                 line += text.count(b"\n")
 
-    def _cut(self) -> Iterator[bytes]:
-        """Whole lines, as many as are held at once."""
+    def _cut(self, most: int = BLOCK_BYTES) -> Iterator[bytes]:
+        """Whole lines, about as many bytes as that at once."""
         held, size = [self._head], len(self._head)
         while True:
             try:
@@ -121,9 +145,10 @@ class TextTable(RecognisedFile):
                 raise Malformed(f"It ends before its end or is damaged ({type(error).__name__}).") from error
             held.append(more)
             size += len(more)
-            if more and size < BLOCK_BYTES:
+            if more and size < most:
                 continue
             whole = b"".join(held).replace(b"\r\n", b"\n")
+            held.clear()
             if not more:
                 if whole:
                     yield whole if whole.endswith(b"\n") else whole + b"\n"
@@ -144,7 +169,7 @@ class TextTable(RecognisedFile):
         else:
             times, numbers, lines, unread = self._read_lines(text, line)
         columns = tuple(build_columns(target, times, numbers) for target in self._layout.targets)
-        return ImportBlock(columns, lines, tuple(unread), count, self._done())
+        return ImportBlock(columns, lines, tuple(unread), count, self._done(), self._layout.targets[0].parts)
 
     # -- in columns
 
@@ -160,8 +185,8 @@ class TextTable(RecognisedFile):
         first = next(iter(_split(self._dialect, [text[: text.index(b"\n")]])), [])
         if len(first) != self._dialect.width:
             return None
-        wanted = sorted({place for target in self._layout.targets for place in target.places if place is not None})
-        written = _time_query(f"c{time}", first[time])
+        wanted = self._layout.places
+        written = _time_query(f"c{time}", first[time]) if self._dates == ISO else None
         if written is None:
             return None
         moment, as_number, sure = written
@@ -198,16 +223,16 @@ class TextTable(RecognisedFile):
     def _read_lines(
         self, text: bytes, line: int
     ) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]], NDArray[np.int64], list[UnreadLine]]:
-        places = sorted({place for target in self._layout.targets for place in target.places if place is not None})
+        places = self._layout.places
         times: list[int] = []
         lines: list[int] = []
         rows: list[list[float]] = []
         unread: list[UnreadLine] = []
-        for place, fields in enumerate(_split(self._dialect, text.split(b"\n")[:-1], keep_empty=True), line):
-            if not fields or not any(fields):
+        for place, fields in enumerate(_split(self._dialect, text.split(b"\n")[:-1]), line):
+            if not any(fields):
                 continue
             try:
-                at, numbers = self._read_fields(fields, places)
+                at, numbers = self._read_fields(fields, places, place)
             except ValueError as error:
                 unread.append(UnreadLine(place, str(error)))
                 continue
@@ -218,15 +243,16 @@ class TextTable(RecognisedFile):
         numbers_by_place = {place: table[index] for index, place in enumerate(places)}
         return np.array(times, dtype=np.int64), numbers_by_place, np.array(lines, dtype=np.int64), unread
 
-    def _read_fields(self, fields: Sequence[str], places: Sequence[int]) -> tuple[int, list[float]]:
+    def _read_fields(self, fields: Sequence[str], places: Sequence[int], line: int) -> tuple[int, list[float]]:
         if len(fields) != self._dialect.width:
             raise ValueError(f"it has {len(fields)} fields, the others have {self._dialect.width}")
-        if self._dialect.names is not None and tuple(map(clean_name, fields)) == self._dialect.names:
+        names = self._dialect.names
+        if names is not None and all(clean_name(field) == name for field, name in zip(fields, names, strict=True)):
             raise ValueError("a header in the middle of the file")
         symbol = self._layout.symbol
         if symbol is not None and not self._is_own(fields[symbol]):
             raise ValueError(f"it is about {plain_text(fields[symbol], 40)}")
-        at = read_time(fields[self._layout.time])
+        at = read_time(fields[self._layout.time], self._dates, line)
         if at is None:
             raise ValueError(f"{plain_text(fields[self._layout.time], 40)!r} is no time")
         return at, [self._read_number(fields[place]) for place in places]
@@ -238,6 +264,13 @@ class TextTable(RecognisedFile):
             return float(text.replace(",", ".") if self._dialect.decimal_comma else text)
         except ValueError:
             raise ValueError(f"{plain_text(text, 40)!r} is no number") from None
+
+
+def open_duck() -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    quiet = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    return duckdb.connect(config={"threads": 1, **quiet})
 
 
 def build_columns(target: SeriesColumns, times: NDArray[np.int64], numbers: dict[int, NDArray[np.float64]]) -> Columns:
@@ -264,19 +297,29 @@ def moments_of_numbers(moments: NDArray[Any]) -> NDArray[np.int64]:
     return found
 
 
-def read_time(text: str) -> int | None:
-    """Unix milliseconds of a time in ISO's way, UTC where it has no zone, or of a number; None for anything else."""
+def read_time(text: str, dates: str, line: int) -> int | None:
+    """Unix milliseconds of a time, UTC where it has no zone, or of a number; None for anything else. `Refused` for a
+    date in another order than `dates`: which number is the day is said, never guessed."""
     text = text.strip().strip('"')
     match = _TIME.fullmatch(text)
-    if match is None:
+    local = _LOCAL_TIME.fullmatch(text) if match is None else None
+    if match is None and local is None:
         try:
             number = float(text)
         except ValueError:
             return None
         return int(moments_of_numbers(np.array([number]))[0]) if abs(number) < 1e20 else None
-    year, month, day, hour, minute, second, part, zone = match.groups()
+    if (local is None) != (dates == ISO):
+        which = "its dates are not all ISO's: say their order by `--dates day-first` or `--dates month-first`"
+        raise Refused(f"Line {line}: {text!r}; {which if dates == ISO else f'this is not {dates}'}.")
+    *date, hour, minute, second, part, half, zone = (match or local).groups()  # type: ignore[union-attr]
+    year, month, day = (int(date[place]) for place in _ORDER[dates])
+    if local is not None and month > 12:
+        raise Refused(f"Line {line}: {text!r} has no month {month}, so that its dates are not {dates}.")
+    if half is not None:
+        hour = int(hour) % 12 + 12 * (half in "Pp") if 1 <= int(hour) <= 12 else 24
     try:
-        naive = datetime(*(int(field or 0) for field in (year, month, day, hour, minute, second)), tzinfo=UTC)  # type: ignore[arg-type,misc]
+        naive = datetime(year, month, day, int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
     except ValueError:
         return None
     millis = (naive - _EPOCH) // timedelta(milliseconds=1) + int((part or "0").ljust(3, "0")[:3])
@@ -297,7 +340,9 @@ def _time_query(column: str, example: str) -> tuple[str, bool, str] | None:
     match = _TIME.fullmatch(example.strip())
     if match is None:
         return (column, True, f"{column} IS NOT NULL") if _is_number(example) else None
-    zone = match[8] or ""
+    if match[8]:
+        return None
+    zone = match[9] or ""
     body = f"rtrim(left({column}, length({column}) - {len(zone)}))" if zone else column
     sure = f"regexp_full_match({body}, '[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}([ T][0-9:.]+)?')"
     if zone:
@@ -309,12 +354,44 @@ def _filled(values: Any) -> NDArray[np.float64]:
     return np.ma.filled(values, np.nan) if isinstance(values, np.ma.MaskedArray) else values
 
 
+class _JsonRows:
+    """The rows of a JSON list of lists as lines, as of freqtrade's files."""
+
+    def __init__(self, source: Any, start: bytes) -> None:
+        self._source, self._start, self._end = source, start, b""
+
+    def read1(self, size: int) -> bytes:
+        """`EOFError` where the list does not end."""
+        while more := self._start or self._source.read1(size):
+            text = self._end + more.translate(None, b"[ \t\r\n")
+            rows = text.rstrip(b"]")
+            self._start, self._end = b"", text[len(rows) :]
+            if rows:
+                return rows.replace(b"],", b"\n")
+        if self._end != b"]]":
+            raise EOFError
+        return b""
+
+
+def _open_start(source: Any) -> tuple[Any, bytes]:
+    """A source of lines, and the first of them."""
+    start = _read_start(source)
+    if not (json := start.lstrip()).startswith((b"[", b"{")):
+        return source, start
+    if not json[1:].lstrip().startswith(b"["):
+        raise Refused("It is JSON, and no list of rows as freqtrade's: [[time, open, high, low, close, volume], …].")
+    rows = _JsonRows(source, start)
+    return rows, _read_start(rows)
+
+
 def _read_start(source: Any) -> bytes:
-    """Without a byte order mark; texts of two bytes a letter are not read."""
+    """Some whole lines, without a byte order mark; texts of two bytes a letter are not read."""
     start = b""
     try:
-        while len(start) < HEAD_BYTES and (more := source.read1(HEAD_BYTES)):
+        while (len(start) < HEAD_BYTES or start.count(b"\n") < 3) and (more := source.read1(HEAD_BYTES)):
             start += more
+            if len(start) > BLOCK_BYTES:
+                break
     except (EOFError, OSError, ValueError, zlib.error, BadZipFile) as error:
         if not start:
             raise Malformed(f"Nothing of it can be read: it is damaged ({type(error).__name__}).") from error
@@ -330,17 +407,31 @@ def _sniff(lines: Sequence[str]) -> Dialect:
     """The delimiter that cuts most lines into the same number of fields."""
     best: tuple[int, int, str] = (0, 0, "")
     for delimiter in _DELIMITERS:
-        widths = [len(fields) for fields in csv.reader(lines, delimiter=delimiter)]
+        widths = [len(_split_line(line, delimiter)) for line in lines if line.strip()]
         width = max(set(widths), key=widths.count)
         if width > 1:
             best = max(best, (widths.count(width), width, delimiter), key=lambda found: found[:2])
     if not best[2]:
         raise Refused("It is no table: its lines are not cut by a comma, a semicolon, a tab or a bar.")
     _, width, delimiter = best
-    first = next(csv.reader([lines[0]], delimiter=delimiter))
-    header = len(first) == width and all(read_time(field) is None and not _is_number(field) for field in first)
-    comma = delimiter == ";" and any(re.search(r"\d,\d", line) for line in lines[1:])
-    return Dialect(delimiter, tuple(map(clean_name, first)) if header else None, width, comma)
+    # What stands above a header, as CryptoDataDownload's address or Excel's `sep=;`, has fewer fields.
+    place, first = next(
+        (place, fields) for place, line in enumerate(lines) if len(fields := _split_line(line, delimiter)) == width
+    )
+    header = not any(_is_number(field) or _TIME.fullmatch(field) or _LOCAL_TIME.fullmatch(field) for field in first)
+    skip = place + 1 if header else 0
+    comma = delimiter != "," and any(re.search(r"\d,\d", line) for line in lines[skip:])
+    return Dialect(delimiter, tuple(map(clean_name, first)) if header else None, width, skip, comma)
+
+
+def _split_line(line: str, delimiter: str) -> list[str]:
+    """A field may be as long as a line."""
+    line = line.strip("\r\x00")
+    fields = line.split(delimiter)
+    if '"' in line:
+        with suppress(csv.Error):  # a quoted one is longer than any is
+            fields = next(csv.reader([line], delimiter=delimiter), [])
+    return [field.strip() for field in fields]
 
 
 def _is_number(text: str) -> bool:
@@ -351,25 +442,18 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _split(dialect: Dialect, lines: Sequence[bytes], keep_empty: bool = False) -> Iterator[list[str]]:
-    for line in lines:
-        fields = next(csv.reader([line.decode("utf-8", "replace").strip("\r\x00")], delimiter=dialect.delimiter), [])
-        if fields or keep_empty:
-            yield [field.strip() for field in fields]
+def _split(dialect: Dialect, lines: Sequence[bytes]) -> Iterator[list[str]]:
+    return (_split_line(line.decode("utf-8", "replace"), dialect.delimiter) for line in lines)
 
 
-def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]]) -> FileHead:
+def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]], times: Sequence[int]) -> FileHead:
     whole = [row for row in rows if len(row) == dialect.width]
     symbol = symbol_column(dialect.names)
-    time = time_column(dialect.names)
-    times = [at for row in whole if (at := read_time(row[time])) is not None]
-    if not times:
-        raise Refused("No row of it has a time that can be read: ISO's way, or a number since 1970.")
     said = whole[0][symbol] if symbol is not None and whole else None
     return FileHead(name, dialect.names, dialect.width, said, common_step(times))
 
 
 def common_step(times: Sequence[int]) -> int | None:
     """How far most rows are from the next."""
-    steps = [abs(after - before) for before, after in pairwise(times) if after != before]
+    steps = [after - before for before, after in pairwise(sorted(set(times)))]
     return max(set(steps), key=steps.count) if steps else None

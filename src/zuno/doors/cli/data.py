@@ -83,7 +83,7 @@ def data_download(
 @data.command("import")
 def data_import(
     ctx: typer.Context,
-    paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR…", help="CSV (also gzip, zip), Parquet, feather.")],
+    paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR…", help="CSV, JSON (gzip, zip), Parquet, feather.")],
     series: Annotated[
         str | None,
         typer.Option("--series", metavar="SERIES", help="What the file holds, as in candles/binance/BTCUSDT/1h."),
@@ -91,12 +91,15 @@ def data_import(
     layout: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="auto, binance, csv or freqtrade.")
     ] = "auto",
+    dates: Annotated[
+        str, typer.Option("--dates", metavar="ORDER", help="Order of dates: iso, day-first or month-first.")
+    ] = "iso",
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Import market history from files; a second import changes nothing."""
     run_command.import_and_answer(
-        ctx.obj.at(home), json, lambda zuno, listen: zuno.imports().run(paths, series, layout, listen)
+        ctx.obj.at(home), json, lambda zuno, listen: zuno.imports().run(paths, series, layout, listen, dates=dates)
     )
 
 

@@ -13,6 +13,7 @@ from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.columns import (
     LEAP,
     SAME_PRICE,
+    build_bars,
     find_clock_shift,
     mark_foreign_prices,
     mark_seen,
@@ -26,6 +27,7 @@ from zuno.trading.measure.columns import (
 from zuno.trading.measure.data_quality import find_row_fault
 from zuno.trading.model.market import (
     DAY_MS,
+    MINUTE_MS,
     Candle,
     Feed,
     MacroRelease,
@@ -63,6 +65,8 @@ class Imported:
     changed: int = 0
     repeated: int = 0
     blank: int = 0
+    unmade: int = 0
+    """Bars a part of which is missing."""
     first: Millis | None = None
     last: Millis | None = None
     set_aside: list[tuple[int, str]] = field(default_factory=list)
@@ -72,6 +76,7 @@ class Imported:
         self.rows += other.rows
         self.new += other.new
         self.changed += other.changed
+        self.unmade += other.unmade
         firsts = [at for at in (self.first, other.first) if at is not None]
         lasts = [at for at in (self.last, other.last) if at is not None]
         self.first, self.last = min(firsts, default=None), max(lasts, default=None)
@@ -92,16 +97,17 @@ class ImportState:
     touched: dict[Series[Any], list[Stretch]] = field(default_factory=dict)
 
 
-async def take_columns(state: ImportState, columns: Columns, lines: Any, file: str) -> Imported:
-    """Write what is sound of a block. `Refused` where it is another market's, or its clock another."""
+async def take_columns(state: ImportState, columns: Columns, lines: Any, file: str, parts: int = 1) -> Imported:
+    """Write what is sound of a block. `Refused` where it is another market's, or its clock another. `parts`: how many
+    rows make one bar of the series; then the block is the whole file, for a bar's parts may lie anywhere in it."""
     series = columns.series
     if series.row is MacroRelease:
         return await _take_prints(state, columns, lines, file)
-    placed = sort_rows(columns, state.now, with_blanks=series.row is not Candle)
+    placed = sort_rows(columns, state.now, with_blanks=series.row is not Candle, parts=parts)
     found = Imported(repeated=placed.repeated, blank=placed.blank)
     bad = take_rows(columns, placed.bad)
     for row, line in zip(to_rows(bad), lines[placed.bad].tolist(), strict=True):
-        found.set_aside.append((line, find_row_fault(series, row, state.now) or _INCOMPLETE))
+        found.set_aside.append((line, _find_fault(series, row, state.now, parts)))
     found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
     whole, where = take_rows(columns, placed.order), lines[placed.order]
     if series.row is Candle and len(whole):
@@ -115,6 +121,8 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
             for line, close in zip(where[foreign].tolist(), whole.values[3][foreign].tolist(), strict=True)
         ]
         whole, where = take_rows(whole, ~foreign), where[~foreign]
+        if parts > 1:
+            whole, where = _build_bars(whole, where, parts, found)
         await _check_market(state, whole)
     if not len(whole):
         return found
@@ -133,6 +141,27 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
 
 _INCOMPLETE: Final = "it was not complete when it was imported"
 _SECOND: Final = "another row of the same time has other numbers, and came first"
+
+
+def _find_fault(series: Series[Any], row: Any, now: Millis, parts: int) -> str:
+    if parts == 1:
+        return find_row_fault(series, row, now) or _INCOMPLETE
+    timeframe = timeframe_of(series)
+    fault = find_row_fault(series, row._replace(at=timeframe.floor(row.at)), None)
+    length = timeframe.millis // parts
+    return fault or (f"no {length // MINUTE_MS}m bar opens then" if row.at % length else _INCOMPLETE)
+
+
+def _build_bars(columns: Columns, lines: Any, parts: int, found: Imported) -> tuple[Columns, Any]:
+    """The bars whose every part is here, each at the line of its first part; lines of the others are set aside."""
+    bars, firsts, counts = build_bars(columns, parts)
+    timeframe, lacking = timeframe_of(columns.series), counts < parts
+    found.unmade = len(set(map(timeframe.floor, columns.at[lacking].tolist())))
+    found.set_aside += [
+        (line, f"its {timeframe} has {count} of its {parts} bars, and is not made")
+        for line, count in zip(lines[lacking].tolist(), counts[lacking].tolist(), strict=True)
+    ]
+    return bars, lines[firsts]
 
 
 async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: str) -> Imported:

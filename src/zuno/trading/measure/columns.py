@@ -57,20 +57,22 @@ def complete_times(series: Series[Any], at: NDArray[np.int64]) -> NDArray[np.int
     return at + timeframe_of(series).millis if series.row is Candle else at
 
 
-def mark_valid_rows(columns: Columns, now: Millis) -> Mask:
-    """Which rows a market can have made, and were complete by now."""
-    at = columns.at
-    judged = (at >= EARLIEST) & (at < LATEST) & (complete_times(columns.series, at) <= now)
-    return np.asarray(judged & _JUDGES[columns.series.row](columns), dtype=bool)
+def mark_valid_rows(columns: Columns, now: Millis, parts: int = 1) -> Mask:
+    """Which rows a market can have made, and were complete by now. `parts`: how many candles make one of the series."""
+    at, end = columns.at, columns.at
+    judged = (at >= EARLIEST) & (at < LATEST) & _JUDGES[columns.series.row](columns)
+    if columns.series.row is Candle:
+        timeframe = timeframe_of(columns.series)
+        end = at + timeframe.millis // parts
+        judged &= (at - timeframe.floor(0)) % (timeframe.millis // parts) == 0
+    return np.asarray(judged & (end <= now), dtype=bool)
 
 
 def _mark_valid_candles(columns: Columns) -> Any:
-    timeframe = timeframe_of(columns.series)
     opened, high, low, close, volume, taken = columns.values
     return (
         (low >= LEAST_PRICE) & (low <= opened) & (opened <= high) & (low <= close) & (close <= high) & (high <= MOST)
         & _mark_valid_amounts(volume) & (np.isnan(taken) | ((taken >= 0.0) & (taken <= volume)))
-        & ((columns.at - timeframe.floor(0)) % timeframe.millis == 0)
     )  # fmt: skip
 
 
@@ -132,9 +134,9 @@ class SortedRows:
     blank: int
 
 
-def sort_rows(columns: Columns, now: Millis, *, with_blanks: bool) -> SortedRows:
-    """`with_blanks`: a row whose number is not said is none, and not bad."""
-    whole = mark_valid_rows(columns, now)
+def sort_rows(columns: Columns, now: Millis, *, with_blanks: bool, parts: int = 1) -> SortedRows:
+    """`with_blanks`: a row whose number is not said is none, and not bad. `parts`: as `mark_valid_rows` has it."""
+    whole = mark_valid_rows(columns, now, parts)
     blank = np.isnan(columns.values[0]) if with_blanks else np.zeros(len(columns), dtype=bool)
     bad = np.flatnonzero(~whole & ~blank)
     order = np.flatnonzero(whole)
@@ -182,20 +184,29 @@ def _join_spans(spans: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 # -- coarser bars
 
 
-def resample_columns(coarse: Timeframe, columns: Columns) -> Columns:
-    """The coarse bars whose every part is here, as `bars.resample_bars` makes them."""
-    fine = timeframe_of(columns.series)
+def resample_columns(coarse: Timeframe, columns: Columns, parts: int | None = None) -> Columns:
+    """The coarse bars whose every part is here, as `bars.resample_bars` makes them. `parts`: how many bars make one,
+    where the series does not say it."""
+    size = parts or bars_per_bar(coarse, timeframe_of(columns.series))
     series = Series(columns.series.feed, columns.series.venue, _renamed(columns.series.name, coarse), Candle)
     shift = coarse.floor(0)
     bucket = (columns.at - shift) // coarse.millis
     starts = np.flatnonzero(np.diff(bucket, prepend=np.iinfo(np.int64).min))
     counts = np.diff(starts, append=len(bucket))
-    whole = counts == bars_per_bar(coarse, fine)
+    whole = counts == size
     inside = take_rows(columns, np.repeat(whole, counts))
-    size = bars_per_bar(coarse, fine)
     opened, high, low, close, volume, taken = (column.reshape(-1, size) for column in inside.values)
     values = (opened[:, 0], high.max(axis=1), low.min(axis=1), close[:, -1], _sums(volume), _sums(taken))
     return Columns(series, bucket[starts[whole]] * coarse.millis + shift, values)
+
+
+def build_bars(columns: Columns, parts: int) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
+    """Bars of a series from `parts` each, in order of time: those whose every part is here, where the first part of
+    each stands, and how many parts the bar of each row has."""
+    timeframe = timeframe_of(columns.series)
+    bucket = (columns.at - timeframe.floor(0)) // timeframe.millis
+    _, starts, inside, counts = np.unique(bucket, return_index=True, return_inverse=True, return_counts=True)
+    return resample_columns(timeframe, columns, parts), starts[counts == parts], counts[inside]
 
 
 def _renamed(name: str, timeframe: Timeframe) -> str:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMATS = ("auto", "binance", "csv", "freqtrade")
+ISO, DAY_FIRST, MONTH_FIRST = DATES = ("iso", "day-first", "month-first")
+"""How dates may be written, as somebody says: 2024-12-31, 31/12/2024 or 12/31/2024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class ImportBlock:
     """Lines or rows gone through, those that are no row included."""
     done: float
     """How much of the file has been gone through, 0 to 1."""
+    parts: int = 1
+    """How many rows make one bar of the series; where several do the block is the whole file."""
 
 
 class ImportFile(Protocol):
@@ -75,9 +79,11 @@ class ImportReader(Protocol):
       path that is not there. Files of a folder that hold no tables are left out.
     - `open`: a file whose columns are understood; `Refused`, saying why and what would help, where they are not. A
       `series` that is given is the file's; without it the file's own columns and its name say whose it is.
+    - `dates` says which number of 01/02/2024 is the day; it is never guessed. A file with dates in another order is
+      `Refused` with the line, before a block of it was handed out where an order other than ISO's was named.
     - A file is gone through in blocks, whatever its size. What a file does not say is NaN, never zero.
     """
 
     def find(self, paths: Sequence[str]) -> list[FoundFile]: ...
 
-    def open(self, file: FoundFile, series: Series[Any] | None, layout: str) -> ImportFile: ...
+    def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str) -> ImportFile: ...

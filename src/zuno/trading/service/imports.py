@@ -15,7 +15,7 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
 from zuno.trading.data.intake import Now, clause
 from zuno.trading.model.market import Series
-from zuno.trading.ports.imports import FORMATS, FoundFile, ImportBlock, ImportReader
+from zuno.trading.ports.imports import DATES, FORMATS, ISO, FoundFile, ImportBlock, ImportFile, ImportReader
 from zuno.trading.ports.series import ColumnStore
 from zuno.trading.service.data import format_minute
 
@@ -51,6 +51,8 @@ class ImportedView(View):
     new: int
     changed: int
     """Other numbers stood there, and these took their place."""
+    unmade: int
+    """Bars that were not made of shorter ones because a part is missing."""
     first: int | None
     last: int | None
     place: str
@@ -142,11 +144,15 @@ class Imports:
         self._now = now
         self._read_here = read_here
 
-    async def run(self, paths: Sequence[str], series: str | None, layout: str, listen: Listen) -> ImportView:
+    async def run(
+        self, paths: Sequence[str], series: str | None, layout: str, listen: Listen, *, dates: str = ISO
+    ) -> ImportView:
         """Every file of these paths; one that cannot be read is told, and the others go on."""
         wanted = None if series is None else _parse_target(series)
         if layout not in FORMATS:
             raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
+        if dates not in DATES:
+            raise UsageError(f"{plain_text(dates, 40)!r} is no order of dates; write {', '.join(DATES)}.")
         files = await asyncio.to_thread(self._reader.find, paths)
         state = ImportState(self._store, self._now())
         progress = _Progress(files, listen)
@@ -154,22 +160,16 @@ class Imports:
         for file, tally in tallies:
             progress.begin(file)
             try:
-                await self._import_file(file, wanted, layout, state, tally, progress)
+                opened = await asyncio.to_thread(self._reader.open, file, wanted, layout, dates)
+                await self._import_file(file.name, opened, state, tally, progress)
             except (Refused, Malformed, Unavailable) as error:
                 tally.failure = clause(error)
         made = await make_coarser(state)
         return self._view(tallies, {str(made_series): count for made_series, count in made.items() if count})
 
     async def _import_file(
-        self,
-        found: FoundFile,
-        wanted: Series[Any] | None,
-        layout: str,
-        state: ImportState,
-        tally: _FileTally,
-        progress: _Progress,
+        self, name: str, file: ImportFile, state: ImportState, tally: _FileTally, progress: _Progress
     ) -> None:
-        file = await asyncio.to_thread(self._reader.open, found, wanted, layout)
         try:
             tally.layout, tally.notes = file.layout, list(file.notes)
             blocks = file.blocks()
@@ -178,7 +178,7 @@ class Imports:
                 while (block := await coming) is not None:
                     coming = asyncio.create_task(asyncio.to_thread(_next_block, blocks))  # read while this is written
                     tally.rows += block.rows
-                    await self._take(found.name, block, state, tally)
+                    await self._take(name, block, state, tally)
                     progress.tell(block)
             finally:
                 await asyncio.gather(coming, return_exceptions=True)
@@ -189,7 +189,7 @@ class Imports:
         for unread in block.unread:
             tally.set_aside(unread.line, unread.reason)
         for columns in block.columns:
-            found = await take_columns(state, columns, block.lines, name)
+            found = await take_columns(state, columns, block.lines, name, block.parts)
             tally.series.setdefault(columns.series, Imported()).add(found)
             tally.repeated += found.repeated
             tally.blank += found.blank
@@ -262,6 +262,7 @@ def _series_view(series: Series[Any], found: Imported) -> ImportedView:
         rows=found.rows,
         new=found.new,
         changed=found.changed,
+        unmade=found.unmade,
         first=found.first,
         last=found.last,
         place=place,
