@@ -69,7 +69,7 @@ from zuno.trading.service.imports import Imports
 async def run():
     store = SqliteSeries(Path(sys.argv[1]), Origin(False, "recorded"))
     imports = Imports(HistoryFiles(), store, lambda: Millis(4_000_000_000_000), read_here=True)
-    view = await imports.run([sys.argv[2]], None, "auto", lambda progress: None)
+    view = await imports.run([sys.argv[2]], None, "auto", lambda progress: None, lambda question: True)
     await store.close()
     print(json.dumps([view.new, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
 

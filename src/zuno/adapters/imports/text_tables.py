@@ -35,7 +35,7 @@ from zuno.kernel.errors import Malformed, Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.trading.measure.columns import WIDTH
 from zuno.trading.model.market import MacroRelease, Series
-from zuno.trading.ports.imports import ImportBlock, UnreadLine
+from zuno.trading.ports.imports import REPEATED_HEADER, ImportBlock, UnreadLine
 from zuno.trading.ports.series import Columns
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class TextTable(RecognisedFile):
         if len(fields) != self._dialect.width:
             raise ValueError(f"it has {len(fields)} fields, the others have {self._dialect.width}")
         if self._dialect.names is not None and tuple(map(clean_name, fields)) == self._dialect.names:
-            raise ValueError("a header in the middle of the file")
+            raise ValueError(REPEATED_HEADER)
         symbol = self._layout.symbol
         if symbol is not None and not self._is_own(fields[symbol]):
             raise ValueError(f"it is about {plain_text(fields[symbol], 40)}")

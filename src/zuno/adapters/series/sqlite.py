@@ -114,6 +114,15 @@ class SqliteSeries:
     def origin(self) -> Origin:
         return self._file.read(read_origin) or self._wanted
 
+    def has_imported(self) -> bool:
+        """Whether any rows came from a file."""
+
+        def act(connection: sqlite3.Connection) -> bool:
+            asked = "SELECT 1 FROM sources WHERE source = ? LIMIT 1"
+            return has_sources(connection) and bool(connection.execute(asked, (Source.IMPORTED,)).fetchone())
+
+        return bool(self._file.read(act))
+
     async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return await asyncio.to_thread(self._write, batches)
 

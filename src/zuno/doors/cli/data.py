@@ -91,12 +91,16 @@ def data_import(
     layout: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="auto, binance, csv or freqtrade.")
     ] = "auto",
+    yes: Annotated[bool, typer.Option("--yes", help="Take prices the symbol was never near without asking.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Import market history from files; a second import changes nothing."""
     run_command.import_and_answer(
-        ctx.obj.at(home), json, lambda zuno, listen: zuno.imports().run(paths, series, layout, listen)
+        ctx.obj.at(home),
+        json,
+        lambda zuno, listen, confirm: zuno.imports().run(paths, series, layout, listen, confirm),
+        yes=yes,
     )
 
 

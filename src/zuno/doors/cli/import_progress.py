@@ -31,6 +31,10 @@ class ImportBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Before something else is written to the terminal."""
         with suppress(OSError, SystemExit):
             self._bar.stop()
 

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of
+from zuno.trading.measure.columns import measure_overlaps
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
     QUIET_VENUES,
@@ -24,8 +25,9 @@ from zuno.trading.measure.data_quality import (
     RowRun,
     describe_disagreement,
     find_gaps,
+    print_interval,
 )
-from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
 
 Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
@@ -86,6 +88,10 @@ class Check:
         for span in spans:
             if span.series.feed in FROZEN_AFTER and span.series.row is not Candle:
                 await self._watch(span)
+            if doubled := await find_doubled(self._store, span):
+                detail = "their intervals have another row: a window sums to more hours than it has"
+                first, last = min(doubled), max(doubled)
+                self._found.append(Flaw(span.series, "doubled", first, last, len(doubled), detail))
         for market in _markets(spans):
             await self._check_candles(market)
         open_notes = [flaw for flaw in noted if flaw.mended is None]
@@ -269,6 +275,18 @@ def count_missing(span: Span) -> int | None:
     if span.series.row is not Candle or span.series.venue in QUIET_VENUES:
         return None
     return (span.last - span.first) // timeframe_of(span.series).millis + 1 - span.count
+
+
+async def find_doubled(store: SeriesStore, span: Span) -> list[Millis]:
+    """Rows of an interval that has another one, as a file on a local clock leaves them."""
+    interval = print_interval(span.series)
+    if interval is None:
+        return []
+    rows = await store.read(span.series, span.first, span.last, EVER)
+    widths = [interval or round(row.interval_hours * HOUR_MS) for row in rows]
+    times = [row.at for row in rows]
+    beside = measure_overlaps(times, widths)[1]
+    return [at for at, other in zip(times, beside, strict=True) if other]
 
 
 async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:

@@ -3,9 +3,11 @@ place is written once, and coarser bars are made of what is whole."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
@@ -13,19 +15,23 @@ from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.columns import (
     LEAP,
     SAME_PRICE,
-    find_clock_shift,
+    find_clock_shifts,
+    find_late_clocks,
     mark_foreign_prices,
     mark_seen,
     mark_valid_rows,
+    measure_overlaps,
     measure_price_ratio,
+    measure_unlikely_closes,
     resample_columns,
     sort_rows,
     take_rows,
     to_rows,
 )
-from zuno.trading.measure.data_quality import find_row_fault
+from zuno.trading.measure.data_quality import find_row_fault, print_interval
 from zuno.trading.model.market import (
     DAY_MS,
+    HOUR_MS,
     Candle,
     Feed,
     MacroRelease,
@@ -35,7 +41,8 @@ from zuno.trading.model.market import (
     candles,
     parse_series,
 )
-from zuno.trading.model.venues import UPBIT
+from zuno.trading.model.venues import PERPETUALS, UPBIT
+from zuno.trading.ports.imports import NotNeeded
 from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 
 COARSER: Final = {
@@ -45,6 +52,8 @@ COARSER: Final = {
 """What is made of which bars."""
 _ENOUGH: Final = 24
 """Bars without any volume: no market is that quiet for so long."""
+_UNLIKELY: Final = 0.1
+"""The share of unlikely closes that is asked about; a few may be a venue's bad minute."""
 _FIRST_BLOCK: Final = 1_230_940_800_000
 """2009-01-03: a bar before it has a time that was read wrongly, or none."""
 _WEEK: Final = Timeframe.W1
@@ -67,6 +76,8 @@ class Imported:
     last: Millis | None = None
     set_aside: list[tuple[int, str]] = field(default_factory=list)
     """Lines and reasons."""
+    unfinished: int = 0
+    """Of these, bars and days that are not over: nobody needs them."""
 
     def add(self, other: Imported) -> None:
         self.rows += other.rows
@@ -83,6 +94,11 @@ class ImportState:
 
     store: ColumnStore
     now: Millis
+    confirm: Callable[[str], bool]
+    """Asks whether prices that are not likely are taken all the same."""
+    confirmed: set[tuple[Series[Any], str]] = field(default_factory=set)
+    unchecked: set[Series[Any]] = field(default_factory=set)
+    """Candles that nothing could be held against."""
     seen: dict[Series[Any], Any] = field(default_factory=dict)
     """Times that this import has given a row already; what comes later for them does not replace it."""
     prints: dict[Series[Any], dict[int, float]] = field(default_factory=dict)
@@ -97,11 +113,15 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
     series = columns.series
     if series.row is MacroRelease:
         return await _take_prints(state, columns, lines, file)
+    if series.row is Candle:
+        timeframe = timeframe_of(series)
+        _refuse_clocks(series, find_late_clocks(columns.at - timeframe.floor(0), timeframe.millis))
     placed = sort_rows(columns, state.now, with_blanks=series.row is not Candle)
     found = Imported(repeated=placed.repeated, blank=placed.blank)
     bad = take_rows(columns, placed.bad)
     for row, line in zip(to_rows(bad), lines[placed.bad].tolist(), strict=True):
         found.set_aside.append((line, find_row_fault(series, row, state.now) or _INCOMPLETE))
+        found.unfinished += row.at <= state.now and find_row_fault(series, row, None) is None
     found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
     whole, where = take_rows(columns, placed.order), lines[placed.order]
     if series.row is Candle and len(whole):
@@ -115,7 +135,12 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
             for line, close in zip(where[foreign].tolist(), whole.values[3][foreign].tolist(), strict=True)
         ]
         whole, where = take_rows(whole, ~foreign), where[~foreign]
-        await _check_market(state, whole)
+        await _check_market(state, whole, file)
+    elif len(whole):
+        standing = await _read_around(state, whole)
+        _refuse_clocks(series, find_clock_shifts(whole, standing))
+        if print_interval(series) is not None:
+            whole, where = _keep_single(whole, where, standing, found)
     if not len(whole):
         return found
     before = mark_seen(state.seen, whole)
@@ -132,6 +157,7 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
 
 
 _INCOMPLETE: Final = "it was not complete when it was imported"
+_DOUBLED: Final = "its interval has a row already"
 _SECOND: Final = "another row of the same time has other numbers, and came first"
 
 
@@ -139,12 +165,20 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     """A figure's day is known when it is over."""
     found, rows = Imported(), []
     given = state.prints.setdefault(columns.series, {})
-    for at, value, line in zip(columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), strict=True):
+    standing = await state.store.read(columns.series, Millis(-(2**62)), Millis(2**62), Millis(2**62))
+    there = Columns(columns.series, np.array([row.at for row in standing], dtype=np.int64), ())
+    beside = _measure_beside(columns, there)[1]
+    for at, value, line, other in zip(
+        columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), beside, strict=True
+    ):
         row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
         if value != value:
             found.blank += 1
         elif (fault := find_row_fault(columns.series, row, state.now)) or row.released > state.now:
             found.set_aside.append((line, fault or _INCOMPLETE))
+            found.unfinished += fault is None and at <= state.now
+        elif other:
+            found.set_aside.append((line, _DOUBLED))
         elif at in given:
             if given[at] == value:
                 found.repeated += 1
@@ -160,6 +194,53 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     return found
 
 
+# -- one row for each interval, by one clock
+
+
+def _keep_single(columns: Columns, lines: Any, standing: Columns, found: Imported) -> tuple[Columns, Any]:
+    """Without rows of an interval that has one."""
+    times, beside = _measure_beside(columns, standing)
+    single = (beside == 0) & (np.diff(times, prepend=times[0] - 1) != 0)
+    found.set_aside += [(int(line), _DOUBLED) for line in lines[~single]]
+    return take_rows(Columns(columns.series, times, columns.values), single), lines[single]
+
+
+def _measure_beside(columns: Columns, standing: Columns) -> tuple[Any, Any]:
+    """As `measure_overlaps`. `Refused` for a clock that is not UTC, and where most rows lie beside one that is here."""
+    series, widths = columns.series, list(map(_read_widths, (columns, standing)))
+    if series.feed is Feed.FUNDING and series.venue in PERPETUALS:
+        _refuse_clocks(series, find_late_clocks(columns.at, widths[0]))
+    rows = columns.at.tolist(), widths[0].tolist(), standing.at.tolist(), widths[1].tolist()
+    times, beside = map(np.array, measure_overlaps(*rows))
+    shifts, counts = np.unique(beside[beside != 0], return_counts=True)
+    if 2 * counts.sum() > len(columns):
+        raise Refused(
+            f"{counts.sum():,} of its {len(columns):,} rows are of intervals that {series} has a row of, most of them "
+            f"{shifts[counts.argmax()] / HOUR_MS:+g} h beside it: no hour is counted twice"
+        )
+    return times, beside
+
+
+def _read_widths(columns: Columns) -> Any:
+    """How long the interval is that ends with each row, in milliseconds."""
+    interval = print_interval(columns.series)
+    return np.full(len(columns), interval) if interval else np.rint(columns.values[1] * HOUR_MS).astype(np.int64)
+
+
+def _refuse_clocks(series: Series[Any], shifts: Sequence[int]) -> None:
+    if shifts:
+        said = ", ".join(f"{shift / HOUR_MS:+g} h" for shift in shifts)
+        raise Refused(
+            f"Its times look local: its rows lie {said} beside those of {series} by UTC; write times in UTC or with "
+            "their offset"
+        )
+
+
+async def _read_around(state: ImportState, columns: Columns) -> Columns:
+    since, until = Millis(int(columns.at[0]) - DAY_MS), Millis(int(columns.at[-1]) + DAY_MS)
+    return await state.store.read_columns(columns.series, since, until)
+
+
 # -- whose prices they are
 
 
@@ -173,38 +254,52 @@ async def _level(state: ImportState, columns: Columns) -> float | None:
     return float(near.values[3][-1]) if len(near) else None
 
 
-async def _check_market(state: ImportState, columns: Columns) -> None:
-    """Hold the closes against what is here of the same symbol and of the others at the same times."""
+async def _check_market(state: ImportState, columns: Columns, file: str) -> None:
+    """Hold the closes against what is here of the same symbol and of the others at the same times; where nothing of
+    it is here, against what it was ever traded at."""
     if not len(columns):
         return
     series = columns.series
     if len(columns) >= _ENOUGH and not columns.values[4].any():
-        raise Refused(
+        raise NotNeeded(
             "Its volume is 0 throughout: it is a mark, index or premium price, and candles of trades are kept here"
         )
-    since, until = Millis(int(columns.at[0]) - DAY_MS), Millis(int(columns.at[-1]) + DAY_MS)
-    standing = await state.store.read_columns(series, since, until)
+    standing = await _read_around(state, columns)
     ratio = measure_price_ratio(columns, standing)
     if ratio is not None and not 1 / LEAP < ratio < LEAP:
         raise Refused(f"Its prices are {ratio:.3g} times those that are here of {series}: they are another market's")
-    if (hours := find_clock_shift(columns, standing)) is not None:
-        raise Refused(
-            f"Its times look local: its bars are those that are here of {series}, {hours:+d} h later; write times "
-            "in UTC or with their offset"
-        )
+    _refuse_clocks(series, find_clock_shifts(columns, standing))
     if ratio is None:
-        await _check_neighbours(state, columns, since, until)
+        await _check_neighbours(state, columns)
+        _check_bounds(state, columns, file)
 
 
-async def _check_neighbours(state: ImportState, columns: Columns, since: Millis, until: Millis) -> None:
+def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
+    """Ask before closes are taken that this symbol was never near."""
+    series, closes = columns.series, columns.values[3]
+    share = measure_unlikely_closes(columns)
+    if share is None:
+        state.unchecked.add(series)
+    elif share > _UNLIKELY:
+        question = (
+            f"{file}: {share:.0%} of its closes, {closes.min():g} to {closes.max():g}, are none {series} was ever near "
+            "in those years: another symbol's, or in another unit"
+        )
+        if (series, file) not in state.confirmed and not state.confirm(question):
+            raise Refused(f"{question}; `--yes` takes them")
+        state.confirmed.add((series, file))
+
+
+async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     """Nothing of the symbol is here for that time: whether the closes are another symbol's."""
     series = columns.series
     if series.venue == UPBIT:
         return
     named, _, length = series.name.rpartition("/")
+    since, until = Millis(int(columns.at[0])), Millis(int(columns.at[-1]))
     for symbol in Symbol:
-        if symbol != named:
-            other = candles(series.venue, symbol, Timeframe(length))
+        for timeframe in dict.fromkeys((Timeframe(length), Timeframe.H1)) if symbol != named else ():
+            other = candles(series.venue, symbol, timeframe)
             ratio = measure_price_ratio(columns, await state.store.read_columns(other, since, until))
             if ratio is not None and abs(ratio - 1.0) < SAME_PRICE:
                 raise Refused(f"Its prices are those of {other}, not of {series}")

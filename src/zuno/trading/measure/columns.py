@@ -5,7 +5,8 @@ The same rules as `data_quality` and `bars` have for single rows, for millions o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import bars_per_bar, timeframe_of, total
-from zuno.trading.measure.data_quality import EARLIEST, INTERVAL_HOURS, LATEST, LEAST_AMOUNT, LEAST_PRICE, MOST
+from zuno.trading.measure.data_quality import EARLIEST, INTERVAL_HOURS, LATEST, LEAST_AMOUNT, LEAST_PRICE, LEEWAY, MOST
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Funding, Level, MarkAndIndex, Series, Timeframe
 from zuno.trading.ports.series import Columns
 
@@ -31,8 +32,24 @@ SAME_PRICE: Final = 0.02
 """Closes of two venues differ by less."""
 _ENOUGH: Final = 24
 """So many bars, or different closes, tell something."""
-MOST_SHIFT: Final = 14
-"""Hours that a local clock is away from UTC at most."""
+_STRETCH: Final = 48
+"""Rows that are held against a clock together: summer time changes in between."""
+_VARIED: Final = 8
+"""So many different numbers in a stretch do not agree by chance."""
+QUARTER_MS: Final = HOUR_MS // 4
+_LEVEL: Final[Mapping[type[Any], int]] = {Candle: 3}
+"""Where the number stands that tells rows apart, a close; else the first, a rate or a level."""
+MOST_SHIFT: Final = 14 * HOUR_MS
+"""How far a local clock is away from UTC at most; some are by quarters of an hour."""
+_BOUNDS: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
+    "BTCUSDT": ((2_919, 19_710), (3_172, 17_070), (3_366, 13_961), (4_063, 29_190), (29_015, 68_715), (15_638, 47_958),
+                (16_504, 44_572), (38_769, 108_220), (74_781, 111_756)),
+    "ETHUSDT": ((199, 851), (82, 1_431), (103, 358), (96, 755), (721, 4_852), (903, 3_874), (1_193, 2_435),
+                (2_170, 4_087), (1_418, 3_713)),
+}  # fmt: skip
+"""Lowest and highest hourly close of each year from 2017 on: Binance, spot until late 2019 and then the perpetual, from
+2017-08-17 to 2025-06-30; noted on 2026-11-18."""
+_NOTED_SINCE: Final = 1_502_928_000_000
 _SCALE: Final = 1e8
 _EXACT: Final = 2.0**53
 _DIGITS: Final = 1e15
@@ -154,29 +171,15 @@ def sort_rows(columns: Columns, now: Millis, *, with_blanks: bool) -> SortedRows
     return SortedRows(np.delete(order, again), bad, second, int(same.sum()), int(blank.sum()))
 
 
-def mark_seen(seen: dict[Series[Any], NDArray[np.int64]], columns: Columns) -> Mask:
-    """Which times were marked before; all of them are afterwards. Kept as stretches: a long file costs little."""
-    before = seen.get(columns.series)
-    step = timeframe_of(columns.series).millis if columns.series.row is Candle else 0
-    edges = np.flatnonzero(np.diff(columns.at) != step) if step else np.arange(len(columns) - 1)
-    starts, ends = columns.at[np.concatenate(([0], edges + 1))], columns.at[np.append(edges, len(columns) - 1)]
-    stretches = np.column_stack((starts, ends))
-    if before is None:
-        seen[columns.series] = stretches
-        return np.zeros(len(columns), dtype=bool)
-    place = np.searchsorted(before[:, 0], columns.at, side="right") - 1
-    marked = (place >= 0) & (columns.at <= before[np.maximum(place, 0), 1])
-    seen[columns.series] = _join_spans(np.vstack((before, stretches)), step)
-    return np.asarray(marked, dtype=bool)
-
-
-def _join_spans(spans: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Stretches that touch or overlap as one, in order."""
-    spans = spans[np.argsort(spans[:, 0], kind="stable")]
-    reach = np.maximum.accumulate(spans[:, 1])
-    starts = np.concatenate(([True], spans[1:, 0] > reach[:-1] + step))
-    firsts = np.flatnonzero(starts)
-    return np.column_stack((spans[firsts, 0], np.append(reach[firsts[1:] - 1], reach[-1])))
+def mark_seen(seen: dict[Series[Any], list[NDArray[np.int64]]], columns: Columns) -> Mask:
+    """Which times were marked before; all of them are afterwards."""
+    blocks = seen.setdefault(columns.series, [])
+    marked = np.zeros(len(columns), dtype=bool)
+    for times in blocks:
+        if times[0] <= columns.at[-1] and columns.at[0] <= times[-1]:
+            marked |= np.isin(columns.at, times, assume_unique=True)
+    blocks.append(columns.at)
+    return marked
 
 
 # -- coarser bars
@@ -250,18 +253,79 @@ def _meet(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np
     return both, place[both]
 
 
-def find_clock_shift(columns: Columns, standing: Columns) -> int | None:
-    """By how many hours these candles lie later than the same ones that stand: a local clock. None where they agree as
-    they are, or at no shift, or where too few stand at the same times to tell."""
-    mine, _ = _meet(columns.at, standing.at)
-    if len(np.unique(columns.values[3][mine])) < _ENOUGH or _share_that_agrees(columns, standing, 0) > 0.5:
+def measure_unlikely_closes(columns: Columns) -> float | None:
+    """The share of these candles that close below half or above twice what the symbol was traded at in their year; with
+    each year after the last that is noted twice as far, up to sixteen times. None where nothing is noted."""
+    closes, noted = _BOUNDS.get(columns.series.name.rpartition("/")[0]), columns.at >= _NOTED_SINCE
+    if closes is None or not noted.any():
         return None
-    best = max(range(-MOST_SHIFT, MOST_SHIFT + 1), key=lambda hours: _share_that_agrees(columns, standing, hours))
-    return best if best and _share_that_agrees(columns, standing, best) > 0.9 else None
+    years = columns.at[noted].astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) - (2017 - 1970)
+    width = 2.0 ** np.clip(years - len(closes) + 2, 1, 4)
+    low, high = np.array(closes)[np.minimum(years, len(closes) - 1)].T
+    close = columns.values[3][noted]
+    return float(np.mean((close < low / width) | (close > high * width)))
 
 
-def _share_that_agrees(columns: Columns, standing: Columns, hours: int) -> float:
-    mine, theirs = _meet(columns.at - hours * HOUR_MS, standing.at)
-    if len(mine) < _ENOUGH:
-        return 0.0
-    return float(np.mean(np.abs(columns.values[3][mine] / standing.values[3][theirs] - 1.0) < 1e-5))
+def find_clock_shifts(columns: Columns, standing: Columns) -> list[int]:
+    """Milliseconds by which stretches of these rows lie later than the same ones that stand, as on a local clock; two
+    where it has summer time. Nothing where they agree as they are or at no shift, or too few stand there to tell."""
+    if not len(standing):
+        return []
+    near = (columns.at >= standing.at[0] - MOST_SHIFT) & (columns.at <= standing.at[-1] + MOST_SHIFT)
+    columns = take_rows(columns, near)
+    stretch = np.arange(len(columns)) // _STRETCH
+    met, agreeing = _count_agreeing(columns, standing, stretch, 0)
+    doubtful = (agreeing <= met / 2)[stretch]
+    columns, stretch = take_rows(columns, doubtful), stretch[doubtful]
+    best, most = np.zeros(len(met), dtype=np.int64), np.full(len(met), _ENOUGH - 1)
+    for shift in range(-MOST_SHIFT, MOST_SHIFT + 1, QUARTER_MS) if len(columns) else ():
+        met, agreeing = _count_agreeing(columns, standing, stretch, shift)
+        better = (agreeing > most[: len(met)]) & (agreeing > 0.9 * met)
+        best[: len(met)][better], most[: len(met)][better] = shift, agreeing[better]
+    level = columns.values[_LEVEL.get(columns.series.row, 0)]
+    hits = [place for place in np.flatnonzero(best) if len(np.unique(level[stretch == place])) >= _VARIED]
+    return sorted(set(best[hits].tolist()))
+
+
+def _count_agreeing(columns: Columns, standing: Columns, stretch: NDArray[np.int64], shift: int) -> Any:
+    """Of each stretch: how many rows stand that much earlier, and how many of them with the same number."""
+    mine, theirs = _meet(columns.at - shift, standing.at)
+    place, size = _LEVEL.get(columns.series.row, 0), int(stretch[-1]) + 1 if len(stretch) else 0
+    same = np.isclose(columns.values[place][mine], standing.values[place][theirs], rtol=1e-5, atol=0)
+    return np.bincount(stretch[mine], minlength=size), np.bincount(stretch[mine[same]], minlength=size)
+
+
+# -- one row for each interval
+
+
+def find_late_clocks(at: NDArray[np.int64], step: Any) -> list[int]:
+    """How far a clock may be away from UTC, in milliseconds, on which a tenth or more of these rows are due every
+    `step`; nothing where they are due by UTC, or lie beside it as on no clock."""
+    late = (at + LEEWAY) % step
+    late = late[(late > 2 * LEEWAY) & (late % QUARTER_MS <= 2 * LEEWAY)] // QUARTER_MS * QUARTER_MS
+    usual = [
+        int(shift) for shift, count in zip(*np.unique(late, return_counts=True), strict=True) if count * 10 >= len(at)
+    ]
+    clocks = (clock for shift in usual for clock in range(shift - 7 * DAY_MS, MOST_SHIFT + 1, int(np.max(step))))
+    return sorted(clock for clock in clocks if clock >= -MOST_SHIFT)
+
+
+def measure_overlaps(
+    at: Sequence[int], width: Sequence[int], there: Sequence[int] = (), there_width: Sequence[int] = ()
+) -> tuple[list[int], list[int]]:
+    """Rows that are each of the time before them, held against those that stand and against each other. First when
+    they are: a print is stamped a moment sooner or later by others. Then how far each lies beside another row of its
+    interval, 0 where none is."""
+    ends, widths, times, beside = list(there), list(there_width), [], []
+    for end, span in zip(at, width, strict=True):
+        place = bisect_left(ends, end - LEEWAY)
+        known = place < len(ends) and ends[place] <= end + LEEWAY and widths[place] == span
+        behind = place > 0 and ends[place - 1] > end - span + LEEWAY
+        ahead = place < len(ends) and ends[place] - widths[place] + LEEWAY < end
+        near = [other - end for other in ends[max(place - 1, 0) : place + 1]] if (behind or ahead) and not known else []
+        times.append(ends[place] if known else end)
+        beside.append(-min(near, key=abs) or span if near else 0)
+        if not known and not near:
+            ends.insert(place, end)
+            widths.insert(place, span)
+    return times, beside

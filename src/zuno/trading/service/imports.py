@@ -15,11 +15,13 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
 from zuno.trading.data.intake import Now, clause
 from zuno.trading.model.market import Series
-from zuno.trading.ports.imports import FORMATS, FoundFile, ImportBlock, ImportReader
+from zuno.trading.model.venues import is_read
+from zuno.trading.ports.imports import FORMATS, REPEATED_HEADER, FoundFile, ImportBlock, ImportReader, NotNeeded
 from zuno.trading.ports.series import ColumnStore
-from zuno.trading.service.data import format_minute
+from zuno.trading.service.data import format_stretch
 
 Listen = Callable[["ImportProgress"], None]
+Confirm = Callable[[str], bool]
 MOST_LISTED: Final = 200
 """Lines of one file that are listed; the others are counted by their reason."""
 _LONGEST_REASON: Final = 120
@@ -75,10 +77,12 @@ class ImportedFileView(View):
     notes: tuple[ForeignText, ...]
     failure: ForeignText
     """Why it was not imported, or not to its end; empty where it was."""
+    needed: bool
+    """Whether anything the desk reads was set aside or not imported."""
 
 
 class ImportView(VerdictView):
-    """`ok`: every file was imported to its end; else exit code 3."""
+    """`ok`: everything the desk reads was imported; else exit code 3."""
 
     files: tuple[ImportedFileView, ...]
     rows: int
@@ -100,6 +104,7 @@ class _FileTally:
     repeated: int = 0
     blank: int = 0
     failure: str = ""
+    needed: bool = False
     lines: list[SetAsideView] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -142,13 +147,16 @@ class Imports:
         self._now = now
         self._read_here = read_here
 
-    async def run(self, paths: Sequence[str], series: str | None, layout: str, listen: Listen) -> ImportView:
-        """Every file of these paths; one that cannot be read is told, and the others go on."""
+    async def run(
+        self, paths: Sequence[str], series: str | None, layout: str, listen: Listen, confirm: Confirm
+    ) -> ImportView:
+        """Every file of these paths; one that cannot be read is told, and the others go on. `confirm` is asked about
+        prices that the symbol was never near."""
         wanted = None if series is None else _parse_target(series)
         if layout not in FORMATS:
             raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
         files = await asyncio.to_thread(self._reader.find, paths)
-        state = ImportState(self._store, self._now())
+        state = ImportState(self._store, self._now(), confirm)
         progress = _Progress(files, listen)
         tallies = [(file, _FileTally()) for file in files]
         for file, tally in tallies:
@@ -156,9 +164,9 @@ class Imports:
             try:
                 await self._import_file(file, wanted, layout, state, tally, progress)
             except (Refused, Malformed, Unavailable) as error:
-                tally.failure = clause(error)
-        made = await make_coarser(state)
-        return self._view(tallies, {str(made_series): count for made_series, count in made.items() if count})
+                tally.failure, tally.needed = clause(error), tally.needed or not isinstance(error, NotNeeded)
+        made = {str(series): count for series, count in (await make_coarser(state)).items() if count}
+        return self._view(tallies, made, sorted(map(str, state.unchecked)))
 
     async def _import_file(
         self,
@@ -188,6 +196,7 @@ class Imports:
     async def _take(self, name: str, block: ImportBlock, state: ImportState, tally: _FileTally) -> None:
         for unread in block.unread:
             tally.set_aside(unread.line, unread.reason)
+            tally.needed |= unread.reason != REPEATED_HEADER and any(is_read(part.series) for part in block.columns)
         for columns in block.columns:
             found = await take_columns(state, columns, block.lines, name)
             tally.series.setdefault(columns.series, Imported()).add(found)
@@ -195,8 +204,11 @@ class Imports:
             tally.blank += found.blank
             for line, reason in found.set_aside:
                 tally.set_aside(line, reason)
+            tally.needed |= len(found.set_aside) > found.unfinished and is_read(columns.series)
 
-    def _view(self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int]) -> ImportView:
+    def _view(
+        self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int], unchecked: Sequence[str]
+    ) -> ImportView:
         files = tuple(_file_view(file, tally) for file, tally in tallies)
         parts = [part for file in files for part in file.series]
         new, changed = sum(part.new for part in parts), sum(part.changed for part in parts)
@@ -206,10 +218,11 @@ class Imports:
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
         said = f"{rows:,} rows of {many}: {new:,} new, {changed:,} changed, {aside:,} lines set aside."
         notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
+        notes += [f"nothing could be held against the prices of {series}: not checked" for series in unchecked]
         if failed:
             notes.append(f"{failed} of {len(files)} files were not imported, or not to their end")
         return ImportView(
-            ok=not failed,
+            ok=not any(file.needed for file in files) and (rows > 0 or not failed),
             files=files,
             rows=rows,
             new=new,
@@ -236,36 +249,22 @@ def _parse_target(text: str) -> Series[Any]:
 
 
 def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
+    plain = {name: getattr(tally, name) for name in ("layout", "rows", "repeated", "blank", "failure", "needed")}
     return ImportedFileView(
         file=file.path,
-        layout=tally.layout,
-        rows=tally.rows,
         series=tuple(_series_view(series, found) for series, found in tally.series.items()),
-        repeated=tally.repeated,
-        blank=tally.blank,
         set_aside=sum(tally.reasons.values()),
         lines=tuple(tally.lines),
         reasons=dict(tally.reasons.most_common()),
         notes=tuple(tally.notes),
-        failure=tally.failure,
+        **plain,
     )
 
 
 def _series_view(series: Series[Any], found: Imported) -> ImportedView:
-    place = (
-        ""
-        if found.first is None or found.last is None
-        else f"{format_minute(found.first)} – {format_minute(found.last)} UTC"
-    )
-    return ImportedView(
-        series=str(series),
-        rows=found.rows,
-        new=found.new,
-        changed=found.changed,
-        first=found.first,
-        last=found.last,
-        place=place,
-    )
+    place = "" if found.first is None or found.last is None else format_stretch(found.first, found.last)
+    numbers = {name: getattr(found, name) for name in ("rows", "new", "changed", "first", "last")}
+    return ImportedView(series=str(series), place=place, **numbers)
 
 
 def _general(reason: str) -> str:

@@ -16,7 +16,7 @@ from zuno.trading.measure.bars import resample_bars
 from zuno.trading.measure.columns import (
     WIDTH,
     compare_rows,
-    find_clock_shift,
+    find_clock_shifts,
     mark_foreign_prices,
     mark_seen,
     mark_valid_rows,
@@ -130,12 +130,12 @@ def test_how_columns_compare_with_those_that_stand() -> None:
 
 def test_a_clock_that_is_hours_away() -> None:
     closes = (np.random.default_rng(1).random(60) * 50 + 50).tolist()
-    assert find_clock_shift(hours(closes, first=9), hours(closes)) == 9
-    assert find_clock_shift(hours(closes), hours(closes, first=5)) == -5
-    assert find_clock_shift(hours(closes), hours(closes)) is None
-    assert find_clock_shift(hours(closes), hours(closes[::-1])) is None
-    assert find_clock_shift(hours([7.0] * 60, first=40), hours([7.0] * 60)) is None  # it stands still
-    assert find_clock_shift(hours(closes, first=60), hours(closes)) is None
+    assert find_clock_shifts(hours(closes, first=9), hours(closes)) == [9 * HOUR_MS]
+    assert find_clock_shifts(hours(closes), hours(closes, first=5)) == [-5 * HOUR_MS]
+    assert find_clock_shifts(hours(closes), hours(closes)) == []
+    assert find_clock_shifts(hours(closes), hours(closes[::-1])) == []
+    assert find_clock_shifts(hours([7.0] * 60, first=40), hours([7.0] * 60)) == []  # it stands still
+    assert find_clock_shifts(hours(closes, first=60), hours(closes)) == []
 
 
 @given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True), max_size=6))

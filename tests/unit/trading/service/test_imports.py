@@ -75,7 +75,7 @@ def store_of() -> MemorySeries:
 
 async def run(store: Any, *paths: Path, series: str | None = None, layout: str = "auto") -> ImportView:
     return await Imports(HistoryFiles(), store, lambda: NOW, read_here=True).run(
-        [str(path) for path in paths], series, layout, lambda progress: None
+        [str(path) for path in paths], series, layout, lambda progress: None, lambda question: True
     )
 
 
@@ -477,6 +477,6 @@ async def test_progress_goes_up_to_the_end(tmp_path: Path) -> None:
     put(tmp_path, "eth-1h.csv", table([hour_bar(hour, 2_300.0) for hour in range(48)]))
     seen: list[float] = []
     imports = Imports(HistoryFiles(), store_of(), lambda: NOW, read_here=True)
-    await imports.run([str(tmp_path)], None, "auto", lambda progress: seen.append(progress.done))
+    await imports.run([str(tmp_path)], None, "auto", lambda progress: seen.append(progress.done), lambda question: True)
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (0.0, 1.0)
