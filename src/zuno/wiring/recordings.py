@@ -36,10 +36,8 @@ class Recordings:
 
     def describe_choice(self) -> str:
         """Why the desk reads the store it reads."""
-        if self._settings.market == "live":
-            return "ZUNO_MARKET=live"
-        imported = "rows were imported" if self.own().has_imported() else "nothing was imported"
-        return f"ZUNO_RECORDING={self._settings.recording}, {imported}"
+        imported = "rows were" if self.own().has_imported() else "nothing was"
+        return f"ZUNO_MARKET={self._settings.market}, ZUNO_RECORDING={self._settings.recording}, {imported} imported"
 
     def synthetic(self) -> SqliteSeries:
         from zuno.trading.ports.series import INVENTED

@@ -76,7 +76,7 @@ class TradingWiring(SharedWiring):
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
         store, choice = self._recordings.selected_store(), self._recordings.describe_choice()
-        return DataDesk(store, unix_millis, fetch, invent=self._recordings.invent, chosen_by=choice)
+        return DataDesk(store, unix_millis, fetch, invent=self._recordings.invent, choice=choice)
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         self._chains.require_writable()

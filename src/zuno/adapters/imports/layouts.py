@@ -62,8 +62,7 @@ _MOOD: Final = ("fng", "fear_greed", "fear_and_greed", "fear_greed_index")
 _DAILY_MEAN: Final = "funding_mean"
 _NAMED_SYMBOL: Final = re.compile(r"(?<![a-z])(btc|eth)(?:[-_/]?usdt?)?(?![a-z])", re.IGNORECASE)
 _OTHER_COIN: Final = re.compile(
-    r"(?<![a-z])(ada|avax|bch|bnb|doge|dot|link|ltc|near|pepe|shib|sol|sui|ton|trx|uni|xlm|xmr|xrp)(?:[-_/]?usdt?)?(?![a-z])",
-    re.IGNORECASE,
+    r"(?<![a-z])(ada|avax|bnb|doge|dot|link|ltc|sol|trx|xrp)(?:[-_/]?usdt?)?(?![a-z])", re.I
 )
 _NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z])", re.IGNORECASE)
 

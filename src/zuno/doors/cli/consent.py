@@ -39,20 +39,6 @@ def ask_to_type(*, json: bool, yes: bool = False) -> Callable[[str, str], bool]:
     return ask
 
 
-def ask_yes_or_no(*, json: bool, yes: bool) -> Callable[[str], bool]:
-    """By `--yes`, or by a person at this terminal; where there is none nobody agrees."""
-
-    def ask(what: str) -> bool:
-        if yes or json or not sys.stdin.isatty() or not sys.stderr.isatty():
-            return yes
-        with _interruptible():
-            sys.stderr.write(f"{what}. Take it? [y/N] ")
-            sys.stderr.flush()
-            return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-    return ask
-
-
 def progress(json: bool) -> Callable[[str], None]:
     """What happens while a chain is waited for; a script gets the end alone."""
 

@@ -97,10 +97,7 @@ def data_import(
 ) -> None:
     """Import market history from files; a second import changes nothing."""
     run_command.import_and_answer(
-        ctx.obj.at(home),
-        json,
-        lambda zuno, listen, confirm: zuno.imports().run(paths, series, layout, listen, confirm),
-        yes=yes,
+        ctx.obj.at(home), json, yes, lambda zuno, *told: zuno.imports().run(paths, series, layout, *told)
     )
 
 

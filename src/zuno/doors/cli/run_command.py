@@ -6,6 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.kernel.errors import FULL_DISK, Broken, DiskFull, Malformed, Refused, Unavailable, UsageError, ZunoError
@@ -119,16 +120,12 @@ def watch_and_answer(session: Session, json: bool, question: Callable[[Zuno, Wat
 
 
 def import_and_answer(
-    session: Session,
-    json: bool,
-    question: Callable[[Zuno, ImportListen, Confirm], Awaitable[VerdictView]],
-    *,
-    yes: bool,
+    session: Session, json: bool, yes: bool, question: Callable[[Zuno, ImportListen, Confirm], Awaitable[VerdictView]]
 ) -> None:
     """Import files with a bar on a terminal; what was not imported is an exit code, with the rest printed."""
-    from zuno.doors.cli.consent import ask_yes_or_no
+    from zuno.doors.cli.consent import ask_to_type
 
-    ask = ask_yes_or_no(json=json, yes=yes)
+    ask = partial(ask_to_type(json=json, yes=yes), "y")
     if json:
         verdict(session, json, lambda zuno: question(zuno, lambda progress: None, ask), no=REFUSED)
         return

@@ -90,8 +90,7 @@ class Check:
                 await self._watch(span)
             if doubled := await find_doubled(self._store, span):
                 detail = "their intervals have another row: a window sums to more hours than it has"
-                first, last = min(doubled), max(doubled)
-                self._found.append(Flaw(span.series, "doubled", first, last, len(doubled), detail))
+                self._found.append(Flaw(span.series, "doubled", doubled[0], doubled[-1], len(doubled), detail))
         for market in _markets(spans):
             await self._check_candles(market)
         open_notes = [flaw for flaw in noted if flaw.mended is None]
@@ -279,14 +278,12 @@ def count_missing(span: Span) -> int | None:
 
 async def find_doubled(store: SeriesStore, span: Span) -> list[Millis]:
     """Rows of an interval that has another one, as a file on a local clock leaves them."""
-    interval = print_interval(span.series)
-    if interval is None:
+    if (interval := print_interval(span.series)) is None:
         return []
     rows = await store.read(span.series, span.first, span.last, EVER)
     widths = [interval or round(row.interval_hours * HOUR_MS) for row in rows]
-    times = [row.at for row in rows]
-    beside = measure_overlaps(times, widths)[1]
-    return [at for at, other in zip(times, beside, strict=True) if other]
+    beside = measure_overlaps([row.at for row in rows], widths)[1]
+    return [row.at for row, other in zip(rows, beside, strict=True) if other]
 
 
 async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:

@@ -83,9 +83,8 @@ class Imported:
         self.rows += other.rows
         self.new += other.new
         self.changed += other.changed
-        firsts = [at for at in (self.first, other.first) if at is not None]
-        lasts = [at for at in (self.last, other.last) if at is not None]
-        self.first, self.last = min(firsts, default=None), max(lasts, default=None)
+        self.first = min(filter(None, (self.first, other.first)), default=None)
+        self.last = max(filter(None, (self.last, other.last)), default=None)
 
 
 @dataclass(slots=True)
@@ -216,7 +215,7 @@ def _measure_beside(columns: Columns, standing: Columns) -> tuple[Any, Any]:
     if 2 * counts.sum() > len(columns):
         raise Refused(
             f"{counts.sum():,} of its {len(columns):,} rows are of intervals that {series} has a row of, most of them "
-            f"{shifts[counts.argmax()] / HOUR_MS:+g} h beside it: no hour is counted twice"
+            f"{round(shifts[counts.argmax()] / HOUR_MS, 2):+g} h beside it: no hour is counted twice"
         )
     return times, beside
 
@@ -283,10 +282,10 @@ def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
     elif share > _UNLIKELY:
         question = (
             f"{file}: {share:.0%} of its closes, {closes.min():g} to {closes.max():g}, are none {series} was ever near "
-            "in those years: another symbol's, or in another unit"
+            "in those years: another symbol's, or in another unit (`--yes` takes them)"
         )
         if (series, file) not in state.confirmed and not state.confirm(question):
-            raise Refused(f"{question}; `--yes` takes them")
+            raise Refused(question)
         state.confirmed.add((series, file))
 
 

@@ -32,13 +32,11 @@ SAME_PRICE: Final = 0.02
 """Closes of two venues differ by less."""
 _ENOUGH: Final = 24
 """So many bars, or different closes, tell something."""
-_STRETCH: Final = 48
-"""Rows that are held against a clock together: summer time changes in between."""
+_STRETCH, _MOST_STRETCHES = 48, 60
+"""Rows that are held against a clock together, for summer time begins and ends, and how many stretches of them."""
 _VARIED: Final = 8
 """So many different numbers in a stretch do not agree by chance."""
 QUARTER_MS: Final = HOUR_MS // 4
-_LEVEL: Final[Mapping[type[Any], int]] = {Candle: 3}
-"""Where the number stands that tells rows apart, a close; else the first, a rate or a level."""
 MOST_SHIFT: Final = 14 * HOUR_MS
 """How far a local clock is away from UTC at most; some are by quarters of an hour."""
 _BOUNDS: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
@@ -114,26 +112,17 @@ _JUDGES: Final[Mapping[type[Any], Callable[[Columns], Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedRows:
-    """Rows held against those that stand."""
-
-    new: Mask
-    other: Mask
-    """Other numbers stand there."""
-
-
-def compare_rows(columns: Columns, standing: Columns) -> ComparedRows:
-    """Both strictly increasing in time."""
+def compare_rows(columns: Columns, standing: Columns) -> tuple[Mask, Mask]:
+    """Which rows are new, and where other numbers stand; both strictly increasing in time."""
     if not len(standing):
-        return ComparedRows(np.ones(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool))
+        return np.ones(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool)
     place = np.minimum(np.searchsorted(standing.at, columns.at), len(standing) - 1)
     here = standing.at[place] == columns.at
     same = here.copy()
     for mine, theirs in zip(columns.values, standing.values, strict=True):
         there = theirs[place]
         same &= (mine == there) | (np.isnan(mine) & np.isnan(there))
-    return ComparedRows(~here, here & ~same)
+    return ~here, here & ~same
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,43 +260,42 @@ def find_clock_shifts(columns: Columns, standing: Columns) -> list[int]:
     where it has summer time. Nothing where they agree as they are or at no shift, or too few stand there to tell."""
     if not len(standing):
         return []
-    near = (columns.at >= standing.at[0] - MOST_SHIFT) & (columns.at <= standing.at[-1] + MOST_SHIFT)
-    columns = take_rows(columns, near)
-    stretch = np.arange(len(columns)) // _STRETCH
-    met, agreeing = _count_agreeing(columns, standing, stretch, 0)
-    doubtful = (agreeing <= met / 2)[stretch]
-    columns, stretch = take_rows(columns, doubtful), stretch[doubtful]
-    best, most = np.zeros(len(met), dtype=np.int64), np.full(len(met), _ENOUGH - 1)
-    for shift in range(-MOST_SHIFT, MOST_SHIFT + 1, QUARTER_MS) if len(columns) else ():
-        met, agreeing = _count_agreeing(columns, standing, stretch, shift)
-        better = (agreeing > most[: len(met)]) & (agreeing > 0.9 * met)
-        best[: len(met)][better], most[: len(met)][better] = shift, agreeing[better]
-    level = columns.values[_LEVEL.get(columns.series.row, 0)]
-    hits = [place for place in np.flatnonzero(best) if len(np.unique(level[stretch == place])) >= _VARIED]
-    return sorted(set(best[hits].tolist()))
+    near = np.flatnonzero(np.abs(np.clip(columns.at, *standing.at[[0, -1]]) - columns.at) <= MOST_SHIFT)
+    parts = [take_rows(columns, near[low : low + _STRETCH]) for low in range(0, len(near), _STRETCH)]
+    doubtful = [part for part in parts if np.dot(_count_agreeing(part, standing, 0), (2, -1)) <= 0]
+    shifts = set()
+    for part in doubtful[:: len(doubtful) // _MOST_STRETCHES + 1]:
+        found = (
+            (*_count_agreeing(part, standing, shift), shift) for shift in range(-MOST_SHIFT, MOST_SHIFT + 1, QUARTER_MS)
+        )
+        agreeing, met, shift = max(found)
+        if agreeing >= max(_ENOUGH, 0.9 * met) and len(np.unique(_level(part))) >= _VARIED:
+            shifts.add(shift)
+    return sorted(shifts)
 
 
-def _count_agreeing(columns: Columns, standing: Columns, stretch: NDArray[np.int64], shift: int) -> Any:
-    """Of each stretch: how many rows stand that much earlier, and how many of them with the same number."""
+def _count_agreeing(columns: Columns, standing: Columns, shift: int) -> tuple[int, int]:
+    """How many rows stand that much earlier with the same number, and with whichever."""
     mine, theirs = _meet(columns.at - shift, standing.at)
-    place, size = _LEVEL.get(columns.series.row, 0), int(stretch[-1]) + 1 if len(stretch) else 0
-    same = np.isclose(columns.values[place][mine], standing.values[place][theirs], rtol=1e-5, atol=0)
-    return np.bincount(stretch[mine], minlength=size), np.bincount(stretch[mine[same]], minlength=size)
+    same = np.isclose(_level(columns)[mine], _level(standing)[theirs], rtol=1e-5, atol=0)
+    return int(same.sum()), len(mine)
+
+
+def _level(columns: Columns) -> Floats:
+    """A close, a rate, a level."""
+    return columns.values[3 if columns.series.row is Candle else 0]
 
 
 # -- one row for each interval
 
 
 def find_late_clocks(at: NDArray[np.int64], step: Any) -> list[int]:
-    """How far a clock may be away from UTC, in milliseconds, on which a tenth or more of these rows are due every
-    `step`; nothing where they are due by UTC, or lie beside it as on no clock."""
+    """How far beside the moments at which a row is due every `step`, by UTC, a tenth or more of these lie, in
+    milliseconds and no further than a clock is; it may be whole steps further away."""
     late = (at + LEEWAY) % step
-    late = late[(late > 2 * LEEWAY) & (late % QUARTER_MS <= 2 * LEEWAY)] // QUARTER_MS * QUARTER_MS
-    usual = [
-        int(shift) for shift, count in zip(*np.unique(late, return_counts=True), strict=True) if count * 10 >= len(at)
-    ]
-    clocks = (clock for shift in usual for clock in range(shift - 7 * DAY_MS, MOST_SHIFT + 1, int(np.max(step))))
-    return sorted(clock for clock in clocks if clock >= -MOST_SHIFT)
+    late = np.where(2 * late > step, late - step, late) - LEEWAY
+    shifts, counts = np.unique(np.rint(late / QUARTER_MS).astype(np.int64) * QUARTER_MS, return_counts=True)
+    return [shift for shift in shifts[counts * 10 >= len(at)].tolist() if 0 < abs(shift) <= MOST_SHIFT]
 
 
 def measure_overlaps(
@@ -324,7 +312,7 @@ def measure_overlaps(
         ahead = place < len(ends) and ends[place] - widths[place] + LEEWAY < end
         near = [other - end for other in ends[max(place - 1, 0) : place + 1]] if (behind or ahead) and not known else []
         times.append(ends[place] if known else end)
-        beside.append(-min(near, key=abs) or span if near else 0)
+        beside.append(-min(near, key=abs) or 1 if near else 0)
         if not known and not near:
             ends.insert(place, end)
             widths.insert(place, span)

@@ -130,16 +130,10 @@ class DataDesk:
     """One store of the market's past."""
 
     def __init__(
-        self,
-        store: SeriesStore,
-        now: Now,
-        fetch: Fetch | None = None,
-        invent: Invent | None = None,
-        chosen_by: str = "",
+        self, store: SeriesStore, now: Now, fetch: Fetch | None = None, invent: Invent | None = None, choice: str = ""
     ) -> None:
-        """`fetch`: a live source to ask again for bars that are missing, where one is configured; `chosen_by`: why the
-        desk reads this store."""
-        self._chosen_by = chosen_by
+        """`fetch`: a live source to ask again for bars that are missing; `choice`: why the desk reads this store."""
+        self._choice = choice
         self._store = store
         self._now = now
         self._fetch = fetch
@@ -153,10 +147,10 @@ class DataDesk:
             sources.setdefault(found.series, []).append(view)
         views = tuple([await self._span_view(span, sources.get(span.series, [])) for span in spans])
         doubled = [f"{view.series} counts {view.doubled:,} intervals twice" for view in views if view.doubled]
-        filled = [self._chosen_by] if spans else [f"nothing is here yet: {_how_to_fill(self._store.origin)}"]
+        filled = [self._choice] if spans else [f"nothing is here yet: {_how_to_fill(self._store.origin)}"]
         return DataStatusView(
             **_origin_fields(self._store.origin),
-            chosen_by=self._chosen_by,
+            chosen_by=self._choice,
             series=views,
             rows=sum(span.count for span in spans),
             unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
@@ -16,7 +17,15 @@ from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse
 from zuno.trading.data.intake import Now, clause
 from zuno.trading.model.market import Series
 from zuno.trading.model.venues import is_read
-from zuno.trading.ports.imports import FORMATS, REPEATED_HEADER, FoundFile, ImportBlock, ImportReader, NotNeeded
+from zuno.trading.ports.imports import (
+    FORMATS,
+    REPEATED_HEADER,
+    FoundFile,
+    ImportBlock,
+    ImportFile,
+    ImportReader,
+    NotNeeded,
+)
 from zuno.trading.ports.series import ColumnStore
 from zuno.trading.service.data import format_stretch
 
@@ -77,7 +86,7 @@ class ImportedFileView(View):
     notes: tuple[ForeignText, ...]
     failure: ForeignText
     """Why it was not imported, or not to its end; empty where it was."""
-    needed: bool
+    incomplete: bool
     """Whether anything the desk reads was set aside or not imported."""
 
 
@@ -104,7 +113,7 @@ class _FileTally:
     repeated: int = 0
     blank: int = 0
     failure: str = ""
-    needed: bool = False
+    incomplete: bool = False
     lines: list[SetAsideView] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -114,27 +123,6 @@ class _FileTally:
         self.reasons[_general(reason)] += 1
         if len(self.lines) < MOST_LISTED:
             self.lines.append(SetAsideView(line=line, reason=reason))
-
-
-class _Progress:
-    """Tells how far all files together have come."""
-
-    def __init__(self, files: Sequence[FoundFile], listen: Listen) -> None:
-        self._listen = listen
-        self._total = max(1, sum(file.size for file in files))
-        self._behind, self._rows = 0, 0
-        self._file: FoundFile | None = None
-
-    def begin(self, file: FoundFile) -> None:
-        self._behind += 0 if self._file is None else self._file.size
-        self._file = file
-        self._listen(ImportProgress(file.name, self._behind / self._total, self._rows))
-
-    def tell(self, block: ImportBlock) -> None:
-        assert self._file is not None
-        self._rows += block.rows
-        done = (self._behind + block.done * self._file.size) / self._total
-        self._listen(ImportProgress(self._file.name, done, self._rows))
 
 
 class Imports:
@@ -157,37 +145,36 @@ class Imports:
             raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
         files = await asyncio.to_thread(self._reader.find, paths)
         state = ImportState(self._store, self._now(), confirm)
-        progress = _Progress(files, listen)
         tallies = [(file, _FileTally()) for file in files]
-        for file, tally in tallies:
-            progress.begin(file)
+
+        def tell(place: int, done: float) -> None:
+            behind = sum(file.size for file in files[:place]) + done * files[place].size
+            rows = sum(tally.rows for _, tally in tallies)
+            listen(ImportProgress(files[place].name, behind / max(1, sum(file.size for file in files)), rows))
+
+        for place, (file, tally) in enumerate(tallies):
+            tell(place, 0.0)
             try:
-                await self._import_file(file, wanted, layout, state, tally, progress)
-            except (Refused, Malformed, Unavailable) as error:
-                tally.failure, tally.needed = clause(error), tally.needed or not isinstance(error, NotNeeded)
+                opened = await asyncio.to_thread(self._reader.open, file, wanted, layout)
+                await self._import_file(file.name, opened, state, tally, partial(tell, place))
+            except (Refused, Malformed, Unavailable, UsageError) as error:
+                tally.failure, tally.incomplete = clause(error), tally.incomplete or not isinstance(error, NotNeeded)
         made = {str(series): count for series, count in (await make_coarser(state)).items() if count}
         return self._view(tallies, made, sorted(map(str, state.unchecked)))
 
     async def _import_file(
-        self,
-        found: FoundFile,
-        wanted: Series[Any] | None,
-        layout: str,
-        state: ImportState,
-        tally: _FileTally,
-        progress: _Progress,
+        self, name: str, file: ImportFile, state: ImportState, tally: _FileTally, tell: Callable[[float], None]
     ) -> None:
-        file = await asyncio.to_thread(self._reader.open, found, wanted, layout)
         try:
             tally.layout, tally.notes = file.layout, list(file.notes)
             blocks = file.blocks()
-            coming = asyncio.create_task(asyncio.to_thread(_next_block, blocks))
+            coming = asyncio.create_task(asyncio.to_thread(next, blocks, None))
             try:
                 while (block := await coming) is not None:
-                    coming = asyncio.create_task(asyncio.to_thread(_next_block, blocks))  # read while this is written
+                    coming = asyncio.create_task(asyncio.to_thread(next, blocks, None))  # read while this is written
                     tally.rows += block.rows
-                    await self._take(found.name, block, state, tally)
-                    progress.tell(block)
+                    await self._take(name, block, state, tally)
+                    tell(block.done)
             finally:
                 await asyncio.gather(coming, return_exceptions=True)
         finally:
@@ -196,7 +183,7 @@ class Imports:
     async def _take(self, name: str, block: ImportBlock, state: ImportState, tally: _FileTally) -> None:
         for unread in block.unread:
             tally.set_aside(unread.line, unread.reason)
-            tally.needed |= unread.reason != REPEATED_HEADER and any(is_read(part.series) for part in block.columns)
+            tally.incomplete |= unread.reason != REPEATED_HEADER and any(is_read(part.series) for part in block.columns)
         for columns in block.columns:
             found = await take_columns(state, columns, block.lines, name)
             tally.series.setdefault(columns.series, Imported()).add(found)
@@ -204,7 +191,7 @@ class Imports:
             tally.blank += found.blank
             for line, reason in found.set_aside:
                 tally.set_aside(line, reason)
-            tally.needed |= len(found.set_aside) > found.unfinished and is_read(columns.series)
+            tally.incomplete |= len(found.set_aside) > found.unfinished and is_read(columns.series)
 
     def _view(
         self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int], unchecked: Sequence[str]
@@ -222,7 +209,7 @@ class Imports:
         if failed:
             notes.append(f"{failed} of {len(files)} files were not imported, or not to their end")
         return ImportView(
-            ok=not any(file.needed for file in files) and (rows > 0 or not failed),
+            ok=not any(file.incomplete for file in files) and (rows > 0 or not failed),
             files=files,
             rows=rows,
             new=new,
@@ -232,10 +219,6 @@ class Imports:
             said=said,
             notes=tuple(notes),
         )
-
-
-def _next_block(blocks: Iterator[ImportBlock]) -> ImportBlock | None:
-    return next(blocks, None)
 
 
 def _parse_target(text: str) -> Series[Any]:
@@ -249,7 +232,7 @@ def _parse_target(text: str) -> Series[Any]:
 
 
 def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
-    plain = {name: getattr(tally, name) for name in ("layout", "rows", "repeated", "blank", "failure", "needed")}
+    plain = {name: getattr(tally, name) for name in ("layout", "rows", "repeated", "blank", "failure", "incomplete")}
     return ImportedFileView(
         file=file.path,
         series=tuple(_series_view(series, found) for series, found in tally.series.items()),

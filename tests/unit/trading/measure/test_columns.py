@@ -121,9 +121,9 @@ def test_a_market_may_have_moved_while_nobody_looked() -> None:
 
 def test_how_columns_compare_with_those_that_stand() -> None:
     here, there = hours([1.0, 2.0, 3.0]), hours([1.0, 9.0], first=0)
-    found = compare_rows(here, there)
-    assert (found.new.tolist(), found.other.tolist()) == ([False, False, True], [False, True, False])
-    assert compare_rows(here, hours([])).new.all()
+    new, other = compare_rows(here, there)
+    assert (new.tolist(), other.tolist()) == ([False, False, True], [False, True, False])
+    assert compare_rows(here, hours([]))[0].all()
     assert measure_price_ratio(here, hours([0.5, 1.0, 1.5])) == 2.0
     assert measure_price_ratio(here, hours([1.0], first=50)) is None
 
