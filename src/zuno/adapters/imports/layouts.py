@@ -201,7 +201,7 @@ def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
         series = wanted or funding(BINANCE, _symbol(head))
         return (SeriesColumns(series, (prices[0], None), (None, hours)),), ()
     if kind:
-        raise Refused(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
+        raise NotNeeded(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
     volume = _place(names, _VOLUME)
     if volume is None:
         raise Refused(f"It has prices and no volume: {_listed(names)}.")
