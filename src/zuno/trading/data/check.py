@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Malformed, Unavailable
@@ -303,21 +304,18 @@ async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
     return found
 
 
+_RULES: Final = {
+    "gap": "fetched again where a live source is configured, else it stays a gap",
+    "disagreement": "becomes what its finer bars make, where all of them are here",
+    "conflict": "the one that agrees with its finer bars, else the newer",
+    "bad": "set aside; what is missing then is a gap",
+}
+
+
 def rule_for(flaw: Flaw) -> str:
     """What is done about such a flaw by `--repair`."""
-    match flaw.kind:
-        case "gap" if flaw.detail.endswith("are here"):
-            return "rebuilt from its finer bars"
-        case "gap":
-            return "fetched again where a live source is configured, else it stays a gap"
-        case "disagreement":
-            return "becomes what its finer bars make, where all of them are here"
-        case "conflict":
-            return "the one that agrees with its finer bars, else the newer"
-        case "bad":
-            return "set aside; what is missing then is a gap"
-        case _:
-            return "left as it came"
+    rebuilt = flaw.kind == "gap" and flaw.detail.endswith("are here")
+    return "rebuilt from its finer bars" if rebuilt else _RULES.get(flaw.kind, "left as it came")
 
 
 def _markets(spans: Sequence[Span]) -> list[Market]:
@@ -336,17 +334,11 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
 def _runs(moments: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
     """The first and the last of those that follow each other at that step; they are in order."""
     if isinstance(moments, range):
-        if moments:
-            yield moments[0], moments[-1]
+        yield from [(moments[0], moments[-1])] if moments else []
         return
-    first = last = None
-    for at in moments:
-        if first is not None and last is not None and at != last + step:
-            yield first, last
-            first = None
-        first, last = at if first is None else first, at
-    if first is not None and last is not None:
-        yield first, last
+    for _, run in groupby(enumerate(moments), lambda item: item[1] - item[0] * step):
+        times = [at for _, at in run]
+        yield times[0], times[-1]
 
 
 def _join_gaps(flaws: Sequence[Flaw]) -> Iterator[Flaw]:

@@ -11,23 +11,8 @@ import numpy as np
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.trading.measure import columns as measured
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.measure.columns import (
-    LEAP,
-    SAME_PRICE,
-    find_clock_shifts,
-    find_late_clocks,
-    mark_foreign_prices,
-    mark_seen,
-    mark_valid_rows,
-    measure_overlaps,
-    measure_price_ratio,
-    measure_unlikely_closes,
-    resample_columns,
-    sort_rows,
-    take_rows,
-    to_rows,
-)
 from zuno.trading.measure.data_quality import find_row_fault, print_interval
 from zuno.trading.model.market import (
     DAY_MS,
@@ -114,35 +99,35 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
         return await _take_prints(state, columns, lines, file)
     if series.row is Candle:
         timeframe = timeframe_of(series)
-        _refuse_clocks(series, find_late_clocks(columns.at - timeframe.floor(0), timeframe.millis))
-    placed = sort_rows(columns, state.now, with_blanks=series.row is not Candle)
+        _refuse_clocks(series, measured.find_late_clocks(columns.at - timeframe.floor(0), timeframe.millis))
+    placed = measured.sort_rows(columns, state.now, with_blanks=series.row is not Candle)
     found = Imported(repeated=placed.repeated, blank=placed.blank)
-    bad = take_rows(columns, placed.bad)
-    for row, line in zip(to_rows(bad), lines[placed.bad].tolist(), strict=True):
+    bad = measured.take_rows(columns, placed.bad)
+    for row, line in zip(measured.to_rows(bad), lines[placed.bad].tolist(), strict=True):
         found.set_aside.append((line, find_row_fault(series, row, state.now) or _INCOMPLETE))
         found.unfinished += row.at <= state.now and find_row_fault(series, row, None) is None
     found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
-    whole, where = take_rows(columns, placed.order), lines[placed.order]
+    whole, where = measured.take_rows(columns, placed.order), lines[placed.order]
     if series.row is Candle and len(whole):
         early = whole.at < _FIRST_BLOCK
         found.set_aside += [(line, "nothing was traded before Bitcoin's first block") for line in where[early].tolist()]
-        whole, where = take_rows(whole, ~early), where[~early]
+        whole, where = measured.take_rows(whole, ~early), where[~early]
     if series.row is Candle and len(whole):
-        foreign = mark_foreign_prices(whole, await _level(state, whole))
+        foreign = measured.mark_foreign_prices(whole, await _level(state, whole))
         found.set_aside += [
             (int(line), f"close {close:g} is another market's price")
             for line, close in zip(where[foreign].tolist(), whole.values[3][foreign].tolist(), strict=True)
         ]
-        whole, where = take_rows(whole, ~foreign), where[~foreign]
+        whole, where = measured.take_rows(whole, ~foreign), where[~foreign]
         await _check_market(state, whole, file)
     elif len(whole):
         standing = await _read_around(state, whole)
-        _refuse_clocks(series, find_clock_shifts(whole, standing))
+        _refuse_clocks(series, measured.find_clock_shifts(whole, standing))
         if print_interval(series) is not None:
             whole, where = _keep_single(whole, where, standing, found)
     if not len(whole):
         return found
-    before = mark_seen(state.seen, whole)
+    before = measured.mark_seen(state.seen, whole)
     written = await state.store.write_columns(whole, Source.IMPORTED, file, state.now, ~before)
     found.set_aside += [(int(line), _SECOND) for line in where[written.left].tolist()]
     found.rows = len(whole) - int(written.left.sum())
@@ -167,16 +152,15 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     standing = await state.store.read(columns.series, Millis(-(2**62)), Millis(2**62), Millis(2**62))
     there = Columns(columns.series, np.array([row.at for row in standing], dtype=np.int64), ())
     beside = _measure_beside(columns, there)[1]
-    for at, value, line, other in zip(
-        columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), beside, strict=True
-    ):
+    numbers = columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), beside
+    for at, value, line, gap in zip(*numbers, strict=True):
         row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
         if value != value:
             found.blank += 1
         elif (fault := find_row_fault(columns.series, row, state.now)) or row.released > state.now:
             found.set_aside.append((line, fault or _INCOMPLETE))
             found.unfinished += fault is None and at <= state.now
-        elif other:
+        elif gap:
             found.set_aside.append((line, _DOUBLED))
         elif at in given:
             if given[at] == value:
@@ -201,16 +185,16 @@ def _keep_single(columns: Columns, lines: Any, standing: Columns, found: Importe
     times, beside = _measure_beside(columns, standing)
     single = (beside == 0) & (np.diff(times, prepend=times[0] - 1) != 0)
     found.set_aside += [(int(line), _DOUBLED) for line in lines[~single]]
-    return take_rows(Columns(columns.series, times, columns.values), single), lines[single]
+    return measured.take_rows(Columns(columns.series, times, columns.values), single), lines[single]
 
 
 def _measure_beside(columns: Columns, standing: Columns) -> tuple[Any, Any]:
     """As `measure_overlaps`. `Refused` for a clock that is not UTC, and where most rows lie beside one that is here."""
     series, widths = columns.series, list(map(_read_widths, (columns, standing)))
     if series.feed is Feed.FUNDING and series.venue in PERPETUALS:
-        _refuse_clocks(series, find_late_clocks(columns.at, widths[0]))
+        _refuse_clocks(series, measured.find_late_clocks(columns.at, widths[0]))
     rows = columns.at.tolist(), widths[0].tolist(), standing.at.tolist(), widths[1].tolist()
-    times, beside = map(np.array, measure_overlaps(*rows))
+    times, beside = map(np.array, measured.measure_overlaps(*rows))
     shifts, counts = np.unique(beside[beside != 0], return_counts=True)
     if 2 * counts.sum() > len(columns):
         raise Refused(
@@ -254,8 +238,7 @@ async def _level(state: ImportState, columns: Columns) -> float | None:
 
 
 async def _check_market(state: ImportState, columns: Columns, file: str) -> None:
-    """Hold the closes against what is here of the same symbol and of the others at the same times; where nothing of
-    it is here, against what it was ever traded at."""
+    """Hold the closes against those here at the same times, and where there are none against all the symbol had."""
     if not len(columns):
         return
     series = columns.series
@@ -264,10 +247,10 @@ async def _check_market(state: ImportState, columns: Columns, file: str) -> None
             "Its volume is 0 throughout: it is a mark, index or premium price, and candles of trades are kept here"
         )
     standing = await _read_around(state, columns)
-    ratio = measure_price_ratio(columns, standing)
-    if ratio is not None and not 1 / LEAP < ratio < LEAP:
+    ratio = measured.measure_price_ratio(columns, standing)
+    if ratio is not None and not 1 / measured.LEAP < ratio < measured.LEAP:
         raise Refused(f"Its prices are {ratio:.3g} times those that are here of {series}: they are another market's")
-    _refuse_clocks(series, find_clock_shifts(columns, standing))
+    _refuse_clocks(series, measured.find_clock_shifts(columns, standing))
     if ratio is None:
         await _check_neighbours(state, columns)
         _check_bounds(state, columns, file)
@@ -276,7 +259,7 @@ async def _check_market(state: ImportState, columns: Columns, file: str) -> None
 def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
     """Ask before closes are taken that this symbol was never near."""
     series, closes = columns.series, columns.values[3]
-    share = measure_unlikely_closes(columns)
+    share = measured.measure_unlikely_closes(columns)
     if share is None:
         state.unchecked.add(series)
     elif share > _UNLIKELY:
@@ -299,8 +282,8 @@ async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     for symbol in Symbol:
         for timeframe in dict.fromkeys((Timeframe(length), Timeframe.H1)) if symbol != named else ():
             other = candles(series.venue, symbol, timeframe)
-            ratio = measure_price_ratio(columns, await state.store.read_columns(other, since, until))
-            if ratio is not None and abs(ratio - 1.0) < SAME_PRICE:
+            ratio = measured.measure_price_ratio(columns, await state.store.read_columns(other, since, until))
+            if ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
                 raise Refused(f"Its prices are those of {other}, not of {series}")
 
 
@@ -327,9 +310,9 @@ async def _make_stretch(
         until = min(since + _WINDOW[timeframe], end)
         fine = await state.store.read_columns(series, Millis(since), Millis(until - 1))
         for coarser in COARSER[timeframe]:
-            coarse = resample_columns(coarser, fine)
+            coarse = measured.resample_columns(coarser, fine)
             inside = (coarse.at >= coarser.floor(first)) & (coarse.at <= last)
-            coarse = take_rows(coarse, inside & mark_valid_rows(coarse, state.now))
+            coarse = measured.take_rows(coarse, inside & measured.mark_valid_rows(coarse, state.now))
             if not len(coarse):
                 continue
             bars_inside = f"{timeframe} bars"
@@ -370,14 +353,5 @@ def parse_importable(text: str) -> Series[Any]:
 
 
 _IMPORTABLE: Final = frozenset(
-    {
-        Feed.CANDLES,
-        Feed.FUNDING,
-        Feed.OPEN_INTEREST,
-        Feed.LONG_SHORT,
-        Feed.DVOL,
-        Feed.FEAR_GREED,
-        Feed.RATES,
-        Feed.MACRO,
-    }
+    map(Feed, ("candles", "funding", "open_interest", "long_short", "dvol", "fear_greed", "rates", "macro"))
 )

@@ -263,12 +263,9 @@ def find_clock_shifts(columns: Columns, standing: Columns) -> list[int]:
     near = np.flatnonzero(np.abs(np.clip(columns.at, *standing.at[[0, -1]]) - columns.at) <= MOST_SHIFT)
     parts = [take_rows(columns, near[low : low + _STRETCH]) for low in range(0, len(near), _STRETCH)]
     doubtful = [part for part in parts if np.dot(_count_agreeing(part, standing, 0), (2, -1)) <= 0]
-    shifts = set()
+    clocks, shifts = range(-MOST_SHIFT, MOST_SHIFT + 1, QUARTER_MS), set()
     for part in doubtful[:: len(doubtful) // _MOST_STRETCHES + 1]:
-        found = (
-            (*_count_agreeing(part, standing, shift), shift) for shift in range(-MOST_SHIFT, MOST_SHIFT + 1, QUARTER_MS)
-        )
-        agreeing, met, shift = max(found)
+        agreeing, met, shift = max((*_count_agreeing(part, standing, shift), shift) for shift in clocks)
         if agreeing >= max(_ENOUGH, 0.9 * met) and len(np.unique(_level(part))) >= _VARIED:
             shifts.add(shift)
     return sorted(shifts)
@@ -295,7 +292,7 @@ def find_late_clocks(at: NDArray[np.int64], step: Any) -> list[int]:
     late = (at + LEEWAY) % step
     late = np.where(2 * late > step, late - step, late) - LEEWAY
     shifts, counts = np.unique(np.rint(late / QUARTER_MS).astype(np.int64) * QUARTER_MS, return_counts=True)
-    return [shift for shift in shifts[counts * 10 >= len(at)].tolist() if 0 < abs(shift) <= MOST_SHIFT]
+    return [shift for shift in shifts[counts >= max(3, len(at) / 10)].tolist() if 0 < abs(shift) <= MOST_SHIFT]
 
 
 def measure_overlaps(

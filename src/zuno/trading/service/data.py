@@ -143,8 +143,7 @@ class DataDesk:
         spans, flaws = await self._store.spans(), await self._store.flaws()
         sources: dict[Series[Any], list[SourceOfRowsView]] = {}
         for found in await self._store.sources():
-            view = SourceOfRowsView.model_validate(found, from_attributes=True)
-            sources.setdefault(found.series, []).append(view)
+            sources.setdefault(found.series, []).append(SourceOfRowsView.model_validate(found, from_attributes=True))
         views = tuple([await self._span_view(span, sources.get(span.series, [])) for span in spans])
         doubled = [f"{view.series} counts {view.doubled:,} intervals twice" for view in views if view.doubled]
         filled = [self._choice] if spans else [f"nothing is here yet: {_how_to_fill(self._store.origin)}"]
@@ -164,10 +163,7 @@ class DataDesk:
         longest = sorted(sorted(runs, key=lambda run: -run.count)[:MOST_GAPS], key=lambda run: run.first)
         return SpanView(
             series=str(span.series),
-            count=span.count,
-            first=span.first,
-            last=span.last,
-            sealed=span.sealed,
+            **{name: getattr(span, name) for name in ("count", "first", "last", "sealed")},
             place=format_stretch(span.first, span.last),
             sources=tuple(sources),
             missing=missing,
