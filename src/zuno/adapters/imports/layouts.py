@@ -61,9 +61,7 @@ _RATIO: Final = ("count_long_short_ratio", "long_short_ratio", "longshortratio")
 _MOOD: Final = ("fng", "fear_greed", "fear_and_greed", "fear_greed_index")
 _DAILY_MEAN: Final = "funding_mean"
 _NAMED_SYMBOL: Final = re.compile(r"(?<![a-z])(btc|eth)(?:[-_/]?usdt?)?(?![a-z])", re.IGNORECASE)
-_OTHER_COIN: Final = re.compile(
-    r"(?<![a-z])(ada|avax|bnb|doge|dot|link|ltc|sol|trx|xrp)(?:[-_/]?usdt?)?(?![a-z])", re.I
-)
+_OTHER_COIN: Final = re.compile(r"(?<![a-z])(ada|bnb|doge|dot|link|ltc|sol|trx|xrp)(?:[-_]?usdt?)?(?![a-z])", re.I)
 _NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z])", re.IGNORECASE)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of
-from zuno.trading.measure.columns import measure_overlaps
+from zuno.trading.measure.columns import measure_overlaps, to_columns
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
     QUIET_VENUES,
@@ -28,7 +28,7 @@ from zuno.trading.measure.data_quality import (
     find_gaps,
     print_interval,
 )
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
+from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
 
 Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]
@@ -279,12 +279,11 @@ def count_missing(span: Span) -> int | None:
 
 async def find_doubled(store: SeriesStore, span: Span) -> list[Millis]:
     """Rows of an interval that has another one, as a file on a local clock leaves them."""
-    if (interval := print_interval(span.series)) is None:
+    if print_interval(span.series) is None:
         return []
     rows = await store.read(span.series, span.first, span.last, EVER)
-    widths = [interval or round(row.interval_hours * HOUR_MS) for row in rows]
-    beside = measure_overlaps([row.at for row in rows], widths)[1]
-    return [row.at for row, other in zip(rows, beside, strict=True) if other]
+    _, beside = measure_overlaps(to_columns(span.series, rows), to_columns(span.series, ()))
+    return [row.at for row, gap in zip(rows, beside, strict=True) if gap]
 
 
 async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:

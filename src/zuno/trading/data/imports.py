@@ -3,11 +3,10 @@ place is written once, and coarser bars are made of what is whole."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
-
-import numpy as np
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
@@ -37,8 +36,7 @@ COARSER: Final = {
 """What is made of which bars."""
 _ENOUGH: Final = 24
 """Bars without any volume: no market is that quiet for so long."""
-_UNLIKELY: Final = 0.1
-"""The share of unlikely closes that is asked about; a few may be a venue's bad minute."""
+_UNLIKELY: Final = 0.1  # the share of closes that is asked about: a few may be a venue's bad minute
 _FIRST_BLOCK: Final = 1_230_940_800_000
 """2009-01-03: a bar before it has a time that was read wrongly, or none."""
 _WEEK: Final = Timeframe.W1
@@ -150,8 +148,7 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     found, rows = Imported(), []
     given = state.prints.setdefault(columns.series, {})
     standing = await state.store.read(columns.series, Millis(-(2**62)), Millis(2**62), Millis(2**62))
-    there = Columns(columns.series, np.array([row.at for row in standing], dtype=np.int64), ())
-    beside = _measure_beside(columns, there)[1]
+    beside = _measure_beside(columns, measured.to_columns(columns.series, standing))[1]
     numbers = columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), beside
     for at, value, line, gap in zip(*numbers, strict=True):
         row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
@@ -182,32 +179,25 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
 
 def _keep_single(columns: Columns, lines: Any, standing: Columns, found: Imported) -> tuple[Columns, Any]:
     """Without rows of an interval that has one."""
-    times, beside = _measure_beside(columns, standing)
-    single = (beside == 0) & (np.diff(times, prepend=times[0] - 1) != 0)
-    found.set_aside += [(int(line), _DOUBLED) for line in lines[~single]]
-    return measured.take_rows(Columns(columns.series, times, columns.values), single), lines[single]
+    columns, beside = _measure_beside(columns, standing)
+    found.set_aside += [(line, _DOUBLED) for line, gap in zip(lines.tolist(), beside, strict=True) if gap]
+    single = [not gap for gap in beside]
+    return measured.take_rows(columns, single), lines[single]
 
 
-def _measure_beside(columns: Columns, standing: Columns) -> tuple[Any, Any]:
+def _measure_beside(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
     """As `measure_overlaps`. `Refused` for a clock that is not UTC, and where most rows lie beside one that is here."""
-    series, widths = columns.series, list(map(_read_widths, (columns, standing)))
+    series = columns.series
     if series.feed is Feed.FUNDING and series.venue in PERPETUALS:
-        _refuse_clocks(series, measured.find_late_clocks(columns.at, widths[0]))
-    rows = columns.at.tolist(), widths[0].tolist(), standing.at.tolist(), widths[1].tolist()
-    times, beside = map(np.array, measured.measure_overlaps(*rows))
-    shifts, counts = np.unique(beside[beside != 0], return_counts=True)
-    if 2 * counts.sum() > len(columns):
+        _refuse_clocks(series, measured.find_late_clocks(columns.at, measured.interval_widths(columns)))
+    placed, beside = measured.measure_overlaps(columns, standing)
+    shifts = Counter(filter(None, beside))
+    if 2 * shifts.total() > len(columns):
         raise Refused(
-            f"{counts.sum():,} of its {len(columns):,} rows are of intervals that {series} has a row of, most of them "
-            f"{round(shifts[counts.argmax()] / HOUR_MS, 2):+g} h beside it: no hour is counted twice"
+            f"{shifts.total():,} of its {len(columns):,} rows are of intervals that {series} has rows of, most of "
+            f"them {round(shifts.most_common(1)[0][0] / HOUR_MS, 2):+g} h beside it: no hour is counted twice"
         )
-    return times, beside
-
-
-def _read_widths(columns: Columns) -> Any:
-    """How long the interval is that ends with each row, in milliseconds."""
-    interval = print_interval(columns.series)
-    return np.full(len(columns), interval) if interval else np.rint(columns.values[1] * HOUR_MS).astype(np.int64)
+    return placed, beside
 
 
 def _refuse_clocks(series: Series[Any], shifts: Sequence[int]) -> None:

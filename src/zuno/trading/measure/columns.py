@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import bars_per_bar, timeframe_of, total
-from zuno.trading.measure.data_quality import EARLIEST, INTERVAL_HOURS, LATEST, LEAST_AMOUNT, LEAST_PRICE, LEEWAY, MOST
+from zuno.trading.measure.data_quality import (
+    EARLIEST,
+    INTERVAL_HOURS,
+    LATEST,
+    LEAST_AMOUNT,
+    LEAST_PRICE,
+    LEEWAY,
+    MOST,
+    print_interval,
+)
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Funding, Level, MarkAndIndex, Series, Timeframe
 from zuno.trading.ports.series import Columns
 
@@ -61,6 +70,12 @@ def to_rows(columns: Columns) -> list[Any]:
     if kind is Candle:  # what buyers took is the one number a row may lack
         numbers[5] = [None if number != number else number for number in numbers[5]]
     return list(map(kind, columns.at.tolist(), *numbers))
+
+
+def to_columns(series: Series[Any], rows: Sequence[Any]) -> Columns:
+    """The columns of rows that have nothing but numbers."""
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(series.row._fields)).T
+    return Columns(series, table[0].astype(np.int64), tuple(table[1:]))
 
 
 def take_rows(columns: Columns, chosen: Any) -> Columns:
@@ -295,22 +310,27 @@ def find_late_clocks(at: NDArray[np.int64], step: Any) -> list[int]:
     return [shift for shift in shifts[counts >= max(3, len(at) / 10)].tolist() if 0 < abs(shift) <= MOST_SHIFT]
 
 
-def measure_overlaps(
-    at: Sequence[int], width: Sequence[int], there: Sequence[int] = (), there_width: Sequence[int] = ()
-) -> tuple[list[int], list[int]]:
-    """Rows that are each of the time before them, held against those that stand and against each other. First when
-    they are: a print is stamped a moment sooner or later by others. Then how far each lies beside another row of its
-    interval, 0 where none is."""
-    ends, widths, times, beside = list(there), list(there_width), [], []
-    for end, span in zip(at, width, strict=True):
+def interval_widths(columns: Columns) -> NDArray[np.int64]:
+    """How long the interval is that ends with each row, in milliseconds."""
+    interval = print_interval(columns.series)
+    return np.full(len(columns), interval) if interval else np.rint(columns.values[1] * HOUR_MS).astype(np.int64)
+
+
+def measure_overlaps(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
+    """Rows that are each of the time before them, held against those that stand and against each other. First the rows
+    at the times they have here, for a print is stamped a moment sooner or later by others. Then how far each lies
+    beside another row of its interval, 0 where none is."""
+    ends, widths, times, beside = standing.at.tolist(), interval_widths(standing).tolist(), list[int](), list[int]()
+    for end, span in zip(columns.at.tolist(), interval_widths(columns).tolist(), strict=True):
         place = bisect_left(ends, end - LEEWAY)
         known = place < len(ends) and ends[place] <= end + LEEWAY and widths[place] == span
         behind = place > 0 and ends[place - 1] > end - span + LEEWAY
         ahead = place < len(ends) and ends[place] - widths[place] + LEEWAY < end
         near = [other - end for other in ends[max(place - 1, 0) : place + 1]] if (behind or ahead) and not known else []
+        again = known and end != ends[place] and ends[place] in times[-1:]
         times.append(ends[place] if known else end)
-        beside.append(-min(near, key=abs) or 1 if near else 0)
+        beside.append((-min(near, key=abs) or 1) if near else int(again))
         if not known and not near:
             ends.insert(place, end)
             widths.insert(place, span)
-    return times, beside
+    return Columns(columns.series, np.array(times, dtype=np.int64), columns.values), beside

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
-from zuno.trading.measure.data_quality import RowRun
 from zuno.trading.model.market import Series
 from zuno.trading.model.venues import is_read
 from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
@@ -167,7 +167,7 @@ class DataDesk:
             place=format_stretch(span.first, span.last),
             sources=tuple(sources),
             missing=missing,
-            gaps=tuple(map(_gap_view, longest)),
+            gaps=tuple(GapView(**asdict(run), place=format_stretch(run.first, run.last)) for run in longest),
             used=is_read(span.series),
             used_from="" if newest is None else f"{newest.source} {newest.file}".strip(),
             doubled=len(await find_doubled(self._store, span)),
@@ -220,10 +220,6 @@ def _how_to_fill(origin: Origin) -> str:
 
 def _origin_fields(origin: Origin) -> dict[str, bool | str]:
     return {"synthetic": origin.synthetic, "origin": origin.label}
-
-
-def _gap_view(run: RowRun) -> GapView:
-    return GapView(first=run.first, last=run.last, count=run.count, place=format_stretch(run.first, run.last))
 
 
 def _flaw_view(flaw: Flaw) -> FlawView:

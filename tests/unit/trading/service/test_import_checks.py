@@ -80,6 +80,14 @@ def refuse(question: str) -> bool:
     return False
 
 
+def note_in(asked: list[str], answer: bool) -> Callable[[str], bool]:
+    def note(question: str) -> bool:
+        asked.append(question)
+        return answer
+
+    return note
+
+
 async def run(
     store: Any, *paths: Path, series: str | None = None, confirm: Callable[[str], bool] = refuse
 ) -> ImportView:
@@ -222,10 +230,10 @@ OHLC = "open,high,low,close,volume"
 async def test_prices_a_symbol_was_never_near_are_asked_about(tmp_path: Path, name: str, price: float) -> None:
     file = write_rows(tmp_path / f"{name}-1h.csv", OHLC, 1, bars(price))
     store, asked = MemorySeries(RECORDED), list[str]()
-    view = await run(store, file, confirm=lambda question: bool(asked.append(question)))
+    view = await run(store, file, confirm=note_in(asked, False))
     assert (view.ok, view.rows, len(asked)) == (False, 0, 1)
     assert await store.spans() == ()
-    view = await run(store, file, confirm=lambda question: not asked.append(question))
+    view = await run(store, file, confirm=note_in(asked, True))
     assert (view.ok, view.rows, len(asked)) == (True, 48, 2)
 
 
@@ -244,7 +252,7 @@ async def test_prices_a_symbol_was_never_near_are_asked_about(tmp_path: Path, na
 async def test_bounds_are_those_of_the_year(tmp_path: Path, at: str, price: float, asked: int) -> None:
     begin, questions = datetime.fromisoformat(at), list[str]()
     file = write_rows(tmp_path / "btc-1h.csv", OHLC, 1, bars(price), lambda time: time - BEGIN + begin)
-    view = await run(MemorySeries(RECORDED), file, confirm=lambda question: bool(questions.append(question)))
+    view = await run(MemorySeries(RECORDED), file, confirm=note_in(questions, False))
     assert (len(questions), view.ok) == (asked, not asked)
     assert bool(view.notes) is (at < "2017" or bool(asked))  # of what was before, nothing is noted
 
