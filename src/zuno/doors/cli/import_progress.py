@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from zuno.kernel.text import plain_text
-from zuno.trading.service.imports import ImportProgress
+from zuno.trading.service.imports import Confirm, ImportProgress
 
 LONGEST_NAME = 40
 
@@ -28,12 +28,13 @@ class ImportBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Before something else is written to the terminal."""
         with suppress(OSError, SystemExit):
             self._bar.stop()
+
+    def ask(self, confirm: Confirm, what: str) -> bool:
+        """The bar ends before something else is written to the terminal."""
+        self.__exit__()
+        return confirm(what)
 
     def hear(self, progress: ImportProgress) -> None:
         name = plain_text(progress.file, LONGEST_NAME)

@@ -132,7 +132,7 @@ def import_and_answer(
     from zuno.doors.cli.import_progress import ImportBar
 
     with ImportBar() as bar:
-        view = _run_question(session, json, lambda zuno: question(zuno, bar.hear, lambda what: bar.end() or ask(what)))
+        view = _run_question(session, json, lambda zuno: question(zuno, bar.hear, partial(bar.ask, ask)))
     _print(session, view, json)
     if not view.ok:
         raise Failed(REFUSED)
