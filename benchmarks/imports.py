@@ -66,7 +66,9 @@ async def import_file(folder: Path, *files: Path) -> ImportView:
     store = SqliteSeries(folder, Origin(False, "recorded"))
     try:
         imports = Imports(HistoryFiles(), store, lambda: NOW, read_here=True)
-        return await imports.run([str(file) for file in files], None, "auto", lambda progress: None)
+        return await imports.run(
+            [str(file) for file in files], None, "auto", lambda progress: None, lambda question: True
+        )
     finally:
         await store.close()
 

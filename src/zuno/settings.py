@@ -324,8 +324,8 @@ class Settings(BaseSettings):
     market: Literal["recorded", "live"] = Field(
         "recorded", description="trading data source: stored data or live venues"
     )
-    recording: Literal["synthetic", "own"] = Field(
-        "synthetic", description="stored data to use: synthetic (`zuno data synth`) or your own recordings"
+    recording: Literal["auto", "synthetic", "own"] = Field(
+        "auto", description="stored data to use: synthetic, your own recordings, or your own once something is imported"
     )
     memory_store: Literal["sqlite", "milvus", "lightrag"] = Field(
         "sqlite", description="index of the desk's memories and news: SQLite in the home, Milvus or LightRAG (extras)"

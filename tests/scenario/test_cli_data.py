@@ -47,7 +47,8 @@ def test_status_says_what_is_here_and_whose_it_is(kept: Path) -> None:
         "live": False,
         "rows": 182,
         "unsettled": {"bad": 1},
-        "notes": [],
+        "notes": ["ZUNO_MARKET=recorded, ZUNO_RECORDING=auto, nothing was imported"],
+        "chosenBy": "ZUNO_MARKET=recorded, ZUNO_RECORDING=auto, nothing was imported",
         "series": [
             {
                 "series": str(H1),
@@ -58,6 +59,9 @@ def test_status_says_what_is_here_and_whose_it_is(kept: Path) -> None:
                 "place": "2026-01-01 00:00 – 2026-01-01 02:00 UTC",
                 "sources": [],
                 "missing": 1,
+                "used": True,
+                "usedFrom": "",
+                "doubled": 0,
                 "gaps": [
                     {
                         "first": HOURS[1].at,
@@ -76,6 +80,9 @@ def test_status_says_what_is_here_and_whose_it_is(kept: Path) -> None:
                 "place": "2026-01-01 00:00 – 2026-01-01 02:59 UTC",
                 "sources": [],
                 "missing": 0,
+                "used": True,
+                "usedFrom": "",
+                "doubled": 0,
                 "gaps": [],
             },
         ],

@@ -128,6 +128,9 @@ class AxlNode:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self._server is None or not self._server.is_serving():  # taken while the node was being stopped
+            writer.close()
+            return
         self._serving.add(task)
         self.connections += 1
         try:

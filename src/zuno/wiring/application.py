@@ -176,7 +176,7 @@ class Application(LpWiring, TradingWiring):
             chain=settings.default_chain(),
             chains=settings.list_chains(),
             market=settings.market,
-            recording=settings.recording,
+            recording="own" if self._recordings.reads_own else "synthetic",
             live=settings.live,
             settings=tuple(SettingView(name=name, value=said) for name, said in settings.describe_changed().items()),
         )

@@ -49,11 +49,10 @@ class Markets:
             chance=random.random,
         )
 
-    def downloads(self, store: SeriesStore) -> Downloads:
+    def downloads(self, store: SeriesStore, *, read_here: bool) -> Downloads:
         from zuno.trading.service.download import Downloads
 
-        reads_own = self._settings.market == "live" or self._settings.recording == "own"
-        return Downloads(self.sources(), store, unix_millis, read_here=reads_own)
+        return Downloads(self.sources(), store, unix_millis, read_here=read_here)
 
     def refresh(self, store: SeriesStore) -> Refresh:
         from zuno.trading.data.intake import Intake, refresh_market

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zuno.kernel.errors import Broken
@@ -24,9 +25,19 @@ class Recordings:
         self._inventing: asyncio.Task[SeriesStore] | None = None
 
     def selected_store(self) -> SqliteSeries:
-        """The one `ZUNO_RECORDING` names; what is live is our own, whatever that says."""
-        invented = self._settings.market == "recorded" and self._settings.recording == "synthetic"
-        return self.synthetic() if invented else self.own()
+        return self.own() if self.reads_own else self.synthetic()
+
+    @cached_property
+    def reads_own(self) -> bool:
+        """As `ZUNO_RECORDING` says, by itself once something was imported; what is live is our own whatever that says.
+        Decided once: a desk that runs goes on in the market it began in."""
+        chosen = self._settings.recording
+        return self._settings.market == "live" or chosen == "own" or (chosen == "auto" and self.own().has_imported())
+
+    def describe_choice(self) -> str:
+        """Why the desk reads the store it reads."""
+        imported = "rows were" if self.own().has_imported() else "nothing was"
+        return f"ZUNO_MARKET={self._settings.market}, ZUNO_RECORDING={self._settings.recording}, {imported} imported"
 
     def synthetic(self) -> SqliteSeries:
         from zuno.trading.ports.series import INVENTED

@@ -83,11 +83,13 @@ async def import_history(folder: str, place: Path) -> SqliteSeries:
     imports = Imports(HistoryFiles(), store, unix_millis, read_here=True)
     files = [file.path for file in HistoryFiles().find([folder])]
     means = [path for path in files if FUNDING_FILE in Path(path).name]
-    view = await imports.run([path for path in files if path not in means], None, "auto", lambda _: None)
+    view = await imports.run(
+        [path for path in files if path not in means], None, "auto", lambda _: None, lambda _: True
+    )
     if not view.rows:
         raise Refused(f"Nothing of {folder} could be imported: {view.files[0].failure}")
     if means:
-        await imports.run(means, FUNDING_SERIES, "auto", lambda _: None)
+        await imports.run(means, FUNDING_SERIES, "auto", lambda _: None, lambda _: True)
     return store
 
 

@@ -75,7 +75,8 @@ class TradingWiring(SharedWiring):
         from zuno.trading.service.data import DataDesk
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
-        return DataDesk(self._recordings.selected_store(), unix_millis, fetch, invent=self._recordings.invent)
+        store, choice = self._recordings.selected_store(), self._recordings.describe_choice()
+        return DataDesk(store, unix_millis, fetch, invent=self._recordings.invent, choice=choice)
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         self._chains.require_writable()
@@ -83,15 +84,15 @@ class TradingWiring(SharedWiring):
 
     def downloads(self) -> Downloads:
         self._chains.require_writable()
-        return self._markets.downloads(self._recordings.own())
+        return self._markets.downloads(self._recordings.own(), read_here=self._recordings.reads_own)
 
     def imports(self) -> Imports:
         from zuno.adapters.imports.files import HistoryFiles
         from zuno.trading.service.imports import Imports
 
         self._chains.require_writable()
-        reads_own = self._settings.market == "live" or self._settings.recording == "own"
-        return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=reads_own)
+        read_here = self._settings.market == "live" or self._settings.recording != "synthetic"
+        return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here)
 
     def book(self) -> PaperBookDesk:
         """One for the process: it keeps how far it has read the account."""

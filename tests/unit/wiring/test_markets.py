@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from zuno.kernel.errors import UsageError
+from zuno.kernel.units import Millis
 from zuno.settings import read_settings
 from zuno.trading.data.sources import is_streamed
-from zuno.trading.model.market import Symbol
+from zuno.trading.model.market import Candle, Symbol, Timeframe, candles
 from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH, wanted_series
+from zuno.trading.ports.series import Batch, Source
 from zuno.wiring.markets import Markets
 from zuno.wiring.recordings import Recordings
 
@@ -87,6 +89,8 @@ def test_a_collector_is_for_every_symbol_or_for_those_that_are_named(
         ("recorded", "own", "own"),
         ("live", "synthetic", "own"),
         ("live", "own", "own"),
+        ("recorded", "auto", "synthetic"),
+        ("live", "auto", "own"),
     ],
 )
 def test_what_is_live_is_never_invented(
@@ -96,3 +100,18 @@ def test_what_is_live_is_never_invented(
     monkeypatch.setenv("ZUNO_RECORDING", recording)
     chosen = Recordings(read_settings({}, home)).selected_store()
     assert chosen.origin.synthetic is (folder == "synthetic")
+
+
+async def test_what_was_imported_is_read_from_then_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were collected or downloaded choose nothing, and a setting chooses before anything else."""
+    series = candles("binance", "BTCUSDT", Timeframe.H1)
+    bar = Candle(Millis(1_704_067_200_000), 1.0, 1.0, 1.0, 1.0, 1.0, None)
+    first = Recordings(read_settings({}, home))
+    assert not first.reads_own
+    for source, reads_own in ((Source.COLLECTED, False), (Source.DOWNLOADED, False), (Source.IMPORTED, True)):
+        await first.own().write([Batch(series, [bar._replace(volume=len(source))], None, source)])
+        assert Recordings(read_settings({}, home)).reads_own is reads_own
+    assert not first.reads_own  # a desk that runs goes on in the market it began in
+    monkeypatch.setenv("ZUNO_RECORDING", "synthetic")
+    assert not Recordings(read_settings({}, home)).reads_own
+    await first.close()

@@ -83,19 +83,19 @@ class MemorySeries:
         self, columns: Columns, source: Source, file: str, now: Millis, replace: Any = True
     ) -> ColumnsWritten:
         series, held = columns.series, self._rows.get(columns.series, {})
-        found = compare_rows(columns, self._columns(series))
+        fresh, other = compare_rows(columns, self._columns(series))
         noted = [one for one in self._sources.values() if one.series == series]
         collected = [one for one in noted if one.source is Source.COLLECTED]
         low = min((one.first for one in collected), default=1 if noted or not held else min(held)[0])
         high = max((one.last for one in collected), default=0 if noted or not held else max(held)[0])
-        changed = found.other & replace
-        chosen = [row for row, put in zip(to_rows(columns), found.new | changed, strict=True) if put]
+        changed = other & replace
+        chosen = [row for row, put in zip(to_rows(columns), fresh | changed, strict=True) if put]
         past = [row for row in chosen if not low <= row.at <= high]
         late = [row for row in chosen if low <= row.at <= high]
         self._put_batches(
             check_batches([Batch(series, past, None, source, file), Batch(series, late, now, source, file)])
         )
-        return ColumnsWritten(found.new, changed, found.other & ~changed)
+        return ColumnsWritten(fresh, changed, other & ~changed)
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         columns = self._columns(series)

@@ -33,6 +33,7 @@ from zuno.trading.model.market import (
     open_interest,
 )
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FIGURES
+from zuno.trading.ports.imports import NotNeeded
 
 KLINES: Final = (
     "open_time", "open", "high", "low", "close", "volume", "close_time", "quote_volume", "count",
@@ -61,6 +62,7 @@ _RATIO: Final = ("count_long_short_ratio", "long_short_ratio", "longshortratio")
 _MOOD: Final = ("fng", "fear_greed", "fear_and_greed", "fear_greed_index")
 _DAILY_MEAN: Final = "funding_mean"
 _NAMED_SYMBOL: Final = re.compile(r"(?<![a-z])(btc|eth)(?:[-_/]?usdt?)?(?![a-z])", re.IGNORECASE)
+_OTHER_COIN: Final = re.compile(r"(?<![a-z])(ada|bnb|doge|dot|link|ltc|sol|trx|xrp)(?:[-_]?usdt?)?(?![a-z])", re.I)
 _NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z])", re.IGNORECASE)
 
 
@@ -206,7 +208,7 @@ def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
         series = wanted or funding(BINANCE, _symbol(head))
         return (SeriesColumns(series, (prices[0], None), (None, hours)),), ()
     if kind:
-        raise Refused(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
+        raise NotNeeded(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
     volume = _place(names, _VOLUME)
     if volume is None:
         raise Refused(f"It has prices and no volume: {_listed(names)}.")
@@ -299,6 +301,8 @@ def _symbol(head: FileHead) -> Symbol:
     if head.symbol is not None:
         return name_symbol(head.symbol)
     found = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
+    if not found and (other := _OTHER_COIN.search(head.name)) is not None:
+        return name_symbol(other[1])
     if len(found) != 1:
         raise Refused("Neither its columns nor its name say whose it is: name it by `--series`.")
     return name_symbol(found.pop())
@@ -310,7 +314,7 @@ def name_symbol(text: str) -> Symbol:
     for symbol in Symbol:
         if letters in (symbol, symbol.base, f"{symbol.base}USD", f"{symbol}USDT"):
             return symbol
-    raise Refused(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(Symbol)}.")
+    raise NotNeeded(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(Symbol)}.")
 
 
 def _named_lengths(head: FileHead) -> set[str]:

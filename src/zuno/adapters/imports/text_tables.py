@@ -37,7 +37,7 @@ from zuno.kernel.errors import Malformed, Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.trading.measure.columns import WIDTH
 from zuno.trading.model.market import MacroRelease, Series
-from zuno.trading.ports.imports import DAY_FIRST, ISO, MONTH_FIRST, ImportBlock, UnreadLine
+from zuno.trading.ports.imports import DAY_FIRST, ISO, MONTH_FIRST, REPEATED_HEADER, ImportBlock, UnreadLine
 from zuno.trading.ports.series import Columns
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class TextTable(RecognisedFile):
             raise ValueError(f"it has {len(fields)} fields, the others have {self._dialect.width}")
         names = self._dialect.names
         if names is not None and all(clean_name(field) == name for field, name in zip(fields, names, strict=True)):
-            raise ValueError("a header in the middle of the file")
+            raise ValueError(REPEATED_HEADER)
         symbol = self._layout.symbol
         if symbol is not None and not self._is_own(fields[symbol]):
             raise ValueError(f"it is about {plain_text(fields[symbol], 40)}")

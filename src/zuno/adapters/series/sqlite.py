@@ -114,6 +114,9 @@ class SqliteSeries:
     def origin(self) -> Origin:
         return self._file.read(read_origin) or self._wanted
 
+    def has_imported(self) -> bool:
+        return any(rows.source is Source.IMPORTED for rows in self._file.read(self._sources) or ())
+
     async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return await asyncio.to_thread(self._write, batches)
 
@@ -378,22 +381,22 @@ class SqliteSeries:
         number = ensure_number(connection, series)
         span = (int(columns.at[0]), int(columns.at[-1]))
         standing = self._standing_columns(connection, series, number, span)
-        found = compare_rows(columns, standing)
+        fresh, other = compare_rows(columns, standing)
         late = among_collected(connection, number, columns.at)
         known = np.where(late, now, complete_times(series, columns.at))
-        changed = found.other & replace
-        if found.new.any():
-            new = take_rows(columns, found.new)
-            raise_latest(connection, "rows", number, int(known[found.new].max()))
+        changed = other & replace
+        if fresh.any():
+            new = take_rows(columns, fresh)
+            raise_latest(connection, "rows", number, int(known[fresh].max()))
             self._cache.forget(number, int(new.at[0]))
-            self._append(connection, number, new, known[found.new])
+            self._append(connection, number, new, known[fresh])
             if not self._wanted.synthetic:
                 note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
         for chosen, at in ((changed & late, now), (changed & ~late, None)):
             batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
             for _, sound in check_batches([batch]):
                 self._put_batch(connection, batch, sound)
-        return ColumnsWritten(found.new, changed, found.other & ~changed)
+        return ColumnsWritten(fresh, changed, other & ~changed)
 
     def _append(self, connection: sqlite3.Connection, number: int, columns: Columns, known: NDArray[np.int64]) -> None:
         """Rows in whose places none stand."""

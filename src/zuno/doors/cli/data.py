@@ -94,12 +94,16 @@ def data_import(
     dates: Annotated[
         str, typer.Option("--dates", metavar="ORDER", help="Order of dates: iso, day-first or month-first.")
     ] = "iso",
+    yes: Annotated[bool, typer.Option("--yes", help="Take prices the symbol was never near without asking.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Import market history from files; a second import changes nothing."""
     run_command.import_and_answer(
-        ctx.obj.at(home), json, lambda zuno, listen: zuno.imports().run(paths, series, layout, listen, dates=dates)
+        ctx.obj.at(home),
+        json,
+        yes,
+        lambda zuno, *asked: zuno.imports().run(paths, series, layout, *asked, dates=dates),
     )
 
 

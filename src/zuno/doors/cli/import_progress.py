@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from zuno.kernel.text import plain_text
-from zuno.trading.service.imports import ImportProgress
+from zuno.trading.service.imports import Confirm, ImportProgress
 
 LONGEST_NAME = 40
 
@@ -28,11 +27,14 @@ class ImportBar:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(OSError, SystemExit):
             self._bar.stop()
+
+    def ask(self, confirm: Confirm, what: str) -> bool:
+        """The bar ends before something else is written to the terminal."""
+        self.__exit__()
+        return confirm(what)
 
     def hear(self, progress: ImportProgress) -> None:
         name = plain_text(progress.file, LONGEST_NAME)

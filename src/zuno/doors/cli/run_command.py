@@ -6,6 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.kernel.errors import FULL_DISK, Broken, DiskFull, Malformed, Refused, Unavailable, UsageError, ZunoError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import PartialView, VerdictView, View
     from zuno.lp.service.recommend import Listen
+    from zuno.trading.service.imports import Confirm
     from zuno.trading.service.imports import Listen as ImportListen
     from zuno.trading.service.runs import Listen as Watch
 
@@ -118,16 +120,19 @@ def watch_and_answer(session: Session, json: bool, question: Callable[[Zuno, Wat
 
 
 def import_and_answer(
-    session: Session, json: bool, question: Callable[[Zuno, ImportListen], Awaitable[VerdictView]]
+    session: Session, json: bool, yes: bool, question: Callable[[Zuno, ImportListen, Confirm], Awaitable[VerdictView]]
 ) -> None:
-    """Import files with a bar on a terminal; a file that was not imported is an exit code, with the rest printed."""
+    """Import files with a bar on a terminal; what was not imported is an exit code, with the rest printed."""
+    from zuno.doors.cli.consent import ask_to_type
+
+    ask = partial(ask_to_type(json=json, yes=yes), "y")
     if json:
-        verdict(session, json, lambda zuno: question(zuno, lambda progress: None), no=REFUSED)
+        verdict(session, json, lambda zuno: question(zuno, lambda progress: None, ask), no=REFUSED)
         return
     from zuno.doors.cli.import_progress import ImportBar
 
     with ImportBar() as bar:
-        view = _run_question(session, json, lambda zuno: question(zuno, bar.hear))
+        view = _run_question(session, json, lambda zuno: question(zuno, bar.hear, partial(bar.ask, ask)))
     _print(session, view, json)
     if not view.ok:
         raise Failed(REFUSED)

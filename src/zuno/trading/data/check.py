@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of
+from zuno.trading.measure.columns import measure_overlaps, to_columns
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
     QUIET_VENUES,
@@ -24,6 +26,7 @@ from zuno.trading.measure.data_quality import (
     RowRun,
     describe_disagreement,
     find_gaps,
+    print_interval,
 )
 from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
@@ -86,6 +89,9 @@ class Check:
         for span in spans:
             if span.series.feed in FROZEN_AFTER and span.series.row is not Candle:
                 await self._watch(span)
+            if doubled := await find_doubled(self._store, span):
+                detail = "their intervals have another row: a window sums to more hours than it has"
+                self._found.append(Flaw(span.series, "doubled", doubled[0], doubled[-1], len(doubled), detail))
         for market in _markets(spans):
             await self._check_candles(market)
         open_notes = [flaw for flaw in noted if flaw.mended is None]
@@ -271,6 +277,15 @@ def count_missing(span: Span) -> int | None:
     return (span.last - span.first) // timeframe_of(span.series).millis + 1 - span.count
 
 
+async def find_doubled(store: SeriesStore, span: Span) -> list[Millis]:
+    """Rows of an interval that has another one, as a file on a local clock leaves them."""
+    if print_interval(span.series) is None:
+        return []
+    rows = await store.read(span.series, span.first, span.last, EVER)
+    _, beside = measure_overlaps(to_columns(span.series, rows), to_columns(span.series, ()))
+    return [row.at for row, gap in zip(rows, beside, strict=True) if gap]
+
+
 async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
     """Where bars are missing, window by window."""
     timeframe, missing = timeframe_of(span.series), count_missing(span)
@@ -288,21 +303,18 @@ async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
     return found
 
 
+_RULES: Final = {
+    "gap": "fetched again where a live source is configured, else it stays a gap",
+    "disagreement": "becomes what its finer bars make, where all of them are here",
+    "conflict": "the one that agrees with its finer bars, else the newer",
+    "bad": "set aside; what is missing then is a gap",
+}
+
+
 def rule_for(flaw: Flaw) -> str:
     """What is done about such a flaw by `--repair`."""
-    match flaw.kind:
-        case "gap" if flaw.detail.endswith("are here"):
-            return "rebuilt from its finer bars"
-        case "gap":
-            return "fetched again where a live source is configured, else it stays a gap"
-        case "disagreement":
-            return "becomes what its finer bars make, where all of them are here"
-        case "conflict":
-            return "the one that agrees with its finer bars, else the newer"
-        case "bad":
-            return "set aside; what is missing then is a gap"
-        case _:
-            return "left as it came"
+    rebuilt = flaw.kind == "gap" and flaw.detail.endswith("are here")
+    return "rebuilt from its finer bars" if rebuilt else _RULES.get(flaw.kind, "left as it came")
 
 
 def _markets(spans: Sequence[Span]) -> list[Market]:
@@ -321,17 +333,11 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
 def _runs(moments: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
     """The first and the last of those that follow each other at that step; they are in order."""
     if isinstance(moments, range):
-        if moments:
-            yield moments[0], moments[-1]
+        yield from [(moments[0], moments[-1])] if moments else []
         return
-    first = last = None
-    for at in moments:
-        if first is not None and last is not None and at != last + step:
-            yield first, last
-            first = None
-        first, last = at if first is None else first, at
-    if first is not None and last is not None:
-        yield first, last
+    for _, run in groupby(enumerate(moments), lambda item: item[1] - item[0] * step):
+        times = [at for _, at in run]
+        yield times[0], times[-1]
 
 
 def _join_gaps(flaws: Sequence[Flaw]) -> Iterator[Flaw]:

@@ -3,30 +3,19 @@ place is written once, and coarser bars are made of what is whole."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.trading.measure import columns as measured
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.measure.columns import (
-    LEAP,
-    SAME_PRICE,
-    build_bars,
-    find_clock_shift,
-    mark_foreign_prices,
-    mark_seen,
-    mark_valid_rows,
-    measure_price_ratio,
-    resample_columns,
-    sort_rows,
-    take_rows,
-    to_rows,
-)
-from zuno.trading.measure.data_quality import find_row_fault
+from zuno.trading.measure.data_quality import find_row_fault, print_interval
 from zuno.trading.model.market import (
     DAY_MS,
+    HOUR_MS,
     MINUTE_MS,
     Candle,
     Feed,
@@ -37,7 +26,8 @@ from zuno.trading.model.market import (
     candles,
     parse_series,
 )
-from zuno.trading.model.venues import UPBIT
+from zuno.trading.model.venues import PERPETUALS, UPBIT
+from zuno.trading.ports.imports import NotNeeded
 from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 
 COARSER: Final = {
@@ -47,6 +37,7 @@ COARSER: Final = {
 """What is made of which bars."""
 _ENOUGH: Final = 24
 """Bars without any volume: no market is that quiet for so long."""
+_UNLIKELY: Final = 0.1  # the share of closes that is asked about: a few may be a venue's bad minute
 _FIRST_BLOCK: Final = 1_230_940_800_000
 """2009-01-03: a bar before it has a time that was read wrongly, or none."""
 _WEEK: Final = Timeframe.W1
@@ -71,15 +62,16 @@ class Imported:
     last: Millis | None = None
     set_aside: list[tuple[int, str]] = field(default_factory=list)
     """Lines and reasons."""
+    unfinished: int = 0
+    """Of these, bars and days that are not over: nobody needs them."""
 
     def add(self, other: Imported) -> None:
         self.rows += other.rows
         self.new += other.new
         self.changed += other.changed
         self.unmade += other.unmade
-        firsts = [at for at in (self.first, other.first) if at is not None]
-        lasts = [at for at in (self.last, other.last) if at is not None]
-        self.first, self.last = min(firsts, default=None), max(lasts, default=None)
+        self.first = min(filter(None, (self.first, other.first)), default=None)
+        self.last = max(filter(None, (self.last, other.last)), default=None)
 
 
 @dataclass(slots=True)
@@ -88,6 +80,11 @@ class ImportState:
 
     store: ColumnStore
     now: Millis
+    confirm: Callable[[str], bool]
+    """Asks whether prices that are not likely are taken all the same."""
+    confirmed: set[tuple[Series[Any], str]] = field(default_factory=set)
+    unchecked: set[Series[Any]] = field(default_factory=set)
+    """Candles that nothing could be held against."""
     seen: dict[Series[Any], Any] = field(default_factory=dict)
     """Times that this import has given a row already; what comes later for them does not replace it."""
     prints: dict[Series[Any], dict[int, float]] = field(default_factory=dict)
@@ -103,30 +100,40 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
     series = columns.series
     if series.row is MacroRelease:
         return await _take_prints(state, columns, lines, file)
-    placed = sort_rows(columns, state.now, with_blanks=series.row is not Candle, parts=parts)
+    if series.row is Candle:
+        timeframe = timeframe_of(series)
+        step = timeframe.millis // parts
+        _refuse_clocks(series, measured.find_late_clocks(columns.at - timeframe.floor(0), step))
+    placed = measured.sort_rows(columns, state.now, with_blanks=series.row is not Candle, parts=parts)
     found = Imported(repeated=placed.repeated, blank=placed.blank)
-    bad = take_rows(columns, placed.bad)
-    for row, line in zip(to_rows(bad), lines[placed.bad].tolist(), strict=True):
-        found.set_aside.append((line, _find_fault(series, row, state.now, parts)))
+    bad = measured.take_rows(columns, placed.bad)
+    for row, line in zip(measured.to_rows(bad), lines[placed.bad].tolist(), strict=True):
+        found.set_aside.append((line, _find_fault(series, row, state.now, parts) or _INCOMPLETE))
+        found.unfinished += row.at <= state.now and _find_fault(series, row, None, parts) is None
     found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
-    whole, where = take_rows(columns, placed.order), lines[placed.order]
+    whole, where = measured.take_rows(columns, placed.order), lines[placed.order]
     if series.row is Candle and len(whole):
         early = whole.at < _FIRST_BLOCK
         found.set_aside += [(line, "nothing was traded before Bitcoin's first block") for line in where[early].tolist()]
-        whole, where = take_rows(whole, ~early), where[~early]
+        whole, where = measured.take_rows(whole, ~early), where[~early]
     if series.row is Candle and len(whole):
-        foreign = mark_foreign_prices(whole, await _level(state, whole))
+        foreign = measured.mark_foreign_prices(whole, await _level(state, whole))
         found.set_aside += [
             (int(line), f"close {close:g} is another market's price")
             for line, close in zip(where[foreign].tolist(), whole.values[3][foreign].tolist(), strict=True)
         ]
-        whole, where = take_rows(whole, ~foreign), where[~foreign]
+        whole, where = measured.take_rows(whole, ~foreign), where[~foreign]
         if parts > 1:
             whole, where = _build_bars(whole, where, parts, found)
-        await _check_market(state, whole)
+        await _check_market(state, whole, file)
+    elif len(whole):
+        standing = await _read_around(state, whole)
+        _refuse_clocks(series, measured.find_clock_shifts(whole, standing))
+        if print_interval(series) is not None:
+            whole, where = _keep_single(whole, where, standing, found)
     if not len(whole):
         return found
-    before = mark_seen(state.seen, whole)
+    before = measured.mark_seen(state.seen, whole)
     written = await state.store.write_columns(whole, Source.IMPORTED, file, state.now, ~before)
     found.set_aside += [(int(line), _SECOND) for line in where[written.left].tolist()]
     found.rows = len(whole) - int(written.left.sum())
@@ -140,23 +147,25 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
 
 
 _INCOMPLETE: Final = "it was not complete when it was imported"
+_DOUBLED: Final = "its interval has a row already"
 _SECOND: Final = "another row of the same time has other numbers, and came first"
 
 
-def _find_fault(series: Series[Any], row: Any, now: Millis, parts: int) -> str:
+def _find_fault(series: Series[Any], row: Any, known: Millis | None, parts: int) -> str | None:
     if parts == 1:
-        return find_row_fault(series, row, now) or _INCOMPLETE
+        return find_row_fault(series, row, known)
     timeframe = timeframe_of(series)
     fault = find_row_fault(series, row._replace(at=timeframe.floor(row.at)), None)
     length = timeframe.millis // parts
-    return fault or (f"no {length // MINUTE_MS}m bar opens then" if row.at % length else _INCOMPLETE)
+    return fault or (f"no {length // MINUTE_MS}m bar opens then" if row.at % length else None)
 
 
 def _build_bars(columns: Columns, lines: Any, parts: int, found: Imported) -> tuple[Columns, Any]:
     """The bars whose every part is here, each at the line of its first part; lines of the others are set aside."""
-    bars, firsts, counts = build_bars(columns, parts)
+    bars, firsts, counts = measured.build_bars(columns, parts)
     timeframe, lacking = timeframe_of(columns.series), counts < parts
     found.unmade = len(set(map(timeframe.floor, columns.at[lacking].tolist())))
+    found.unfinished += int((columns.at[lacking] >= timeframe.floor(int(columns.at[-1]))).sum())
     found.set_aside += [
         (line, f"its {timeframe} has {count} of its {parts} bars, and is not made")
         for line, count in zip(lines[lacking].tolist(), counts[lacking].tolist(), strict=True)
@@ -168,12 +177,18 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     """A figure's day is known when it is over."""
     found, rows = Imported(), []
     given = state.prints.setdefault(columns.series, {})
-    for at, value, line in zip(columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), strict=True):
+    standing = await state.store.read(columns.series, Millis(-(2**62)), Millis(2**62), Millis(2**62))
+    beside = _measure_beside(columns, measured.to_columns(columns.series, standing))[1]
+    numbers = columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), beside
+    for at, value, line, gap in zip(*numbers, strict=True):
         row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
         if value != value:
             found.blank += 1
         elif (fault := find_row_fault(columns.series, row, state.now)) or row.released > state.now:
             found.set_aside.append((line, fault or _INCOMPLETE))
+            found.unfinished += fault is None and at <= state.now
+        elif gap:
+            found.set_aside.append((line, _DOUBLED))
         elif at in given:
             if given[at] == value:
                 found.repeated += 1
@@ -189,6 +204,46 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     return found
 
 
+# -- one row for each interval, by one clock
+
+
+def _keep_single(columns: Columns, lines: Any, standing: Columns, found: Imported) -> tuple[Columns, Any]:
+    """Without rows of an interval that has one."""
+    columns, beside = _measure_beside(columns, standing)
+    found.set_aside += [(line, _DOUBLED) for line, gap in zip(lines.tolist(), beside, strict=True) if gap]
+    single = [not gap for gap in beside]
+    return measured.take_rows(columns, single), lines[single]
+
+
+def _measure_beside(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
+    """As `measure_overlaps`. `Refused` for a clock that is not UTC, and where most rows lie beside one that is here."""
+    series = columns.series
+    if series.feed is Feed.FUNDING and series.venue in PERPETUALS:
+        _refuse_clocks(series, measured.find_late_clocks(columns.at, measured.interval_widths(columns)))
+    placed, beside = measured.measure_overlaps(columns, standing)
+    shifts = Counter(filter(None, beside))
+    if 2 * shifts.total() > len(columns):
+        raise Refused(
+            f"{shifts.total():,} of its {len(columns):,} rows are of intervals that {series} has rows of, most of "
+            f"them {round(shifts.most_common(1)[0][0] / HOUR_MS, 2):+g} h beside it: no hour is counted twice"
+        )
+    return placed, beside
+
+
+def _refuse_clocks(series: Series[Any], shifts: Sequence[int]) -> None:
+    if shifts:
+        said = ", ".join(f"{shift / HOUR_MS:+g} h" for shift in shifts)
+        raise Refused(
+            f"Its times look local: its rows lie {said} beside those of {series} by UTC; write times in UTC or with "
+            "their offset"
+        )
+
+
+async def _read_around(state: ImportState, columns: Columns) -> Columns:
+    since, until = Millis(int(columns.at[0]) - DAY_MS), Millis(int(columns.at[-1]) + DAY_MS)
+    return await state.store.read_columns(columns.series, since, until)
+
+
 # -- whose prices they are
 
 
@@ -202,40 +257,53 @@ async def _level(state: ImportState, columns: Columns) -> float | None:
     return float(near.values[3][-1]) if len(near) else None
 
 
-async def _check_market(state: ImportState, columns: Columns) -> None:
-    """Hold the closes against what is here of the same symbol and of the others at the same times."""
+async def _check_market(state: ImportState, columns: Columns, file: str) -> None:
+    """Hold the closes against those here at the same times, and where there are none against all the symbol had."""
     if not len(columns):
         return
     series = columns.series
     if len(columns) >= _ENOUGH and not columns.values[4].any():
-        raise Refused(
+        raise NotNeeded(
             "Its volume is 0 throughout: it is a mark, index or premium price, and candles of trades are kept here"
         )
-    since, until = Millis(int(columns.at[0]) - DAY_MS), Millis(int(columns.at[-1]) + DAY_MS)
-    standing = await state.store.read_columns(series, since, until)
-    ratio = measure_price_ratio(columns, standing)
-    if ratio is not None and not 1 / LEAP < ratio < LEAP:
+    standing = await _read_around(state, columns)
+    ratio = measured.measure_price_ratio(columns, standing)
+    if ratio is not None and not 1 / measured.LEAP < ratio < measured.LEAP:
         raise Refused(f"Its prices are {ratio:.3g} times those that are here of {series}: they are another market's")
-    if (hours := find_clock_shift(columns, standing)) is not None:
-        raise Refused(
-            f"Its times look local: its bars are those that are here of {series}, {hours:+d} h later; write times "
-            "in UTC or with their offset"
-        )
+    _refuse_clocks(series, measured.find_clock_shifts(columns, standing))
     if ratio is None:
-        await _check_neighbours(state, columns, since, until)
+        await _check_neighbours(state, columns)
+        _check_bounds(state, columns, file)
 
 
-async def _check_neighbours(state: ImportState, columns: Columns, since: Millis, until: Millis) -> None:
+def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
+    """Ask before closes are taken that this symbol was never near."""
+    series, closes = columns.series, columns.values[3]
+    share = measured.measure_unlikely_closes(columns)
+    if share is None:
+        state.unchecked.add(series)
+    elif share > _UNLIKELY:
+        question = (
+            f"{file}: {share:.0%} of its closes, {closes.min():g} to {closes.max():g}, are none {series} was ever near "
+            "in those years: another symbol's, or in another unit (`--yes` takes them)"
+        )
+        if (series, file) not in state.confirmed and not state.confirm(question):
+            raise Refused(question)
+        state.confirmed.add((series, file))
+
+
+async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     """Nothing of the symbol is here for that time: whether the closes are another symbol's."""
     series = columns.series
     if series.venue == UPBIT:
         return
     named, _, length = series.name.rpartition("/")
+    since, until = Millis(int(columns.at[0])), Millis(int(columns.at[-1]))
     for symbol in Symbol:
-        if symbol != named:
-            other = candles(series.venue, symbol, Timeframe(length))
-            ratio = measure_price_ratio(columns, await state.store.read_columns(other, since, until))
-            if ratio is not None and abs(ratio - 1.0) < SAME_PRICE:
+        for timeframe in dict.fromkeys((Timeframe(length), Timeframe.H1)) if symbol != named else ():
+            other = candles(series.venue, symbol, timeframe)
+            ratio = measured.measure_price_ratio(columns, await state.store.read_columns(other, since, until))
+            if ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
                 raise Refused(f"Its prices are those of {other}, not of {series}")
 
 
@@ -262,9 +330,9 @@ async def _make_stretch(
         until = min(since + _WINDOW[timeframe], end)
         fine = await state.store.read_columns(series, Millis(since), Millis(until - 1))
         for coarser in COARSER[timeframe]:
-            coarse = resample_columns(coarser, fine)
+            coarse = measured.resample_columns(coarser, fine)
             inside = (coarse.at >= coarser.floor(first)) & (coarse.at <= last)
-            coarse = take_rows(coarse, inside & mark_valid_rows(coarse, state.now))
+            coarse = measured.take_rows(coarse, inside & measured.mark_valid_rows(coarse, state.now))
             if not len(coarse):
                 continue
             bars_inside = f"{timeframe} bars"
@@ -305,14 +373,5 @@ def parse_importable(text: str) -> Series[Any]:
 
 
 _IMPORTABLE: Final = frozenset(
-    {
-        Feed.CANDLES,
-        Feed.FUNDING,
-        Feed.OPEN_INTEREST,
-        Feed.LONG_SHORT,
-        Feed.DVOL,
-        Feed.FEAR_GREED,
-        Feed.RATES,
-        Feed.MACRO,
-    }
+    map(Feed, ("candles", "funding", "open_interest", "long_short", "dvol", "fear_greed", "rates", "macro"))
 )

@@ -10,11 +10,10 @@ from typing import Any, Final, TypeVar
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.measure.data_quality import complete_at
+from zuno.trading.measure.data_quality import LEEWAY, complete_at
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
-    MINUTE_MS,
     SECOND_MS,
     STALE_AFTER,
     STALE_BARS,
@@ -98,8 +97,6 @@ _MAX_GAP: Final[Mapping[Feed, int]] = {
 """Neighbours further from each other than this have lost something in between."""
 LISTED_SINCE: Final = Millis(1_704_067_200_000)
 """2024: since before it every venue has had what the desk wants of it. Of an earlier time it may have nothing."""
-LEEWAY: Final = MINUTE_MS
-"""Venues stamp what is due at an hour some moments before or after it."""
 SETTLING: Final = 10 * SECOND_MS
 """A bar that closed less than this before now is not owed yet."""
 

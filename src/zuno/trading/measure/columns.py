@@ -5,7 +5,8 @@ The same rules as `data_quality` and `bars` have for single rows, for millions o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
@@ -15,7 +16,16 @@ from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import bars_per_bar, timeframe_of, total
-from zuno.trading.measure.data_quality import EARLIEST, INTERVAL_HOURS, LATEST, LEAST_AMOUNT, LEAST_PRICE, MOST
+from zuno.trading.measure.data_quality import (
+    EARLIEST,
+    INTERVAL_HOURS,
+    LATEST,
+    LEAST_AMOUNT,
+    LEAST_PRICE,
+    LEEWAY,
+    MOST,
+    print_interval,
+)
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Funding, Level, MarkAndIndex, Series, Timeframe
 from zuno.trading.ports.series import Columns
 
@@ -31,8 +41,22 @@ SAME_PRICE: Final = 0.02
 """Closes of two venues differ by less."""
 _ENOUGH: Final = 24
 """So many bars, or different closes, tell something."""
-MOST_SHIFT: Final = 14
-"""Hours that a local clock is away from UTC at most."""
+_STRETCH, _MOST_STRETCHES = 48, 60
+"""Rows that are held against a clock together, for summer time begins and ends, and how many stretches of them."""
+_VARIED: Final = 8
+"""So many different numbers in a stretch do not agree by chance."""
+QUARTER_MS: Final = HOUR_MS // 4
+MOST_SHIFT: Final = 14 * HOUR_MS
+"""How far a local clock is away from UTC at most; some are by quarters of an hour."""
+_BOUNDS: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
+    "BTCUSDT": ((2_919, 19_710), (3_172, 17_070), (3_366, 13_961), (4_063, 29_190), (29_015, 68_715), (15_638, 47_958),
+                (16_504, 44_572), (38_769, 108_220), (74_781, 111_756)),
+    "ETHUSDT": ((199, 851), (82, 1_431), (103, 358), (96, 755), (721, 4_852), (903, 3_874), (1_193, 2_435),
+                (2_170, 4_087), (1_418, 3_713)),
+}  # fmt: skip
+"""Lowest and highest hourly close of each year from 2017 on: Binance, spot until late 2019 and then the perpetual, from
+2017-08-17 to 2025-06-30; noted on 2026-11-18."""
+_NOTED_SINCE: Final = 1_502_928_000_000
 _SCALE: Final = 1e8
 _EXACT: Final = 2.0**53
 _DIGITS: Final = 1e15
@@ -46,6 +70,12 @@ def to_rows(columns: Columns) -> list[Any]:
     if kind is Candle:  # what buyers took is the one number a row may lack
         numbers[5] = [None if number != number else number for number in numbers[5]]
     return list(map(kind, columns.at.tolist(), *numbers))
+
+
+def to_columns(series: Series[Any], rows: Sequence[Any]) -> Columns:
+    """The columns of rows that have nothing but numbers."""
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(series.row._fields)).T
+    return Columns(series, table[0].astype(np.int64), tuple(table[1:]))
 
 
 def take_rows(columns: Columns, chosen: Any) -> Columns:
@@ -99,26 +129,17 @@ _JUDGES: Final[Mapping[type[Any], Callable[[Columns], Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedRows:
-    """Rows held against those that stand."""
-
-    new: Mask
-    other: Mask
-    """Other numbers stand there."""
-
-
-def compare_rows(columns: Columns, standing: Columns) -> ComparedRows:
-    """Both strictly increasing in time."""
+def compare_rows(columns: Columns, standing: Columns) -> tuple[Mask, Mask]:
+    """Which rows are new, and where other numbers stand; both strictly increasing in time."""
     if not len(standing):
-        return ComparedRows(np.ones(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool))
+        return np.ones(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool)
     place = np.minimum(np.searchsorted(standing.at, columns.at), len(standing) - 1)
     here = standing.at[place] == columns.at
     same = here.copy()
     for mine, theirs in zip(columns.values, standing.values, strict=True):
         there = theirs[place]
         same &= (mine == there) | (np.isnan(mine) & np.isnan(there))
-    return ComparedRows(~here, here & ~same)
+    return ~here, here & ~same
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,29 +177,15 @@ def sort_rows(columns: Columns, now: Millis, *, with_blanks: bool, parts: int = 
     return SortedRows(np.delete(order, again), bad, second, int(same.sum()), int(blank.sum()))
 
 
-def mark_seen(seen: dict[Series[Any], NDArray[np.int64]], columns: Columns) -> Mask:
-    """Which times were marked before; all of them are afterwards. Kept as stretches: a long file costs little."""
-    before = seen.get(columns.series)
-    step = timeframe_of(columns.series).millis if columns.series.row is Candle else 0
-    edges = np.flatnonzero(np.diff(columns.at) != step) if step else np.arange(len(columns) - 1)
-    starts, ends = columns.at[np.concatenate(([0], edges + 1))], columns.at[np.append(edges, len(columns) - 1)]
-    stretches = np.column_stack((starts, ends))
-    if before is None:
-        seen[columns.series] = stretches
-        return np.zeros(len(columns), dtype=bool)
-    place = np.searchsorted(before[:, 0], columns.at, side="right") - 1
-    marked = (place >= 0) & (columns.at <= before[np.maximum(place, 0), 1])
-    seen[columns.series] = _join_spans(np.vstack((before, stretches)), step)
-    return np.asarray(marked, dtype=bool)
-
-
-def _join_spans(spans: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Stretches that touch or overlap as one, in order."""
-    spans = spans[np.argsort(spans[:, 0], kind="stable")]
-    reach = np.maximum.accumulate(spans[:, 1])
-    starts = np.concatenate(([True], spans[1:, 0] > reach[:-1] + step))
-    firsts = np.flatnonzero(starts)
-    return np.column_stack((spans[firsts, 0], np.append(reach[firsts[1:] - 1], reach[-1])))
+def mark_seen(seen: dict[Series[Any], list[NDArray[np.int64]]], columns: Columns) -> Mask:
+    """Which times were marked before; all of them are afterwards."""
+    blocks = seen.setdefault(columns.series, [])
+    marked = np.zeros(len(columns), dtype=bool)
+    for times in blocks:
+        if times[0] <= columns.at[-1] and columns.at[0] <= times[-1]:
+            marked |= np.isin(columns.at, times, assume_unique=True)
+    blocks.append(columns.at)
+    return marked
 
 
 # -- coarser bars
@@ -261,18 +268,80 @@ def _meet(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np
     return both, place[both]
 
 
-def find_clock_shift(columns: Columns, standing: Columns) -> int | None:
-    """By how many hours these candles lie later than the same ones that stand: a local clock. None where they agree as
-    they are, or at no shift, or where too few stand at the same times to tell."""
-    mine, _ = _meet(columns.at, standing.at)
-    if len(np.unique(columns.values[3][mine])) < _ENOUGH or _share_that_agrees(columns, standing, 0) > 0.5:
+def measure_unlikely_closes(columns: Columns) -> float | None:
+    """The share of these candles that close below half or above twice what the symbol was traded at in their year; with
+    each year after the last that is noted twice as far, up to sixteen times. None where nothing is noted."""
+    closes, noted = _BOUNDS.get(columns.series.name.rpartition("/")[0]), columns.at >= _NOTED_SINCE
+    if closes is None or not noted.any():
         return None
-    best = max(range(-MOST_SHIFT, MOST_SHIFT + 1), key=lambda hours: _share_that_agrees(columns, standing, hours))
-    return best if best and _share_that_agrees(columns, standing, best) > 0.9 else None
+    years = columns.at[noted].astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) - (2017 - 1970)
+    width = 2.0 ** np.clip(years - len(closes) + 2, 1, 4)
+    low, high = np.array(closes)[np.minimum(years, len(closes) - 1)].T
+    close = columns.values[3][noted]
+    return float(np.mean((close < low / width) | (close > high * width)))
 
 
-def _share_that_agrees(columns: Columns, standing: Columns, hours: int) -> float:
-    mine, theirs = _meet(columns.at - hours * HOUR_MS, standing.at)
-    if len(mine) < _ENOUGH:
-        return 0.0
-    return float(np.mean(np.abs(columns.values[3][mine] / standing.values[3][theirs] - 1.0) < 1e-5))
+def find_clock_shifts(columns: Columns, standing: Columns) -> list[int]:
+    """Milliseconds by which stretches of these rows lie later than the same ones that stand, as on a local clock; two
+    where it has summer time. Nothing where they agree as they are or at no shift, or too few stand there to tell."""
+    if not len(standing):
+        return []
+    near = np.flatnonzero(np.abs(np.clip(columns.at, *standing.at[[0, -1]]) - columns.at) <= MOST_SHIFT)
+    parts = [take_rows(columns, near[low : low + _STRETCH]) for low in range(0, len(near), _STRETCH)]
+    doubtful = [part for part in parts if np.dot(_count_agreeing(part, standing, 0), (2, -1)) <= 0]
+    clocks, shifts = range(-MOST_SHIFT, MOST_SHIFT + 1, QUARTER_MS), set()
+    for part in doubtful[:: len(doubtful) // _MOST_STRETCHES + 1]:
+        agreeing, met, shift = max((*_count_agreeing(part, standing, shift), shift) for shift in clocks)
+        if agreeing >= max(_ENOUGH, 0.9 * met) and len(np.unique(_level(part))) >= _VARIED:
+            shifts.add(shift)
+    return sorted(shifts)
+
+
+def _count_agreeing(columns: Columns, standing: Columns, shift: int) -> tuple[int, int]:
+    """How many rows stand that much earlier with the same number, and with whichever."""
+    mine, theirs = _meet(columns.at - shift, standing.at)
+    same = np.isclose(_level(columns)[mine], _level(standing)[theirs], rtol=1e-5, atol=0)
+    return int(same.sum()), len(mine)
+
+
+def _level(columns: Columns) -> Floats:
+    """A close, a rate, a level."""
+    return columns.values[3 if columns.series.row is Candle else 0]
+
+
+# -- one row for each interval
+
+
+def find_late_clocks(at: NDArray[np.int64], step: Any) -> list[int]:
+    """How far beside the moments at which a row is due every `step`, by UTC, a tenth or more of these lie, in
+    milliseconds and no further than a clock is; it may be whole steps further away."""
+    late = (at + LEEWAY) % step
+    late = np.where(2 * late > step, late - step, late) - LEEWAY
+    shifts, counts = np.unique(np.rint(late / QUARTER_MS).astype(np.int64) * QUARTER_MS, return_counts=True)
+    return [shift for shift in shifts[counts >= max(3, len(at) / 10)].tolist() if 0 < abs(shift) <= MOST_SHIFT]
+
+
+def interval_widths(columns: Columns) -> NDArray[np.int64]:
+    """How long the interval is that ends with each row, in milliseconds."""
+    interval = print_interval(columns.series)
+    return np.full(len(columns), interval) if interval else np.rint(columns.values[1] * HOUR_MS).astype(np.int64)
+
+
+def measure_overlaps(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
+    """Rows that are each of the time before them, held against those that stand and against each other. First the rows
+    at the times they have here, for a print is stamped a moment sooner or later by others. Then how far each lies
+    beside another row of its interval, 0 where none is."""
+    ends, widths, times, beside = standing.at.tolist(), interval_widths(standing).tolist(), list[int](), list[int]()
+    for end, span in zip(columns.at.tolist(), interval_widths(columns).tolist(), strict=True):
+        place = bisect_left(ends, end - LEEWAY)
+        known = place < len(ends) and ends[place] <= end + LEEWAY and widths[place] == span
+        behind = place > 0 and ends[place - 1] > end - span + LEEWAY
+        ahead = place < len(ends) and ends[place] - widths[place] + LEEWAY < end
+        near = [other - end for other in ends[max(place - 1, 0) : place + 1]] if (behind or ahead) and not known else []
+        again = known and end != ends[place] and ends[place] in times[-1:]
+        times.append(ends[place] if known else end)
+        beside.append((-min(near, key=abs) or 1) if near else int(again))
+        if not known and not near:
+            ends.insert(place, end)
+            widths.insert(place, span)
+    return Columns(columns.series, np.array(times, dtype=np.int64), columns.values), beside

@@ -12,6 +12,7 @@ from typing import Any, Final
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import (
+    DAY_MS,
     MINUTE_MS,
     Book,
     Candle,
@@ -40,6 +41,8 @@ LEAST_AMOUNT: Final = 1e-18
 """What is smaller and not zero is a unit nobody counts in; shares of it would be no numbers."""
 INTERVAL_HOURS: Final = (1 / 60, 24.0)
 """Funding is paid no more often than every minute, and every day at least."""
+LEEWAY: Final = MINUTE_MS
+"""Venues stamp what is due at an hour some moments before or after it."""
 QUIET_VENUES: Final = frozenset({"upbit"})
 """They make no bar without a trade, so a bar that is not there may be no gap."""
 FROZEN_AFTER: Final[Mapping[Feed, int]] = {
@@ -77,6 +80,14 @@ def complete_at(series: Series[Any], row: Any) -> Millis:
     if series.row is MacroRelease:
         return Millis(max(row.at, row.released))
     return Millis(row.at + MINUTE_MS) if series.row is Heartbeat else Millis(row.at)
+
+
+def print_interval(series: Series[Any]) -> int | None:
+    """Milliseconds of which a series has one row; 0 where each row says its own, None where it has as many as were
+    read."""
+    if series.feed is Feed.FUNDING:
+        return None if series.name.endswith("/next") else 0
+    return DAY_MS if series.feed in (Feed.FEAR_GREED, Feed.MACRO) else None
 
 
 def is_valid_candle(span: int, shift: int, bar: Candle, known: float) -> bool:

@@ -80,6 +80,11 @@ def wanted_series(symbol: market.Symbol) -> tuple[market.Series[Any], ...]:
     return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *context_series(symbol))
 
 
+def is_read(series: market.Series[Any]) -> bool:
+    """Whether the desk reads it for any symbol."""
+    return any(series in wanted_series(symbol) for symbol in market.Symbol)
+
+
 @cache
 def neighbour_series(symbol: market.Symbol) -> tuple[market.Series[Any], ...]:
     """Marks of everything else the desk may hold: a cycle in one symbol weighs the whole account."""

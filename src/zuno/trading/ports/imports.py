@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zuno.kernel.errors import Refused
 from zuno.trading.model.market import Series
 from zuno.trading.ports.series import Columns
 
@@ -13,9 +14,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+REPEATED_HEADER = "a header in the middle of the file"
 FORMATS = ("auto", "binance", "csv", "freqtrade")
 ISO, DAY_FIRST, MONTH_FIRST = DATES = ("iso", "day-first", "month-first")
 """How dates may be written, as somebody says: 2024-12-31, 31/12/2024 or 12/31/2024."""
+
+
+class NotNeeded(Refused):
+    """What a file holds is read by nobody here: nothing is lost without it."""
 
 
 @dataclass(frozen=True, slots=True)

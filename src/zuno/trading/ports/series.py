@@ -74,8 +74,8 @@ class Flaw:
 
     series: Series[Any]
     kind: str
-    """gap · duplicate · conflict · bad · frozen (the same numbers again and again) · disagreement (a coarse bar is not
-    what its fine bars add up to)"""
+    """gap · duplicate · conflict · bad · frozen (the same numbers again and again) · doubled (two of one interval) ·
+    disagreement (a coarse bar is not what its fine bars add up to)"""
     first: Millis
     last: Millis
     count: int

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, UsageError
-from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
-from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_holes, rule_for
-from zuno.trading.measure.data_quality import RowRun
+from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
 from zuno.trading.model.market import Series
-from zuno.trading.ports.series import Flaw, Origin, RenewedStore, RowSource, SeriesStore, Span
+from zuno.trading.model.venues import is_read
+from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
 from zuno.trading.service.origin_view import OriginView
 
 Invent: TypeAlias = Callable[[int], Awaitable[RenewedStore]]
@@ -59,11 +59,19 @@ class SpanView(View):
     """Bars that should be between the first and the last and are not; null of what are no bars or need not be there."""
     gaps: tuple[GapView, ...] = ()
     """The longest of them, oldest first."""
+    used: bool
+    """Whether the desk reads this series; what it reads ends at `last`."""
+    used_from: ForeignText
+    """How the newest of its rows came in, and from which file."""
+    doubled: int
+    """Rows of an interval that has another one: hours that would be counted twice."""
 
 
 class DataStatusView(OriginView):
     """What is here, and where it came from."""
 
+    chosen_by: str
+    """Why the desk reads this store and not the other."""
     series: tuple[SpanView, ...]
     rows: int
     unsettled: dict[str, int]
@@ -118,16 +126,14 @@ class SynthView(View):
     notes: tuple[str, ...] = ()
 
 
-class SealedView(View):
-    moved: int
-    said: str
-
-
 class DataDesk:
     """One store of the market's past."""
 
-    def __init__(self, store: SeriesStore, now: Now, fetch: Fetch | None = None, invent: Invent | None = None) -> None:
-        """`fetch`: a live source to ask again for bars that are missing, where one is configured."""
+    def __init__(
+        self, store: SeriesStore, now: Now, fetch: Fetch | None = None, invent: Invent | None = None, choice: str = ""
+    ) -> None:
+        """`fetch`: a live source to ask again for bars that are missing; `choice`: why the desk reads this store."""
+        self._choice = choice
         self._store = store
         self._now = now
         self._fetch = fetch
@@ -137,29 +143,34 @@ class DataDesk:
         spans, flaws = await self._store.spans(), await self._store.flaws()
         sources: dict[Series[Any], list[SourceOfRowsView]] = {}
         for found in await self._store.sources():
-            sources.setdefault(found.series, []).append(_source_view(found))
+            sources.setdefault(found.series, []).append(SourceOfRowsView.model_validate(found, from_attributes=True))
+        views = tuple([await self._span_view(span, sources.get(span.series, [])) for span in spans])
+        doubled = [f"{view.series} counts {view.doubled:,} intervals twice" for view in views if view.doubled]
+        filled = [self._choice] if spans else [f"nothing is here yet: {_how_to_fill(self._store.origin)}"]
         return DataStatusView(
             **_origin_fields(self._store.origin),
-            series=tuple([await self._span_view(span, sources.get(span.series, [])) for span in spans]),
+            chosen_by=self._choice,
+            series=views,
             rows=sum(span.count for span in spans),
             unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),
-            notes=() if spans else (f"nothing is here yet: {_how_to_fill(self._store.origin)}",),
+            notes=(*filter(None, filled), *doubled),
         )
 
     async def _span_view(self, span: Span, sources: Sequence[SourceOfRowsView]) -> SpanView:
         missing = count_missing(span)
         runs = await find_holes(self._store, span) if missing else []
+        newest = max(sources, key=lambda source: source.last, default=None)
         longest = sorted(sorted(runs, key=lambda run: -run.count)[:MOST_GAPS], key=lambda run: run.first)
         return SpanView(
             series=str(span.series),
-            count=span.count,
-            first=span.first,
-            last=span.last,
-            sealed=span.sealed,
-            place=_format_stretch(span.first, span.last),
+            **{name: getattr(span, name) for name in ("count", "first", "last", "sealed")},
+            place=format_stretch(span.first, span.last),
             sources=tuple(sources),
             missing=missing,
-            gaps=tuple(map(_gap_view, longest)),
+            gaps=tuple(GapView(**asdict(run), place=format_stretch(run.first, run.last)) for run in longest),
+            used=is_read(span.series),
+            used_from="" if newest is None else f"{newest.source} {newest.file}".strip(),
+            doubled=len(await find_doubled(self._store, span)),
         )
 
     async def check(self, *, repair: bool = False) -> DataCheckView:
@@ -197,13 +208,6 @@ class DataDesk:
             notes=("its injected faults are listed by `zuno data check`", *elsewhere),
         )
 
-    async def seal(self, before: Millis) -> SealedView:
-        """Move what is older into files of history."""
-        moved = await self._store.seal(before)
-        return SealedView(
-            moved=moved, said=f"{moved:,} rows of before {format_minute(before)} rest in files of history."
-        )
-
 
 def _how_to_fill(origin: Origin) -> str:
     if origin.synthetic:
@@ -218,26 +222,10 @@ def _origin_fields(origin: Origin) -> dict[str, bool | str]:
     return {"synthetic": origin.synthetic, "origin": origin.label}
 
 
-def _source_view(found: RowSource) -> SourceOfRowsView:
-    return SourceOfRowsView(source=found.source, file=found.file, rows=found.rows, first=found.first, last=found.last)
-
-
-def _gap_view(run: RowRun) -> GapView:
-    return GapView(first=run.first, last=run.last, count=run.count, place=_format_stretch(run.first, run.last))
-
-
 def _flaw_view(flaw: Flaw) -> FlawView:
-    return FlawView(
-        series=str(flaw.series),
-        kind=flaw.kind,
-        first=flaw.first,
-        last=flaw.last,
-        count=flaw.count,
-        place=_format_stretch(flaw.first, flaw.last),
-        detail=flaw.detail,
-        rule=rule_for(flaw),
-        mended=flaw.mended,
-    )
+    plain = {name: getattr(flaw, name) for name in ("kind", "first", "last", "count", "detail", "mended")}
+    place = format_stretch(flaw.first, flaw.last)
+    return FlawView(series=str(flaw.series), place=place, rule=rule_for(flaw), **plain)
 
 
 def format_minute(at: int) -> str:
@@ -251,5 +239,5 @@ def format_minute(at: int) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S}" + (f".{at % 1000:03}" if at % 1000 else "")
 
 
-def _format_stretch(first: int, last: int) -> str:
+def format_stretch(first: int, last: int) -> str:
     return f"{format_minute(first)} UTC" if first == last else f"{format_minute(first)} – {format_minute(last)} UTC"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
@@ -15,11 +16,23 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
 from zuno.trading.data.intake import Now, clause
 from zuno.trading.model.market import Series
-from zuno.trading.ports.imports import DATES, FORMATS, ISO, FoundFile, ImportBlock, ImportFile, ImportReader
+from zuno.trading.model.venues import is_read
+from zuno.trading.ports.imports import (
+    DATES,
+    FORMATS,
+    ISO,
+    REPEATED_HEADER,
+    FoundFile,
+    ImportBlock,
+    ImportFile,
+    ImportReader,
+    NotNeeded,
+)
 from zuno.trading.ports.series import ColumnStore
-from zuno.trading.service.data import format_minute
+from zuno.trading.service.data import format_stretch
 
 Listen = Callable[["ImportProgress"], None]
+Confirm = Callable[[str], bool]
 MOST_LISTED: Final = 200
 """Lines of one file that are listed; the others are counted by their reason."""
 _LONGEST_REASON: Final = 120
@@ -77,10 +90,12 @@ class ImportedFileView(View):
     notes: tuple[ForeignText, ...]
     failure: ForeignText
     """Why it was not imported, or not to its end; empty where it was."""
+    incomplete: bool
+    """Whether anything the desk reads was set aside or not imported."""
 
 
 class ImportView(VerdictView):
-    """`ok`: every file was imported to its end; else exit code 3."""
+    """`ok`: everything the desk reads was imported; else exit code 3."""
 
     files: tuple[ImportedFileView, ...]
     rows: int
@@ -102,6 +117,7 @@ class _FileTally:
     repeated: int = 0
     blank: int = 0
     failure: str = ""
+    incomplete: bool = False
     lines: list[SetAsideView] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -111,27 +127,6 @@ class _FileTally:
         self.reasons[_general(reason)] += 1
         if len(self.lines) < MOST_LISTED:
             self.lines.append(SetAsideView(line=line, reason=reason))
-
-
-class _Progress:
-    """Tells how far all files together have come."""
-
-    def __init__(self, files: Sequence[FoundFile], listen: Listen) -> None:
-        self._listen = listen
-        self._total = max(1, sum(file.size for file in files))
-        self._behind, self._rows = 0, 0
-        self._file: FoundFile | None = None
-
-    def begin(self, file: FoundFile) -> None:
-        self._behind += 0 if self._file is None else self._file.size
-        self._file = file
-        self._listen(ImportProgress(file.name, self._behind / self._total, self._rows))
-
-    def tell(self, block: ImportBlock) -> None:
-        assert self._file is not None
-        self._rows += block.rows
-        done = (self._behind + block.done * self._file.size) / self._total
-        self._listen(ImportProgress(self._file.name, done, self._rows))
 
 
 class Imports:
@@ -145,41 +140,54 @@ class Imports:
         self._read_here = read_here
 
     async def run(
-        self, paths: Sequence[str], series: str | None, layout: str, listen: Listen, *, dates: str = ISO
+        self,
+        paths: Sequence[str],
+        series: str | None,
+        layout: str,
+        listen: Listen,
+        confirm: Confirm,
+        *,
+        dates: str = ISO,
     ) -> ImportView:
-        """Every file of these paths; one that cannot be read is told, and the others go on."""
+        """Every file of these paths; one that cannot be read is told, and the others go on. `confirm` is asked about
+        prices that the symbol was never near."""
         wanted = None if series is None else _parse_target(series)
         if layout not in FORMATS:
             raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
         if dates not in DATES:
             raise UsageError(f"{plain_text(dates, 40)!r} is no order of dates; write {', '.join(DATES)}.")
         files = await asyncio.to_thread(self._reader.find, paths)
-        state = ImportState(self._store, self._now())
-        progress = _Progress(files, listen)
+        state = ImportState(self._store, self._now(), confirm)
         tallies = [(file, _FileTally()) for file in files]
-        for file, tally in tallies:
-            progress.begin(file)
+
+        def tell(place: int, done: float) -> None:
+            behind = sum(file.size for file in files[:place]) + done * files[place].size
+            rows = sum(tally.rows for _, tally in tallies)
+            listen(ImportProgress(files[place].name, behind / max(1, sum(file.size for file in files)), rows))
+
+        for place, (file, tally) in enumerate(tallies):
+            tell(place, 0.0)
             try:
                 opened = await asyncio.to_thread(self._reader.open, file, wanted, layout, dates)
-                await self._import_file(file.name, opened, state, tally, progress)
-            except (Refused, Malformed, Unavailable) as error:
-                tally.failure = clause(error)
-        made = await make_coarser(state)
-        return self._view(tallies, {str(made_series): count for made_series, count in made.items() if count})
+                await self._import_file(file.name, opened, state, tally, partial(tell, place))
+            except (Refused, Malformed, Unavailable, UsageError) as error:
+                tally.failure, tally.incomplete = clause(error), tally.incomplete or not isinstance(error, NotNeeded)
+        made = {str(series): count for series, count in (await make_coarser(state)).items() if count}
+        return self._view(tallies, made, sorted(map(str, state.unchecked)))
 
     async def _import_file(
-        self, name: str, file: ImportFile, state: ImportState, tally: _FileTally, progress: _Progress
+        self, name: str, file: ImportFile, state: ImportState, tally: _FileTally, tell: Callable[[float], None]
     ) -> None:
         try:
             tally.layout, tally.notes = file.layout, list(file.notes)
             blocks = file.blocks()
-            coming = asyncio.create_task(asyncio.to_thread(_next_block, blocks))
+            coming = asyncio.create_task(asyncio.to_thread(next, blocks, None))
             try:
                 while (block := await coming) is not None:
-                    coming = asyncio.create_task(asyncio.to_thread(_next_block, blocks))  # read while this is written
+                    coming = asyncio.create_task(asyncio.to_thread(next, blocks, None))  # read while this is written
                     tally.rows += block.rows
                     await self._take(name, block, state, tally)
-                    progress.tell(block)
+                    tell(block.done)
             finally:
                 await asyncio.gather(coming, return_exceptions=True)
         finally:
@@ -188,6 +196,7 @@ class Imports:
     async def _take(self, name: str, block: ImportBlock, state: ImportState, tally: _FileTally) -> None:
         for unread in block.unread:
             tally.set_aside(unread.line, unread.reason)
+            tally.incomplete |= unread.reason != REPEATED_HEADER and any(is_read(part.series) for part in block.columns)
         for columns in block.columns:
             found = await take_columns(state, columns, block.lines, name, block.parts)
             tally.series.setdefault(columns.series, Imported()).add(found)
@@ -195,8 +204,11 @@ class Imports:
             tally.blank += found.blank
             for line, reason in found.set_aside:
                 tally.set_aside(line, reason)
+            tally.incomplete |= len(found.set_aside) > found.unfinished and is_read(columns.series)
 
-    def _view(self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int]) -> ImportView:
+    def _view(
+        self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int], unchecked: Sequence[str]
+    ) -> ImportView:
         files = tuple(_file_view(file, tally) for file, tally in tallies)
         parts = [part for file in files for part in file.series]
         new, changed = sum(part.new for part in parts), sum(part.changed for part in parts)
@@ -206,10 +218,11 @@ class Imports:
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
         said = f"{rows:,} rows of {many}: {new:,} new, {changed:,} changed, {aside:,} lines set aside."
         notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
+        notes += [f"nothing could be held against the prices of {series}: not checked" for series in unchecked]
         if failed:
             notes.append(f"{failed} of {len(files)} files were not imported, or not to their end")
         return ImportView(
-            ok=not failed,
+            ok=not any(file.incomplete for file in files) and (rows > 0 or not failed),
             files=files,
             rows=rows,
             new=new,
@@ -219,10 +232,6 @@ class Imports:
             said=said,
             notes=tuple(notes),
         )
-
-
-def _next_block(blocks: Iterator[ImportBlock]) -> ImportBlock | None:
-    return next(blocks, None)
 
 
 def _parse_target(text: str) -> Series[Any]:
@@ -236,37 +245,22 @@ def _parse_target(text: str) -> Series[Any]:
 
 
 def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
+    plain = {name: getattr(tally, name) for name in ("layout", "rows", "repeated", "blank", "failure", "incomplete")}
     return ImportedFileView(
         file=file.path,
-        layout=tally.layout,
-        rows=tally.rows,
         series=tuple(_series_view(series, found) for series, found in tally.series.items()),
-        repeated=tally.repeated,
-        blank=tally.blank,
         set_aside=sum(tally.reasons.values()),
         lines=tuple(tally.lines),
         reasons=dict(tally.reasons.most_common()),
         notes=tuple(tally.notes),
-        failure=tally.failure,
+        **plain,
     )
 
 
 def _series_view(series: Series[Any], found: Imported) -> ImportedView:
-    place = (
-        ""
-        if found.first is None or found.last is None
-        else f"{format_minute(found.first)} – {format_minute(found.last)} UTC"
-    )
-    return ImportedView(
-        series=str(series),
-        rows=found.rows,
-        new=found.new,
-        changed=found.changed,
-        unmade=found.unmade,
-        first=found.first,
-        last=found.last,
-        place=place,
-    )
+    place = "" if found.first is None or found.last is None else format_stretch(found.first, found.last)
+    numbers = {name: getattr(found, name) for name in ("rows", "new", "changed", "unmade", "first", "last")}
+    return ImportedView(series=str(series), place=place, **numbers)
 
 
 def _general(reason: str) -> str:

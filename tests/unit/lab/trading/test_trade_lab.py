@@ -285,7 +285,7 @@ async def test_an_arm_trades_what_the_desk_trades(tmp_path: Path) -> None:
     arm = view.arms[0]
     house = Application(Settings(home=tmp_path / "desk", recording="own"))
     try:
-        await house.imports().run([str(folder)], None, "auto", lambda _: None)
+        await house.imports().run([str(folder)], None, "auto", lambda _: None, lambda _: False)
         run = await house.trade_desk().start(
             lambda event: None, asyncio.Event(), speed="max", since=span[0], until=span[1]
         )

@@ -16,7 +16,7 @@ from zuno.trading.measure.bars import resample_bars
 from zuno.trading.measure.columns import (
     WIDTH,
     compare_rows,
-    find_clock_shift,
+    find_clock_shifts,
     mark_foreign_prices,
     mark_seen,
     mark_valid_rows,
@@ -121,21 +121,21 @@ def test_a_market_may_have_moved_while_nobody_looked() -> None:
 
 def test_how_columns_compare_with_those_that_stand() -> None:
     here, there = hours([1.0, 2.0, 3.0]), hours([1.0, 9.0], first=0)
-    found = compare_rows(here, there)
-    assert (found.new.tolist(), found.other.tolist()) == ([False, False, True], [False, True, False])
-    assert compare_rows(here, hours([])).new.all()
+    new, other = compare_rows(here, there)
+    assert (new.tolist(), other.tolist()) == ([False, False, True], [False, True, False])
+    assert compare_rows(here, hours([]))[0].all()
     assert measure_price_ratio(here, hours([0.5, 1.0, 1.5])) == 2.0
     assert measure_price_ratio(here, hours([1.0], first=50)) is None
 
 
 def test_a_clock_that_is_hours_away() -> None:
     closes = (np.random.default_rng(1).random(60) * 50 + 50).tolist()
-    assert find_clock_shift(hours(closes, first=9), hours(closes)) == 9
-    assert find_clock_shift(hours(closes), hours(closes, first=5)) == -5
-    assert find_clock_shift(hours(closes), hours(closes)) is None
-    assert find_clock_shift(hours(closes), hours(closes[::-1])) is None
-    assert find_clock_shift(hours([7.0] * 60, first=40), hours([7.0] * 60)) is None  # it stands still
-    assert find_clock_shift(hours(closes, first=60), hours(closes)) is None
+    assert find_clock_shifts(hours(closes, first=9), hours(closes)) == [9 * HOUR_MS]
+    assert find_clock_shifts(hours(closes), hours(closes, first=5)) == [-5 * HOUR_MS]
+    assert find_clock_shifts(hours(closes), hours(closes)) == []
+    assert find_clock_shifts(hours(closes), hours(closes[::-1])) == []
+    assert find_clock_shifts(hours([7.0] * 60, first=40), hours([7.0] * 60)) == []  # it stands still
+    assert find_clock_shifts(hours(closes, first=60), hours(closes)) == []
 
 
 @given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True), max_size=6))

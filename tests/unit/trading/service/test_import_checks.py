@@ -1,0 +1,358 @@
+"""What a file is held against before it is taken: one clock, one row an interval, prices its symbol was near."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from tests.paths import SHARED_DATA
+from tests.wire.fakes.series import MemorySeries
+from zuno.adapters.imports.files import HistoryFiles
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    Funding,
+    Symbol,
+    Timeframe,
+    candles,
+    fear_greed,
+    funding,
+    macro,
+    open_interest,
+)
+from zuno.trading.ports.series import RECORDED, Batch, Source
+from zuno.trading.service.data import DataDesk
+from zuno.trading.service.imports import Imports, ImportView
+
+BEGIN = datetime(2024, 1, 1)
+AT = int(BEGIN.replace(tzinfo=UTC).timestamp()) * 1_000
+NOW = Millis(AT + 900 * DAY_MS)
+EVER = Millis(2**62)
+BTC = Symbol.BTCUSDT
+RATES, INTEREST = funding("binance", BTC), open_interest("binance", BTC)
+HOURS = SHARED_DATA / "crypto-hours"
+Clock = Callable[[datetime], datetime]
+
+
+def hours_away(hours: float) -> Clock:
+    return lambda at: at + timedelta(hours=hours)
+
+
+def zone(name: str) -> Clock:
+    return lambda at: at.replace(tzinfo=UTC).astimezone(ZoneInfo(name)).replace(tzinfo=None)
+
+
+CLOCKS: dict[str, tuple[Clock, set[float]]] = {
+    "UTC+1": (hours_away(1), {1}),
+    "UTC+8": (hours_away(8), {8}),
+    "UTC-4": (hours_away(-4), {-4}),
+    "UTC+5:30": (hours_away(5.5), {5.5}),
+    "Berlin": (zone("Europe/Berlin"), {1, 2}),
+    "London": (zone("Europe/London"), {1}),
+    "New York": (zone("America/New_York"), {-5, -4}),
+}
+
+
+def write_rows(path: Path, head: str, step: int, values: list[Any], clock: Clock | None = None) -> Path:
+    """One value every so many hours."""
+    times = [BEGIN + timedelta(hours=step * place) for place in range(len(values))]
+    times = times if clock is None else list(map(clock, times))
+    lines = [f"{time:%Y-%m-%d %H:%M:%S},{value}" for time, value in zip(times, values, strict=True)]
+    path.write_text("\n".join([f"date,{head}", *lines]) + "\n")
+    return path
+
+
+def draw(count: int, low: float, high: float) -> list[float]:
+    return np.random.default_rng(7).uniform(low, high, count).round(8).tolist()
+
+
+def refuse(question: str) -> bool:
+    return False
+
+
+def note_in(asked: list[str], answer: bool) -> Callable[[str], bool]:
+    def note(question: str) -> bool:
+        asked.append(question)
+        return answer
+
+    return note
+
+
+async def run(
+    store: Any, *paths: Path, series: str | None = None, confirm: Callable[[str], bool] = refuse
+) -> ImportView:
+    imports = Imports(HistoryFiles(), store, lambda: NOW, read_here=True)
+    return await imports.run([str(path) for path in paths], series, "auto", lambda progress: None, confirm)
+
+
+async def stored(store: Any, series: Any) -> tuple[Any, ...]:
+    return await store.read(series, Millis(-EVER), EVER, EVER)
+
+
+def named_shifts(failure: str) -> set[float]:
+    """The hours a refusal names."""
+    words = failure.replace(",", " ").split()
+    return {float(word) for word, unit in pairwise(words) if unit.startswith("h") and word[0] in "+-"}
+
+
+# -- one clock
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+async def test_funding_on_a_local_clock_is_refused_with_its_shift(tmp_path: Path, clock: str) -> None:
+    rates, store = draw(1_100, -0.001, 0.001), MemorySeries(RECORDED)
+    assert (await run(store, write_rows(tmp_path / "btc-funding-8h.csv", "funding_rate", 8, rates))).ok
+    away, shifts = CLOCKS[clock]
+    view = await run(store, write_rows(tmp_path / "btc-funding-8h.csv", "funding_rate", 8, rates, away))
+    assert (view.ok, view.new, view.changed) == (False, 0, 0)
+    assert named_shifts(view.files[0].failure) == shifts
+    rows = await stored(store, RATES)
+    assert [row.rate for row in rows] == rates
+    for week in range(0, len(rows) - 21, 21):
+        assert sum(row.interval_hours for row in rows[week : week + 21]) <= 7 * 24
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+async def test_open_interest_on_a_local_clock_is_refused_with_its_shift(tmp_path: Path, clock: str) -> None:
+    levels, store = draw(8_760, 50_000, 90_000), MemorySeries(RECORDED)
+    assert (await run(store, write_rows(tmp_path / "btc-oi-1h.csv", "open_interest", 1, levels))).ok
+    away, shifts = CLOCKS[clock]
+    view = await run(store, write_rows(tmp_path / "btc-oi-1h.csv", "open_interest", 1, levels, away))
+    assert (view.ok, view.new, view.changed) == (False, 0, 0)
+    assert named_shifts(view.files[0].failure) == shifts
+    assert len(await stored(store, INTEREST)) == len(levels)
+
+
+@pytest.mark.parametrize("clock", ["UTC+1", "UTC-4", "UTC+5:30", "London"])
+async def test_funding_that_no_venue_pays_then_is_refused_in_an_empty_home(tmp_path: Path, clock: str) -> None:
+    """Prints are due at fixed hours of UTC, so that nothing has to be here to see a clock beside it."""
+    store, rates = MemorySeries(RECORDED), draw(1_100, -0.001, 0.001)
+    away, shifts = CLOCKS[clock]
+    view = await run(store, write_rows(tmp_path / "btc-funding-8h.csv", "funding_rate", 8, rates, away))
+    assert not view.ok
+    assert {shift % 8 for shift in named_shifts(view.files[0].failure)} == {shift % 8 for shift in shifts}
+    assert await store.spans() == ()
+
+
+async def test_bars_that_open_at_half_hours_are_refused(tmp_path: Path) -> None:
+    rows = [f"{price},{price + 1},{price - 1},{price},1" for price in draw(60, 40_000, 42_000)]
+    file = write_rows(tmp_path / "btc-1h.csv", "open,high,low,close,volume", 1, rows, hours_away(5.5))
+    view = await run(MemorySeries(RECORDED), file)
+    assert (view.ok, view.set_aside, {abs(shift) for shift in named_shifts(view.files[0].failure)}) == (False, 0, {0.5})
+
+
+# -- one row an interval
+
+
+async def test_the_same_print_stamped_a_moment_later_is_the_same(tmp_path: Path) -> None:
+    rates, store = draw(60, -0.001, 0.001), MemorySeries(RECORDED)
+    await run(store, write_rows(tmp_path / "btc-funding-8h.csv", "funding_rate", 8, rates))
+    late = "".join(f"{AT + place * 8 * HOUR_MS + place % 9},8,{rate}\n" for place, rate in enumerate(rates))
+    file = tmp_path / "BTCUSDT-fundingRate-2024-01.csv"
+    file.write_text("calc_time,funding_interval_hours,last_funding_rate\n" + late)
+    view = await run(store, file)
+    assert (view.ok, view.rows, view.new, view.changed) == (True, 60, 0, 0)
+    assert len(await stored(store, RATES)) == 60
+
+
+async def test_means_of_days_do_not_pay_the_hours_of_prints_again(tmp_path: Path) -> None:
+    store = MemorySeries(RECORDED)
+    await run(store, write_rows(tmp_path / "btc-funding-8h.csv", "funding_rate", 8, draw(90, -0.001, 0.001)))
+    means = write_rows(tmp_path / "funding-daily.csv", "funding_mean", 24, draw(28, -0.001, 0.001))
+    view = await run(store, means, series=str(RATES))
+    assert (view.ok, view.new, view.changed) == (False, 0, 0)
+    assert {row.interval_hours for row in await stored(store, RATES)} == {8.0}
+
+
+async def test_a_stray_print_is_set_aside_and_the_rest_is_kept(tmp_path: Path) -> None:
+    rates, store = draw(60, -0.001, 0.001), MemorySeries(RECORDED)
+    file = write_rows(tmp_path / "btc-funding-8h.csv", "funding_rate", 8, rates)
+    file.write_text(file.read_text() + "2024-01-05 03:00:00,0.0005\n")
+    view = await run(store, file)
+    assert (view.ok, view.rows, view.set_aside, view.files[0].lines[0].line) == (False, 60, 1, 62)
+    assert len(await stored(store, RATES)) == 60
+
+
+@pytest.mark.parametrize(
+    ("column", "series"), [("fng", fear_greed("alternative.me")), ("dxy", macro("yahoo", "DXY"))], ids=["mood", "DXY"]
+)
+async def test_a_day_has_one_row(tmp_path: Path, column: str, series: Any) -> None:
+    values, store = draw(60, 20, 90), MemorySeries(RECORDED)
+    assert (await run(store, write_rows(tmp_path / "daily.csv", column, 24, values))).ok
+    view = await run(store, write_rows(tmp_path / "daily.csv", column, 24, values, hours_away(9)))
+    assert (view.ok, view.new) == (False, 0)
+    assert named_shifts(view.files[0].failure) == {9}
+    assert len(await stored(store, series)) == 60
+
+
+async def test_a_home_that_counts_hours_twice_is_told_and_opens() -> None:
+    """As an earlier import left it: 21 prints of a week, and the same on another clock."""
+    store = MemorySeries(RECORDED)
+    prints = [Funding(Millis(AT + place * 8 * HOUR_MS), 0.0001 * place, 8.0) for place in range(21)]
+    again = [row._replace(at=Millis(row.at + HOUR_MS)) for row in prints]
+    await store.write([Batch(RATES, [*prints, *again], None, Source.IMPORTED, "btc-funding-8h.csv")])
+    desk = DataDesk(store, lambda: NOW)
+    (span,) = (await desk.status()).series
+    assert (span.count, span.doubled, span.used, span.used_from) == (42, 21, True, "imported btc-funding-8h.csv")
+    for repair in (False, True):
+        view = await desk.check(repair=repair)
+        assert [(flaw.kind, flaw.count, flaw.mended) for flaw in view.flaws] == [("doubled", 21, None)]
+        assert not view.ok
+    predicted = funding("binance", f"{BTC}/next")
+    await store.write([Batch(predicted, again)])  # read as often as somebody asks
+    assert [view.doubled for view in (await desk.status()).series] == [21, 0]
+
+
+# -- whose prices they are
+
+
+def bars(start: float, count: int = 48) -> list[str]:
+    return [f"{price},{price * 1.01},{price * 0.99},{price},1" for price in draw(count, start * 0.98, start * 1.02)]
+
+
+OHLC = "open,high,low,close,volume"
+
+
+@pytest.mark.parametrize(
+    ("name", "price"),
+    [("btc", 42_000.0 * 100), ("btc", 420.0), ("btc", 2_300.0), ("eth", 42_000.0), ("eth", 230_000.0), ("eth", 23.0)],
+)
+async def test_prices_a_symbol_was_never_near_are_asked_about(tmp_path: Path, name: str, price: float) -> None:
+    file = write_rows(tmp_path / f"{name}-1h.csv", OHLC, 1, bars(price))
+    store, asked = MemorySeries(RECORDED), list[str]()
+    view = await run(store, file, confirm=note_in(asked, False))
+    assert (view.ok, view.rows, len(asked)) == (False, 0, 1)
+    assert await store.spans() == ()
+    view = await run(store, file, confirm=note_in(asked, True))
+    assert (view.ok, view.rows, len(asked)) == (True, 48, 2)
+
+
+@pytest.mark.parametrize(
+    ("at", "price", "asked"),
+    [
+        ("2016-01-01", 400.0, 0),
+        ("2018-01-01", 14_000.0, 0),
+        ("2018-01-01", 140.0, 1),
+        ("2025-10-06", 125_000.0, 0),
+        ("2026-05-01", 60_000.0, 0),
+        ("2026-05-01", 300_000.0, 0),
+        ("2026-05-01", 600.0, 1),
+    ],
+)
+async def test_bounds_are_those_of_the_year(tmp_path: Path, at: str, price: float, asked: int) -> None:
+    begin, questions = datetime.fromisoformat(at), list[str]()
+    file = write_rows(tmp_path / "btc-1h.csv", OHLC, 1, bars(price), lambda time: time - BEGIN + begin)
+    view = await run(MemorySeries(RECORDED), file, confirm=note_in(questions, False))
+    assert (len(questions), view.ok) == (asked, not asked)
+    assert bool(view.notes) is (at < "2017" or bool(asked))  # of what was before, nothing is noted
+
+
+async def test_a_coin_without_bounds_is_taken_and_told(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "history.csv", OHLC, 1, bars(150.0))
+    view = await run(MemorySeries(RECORDED), file, series="candles/binance/SOLUSDT/1h")
+    assert (view.ok, view.rows) == (True, 48)
+    assert "SOLUSDT" in view.notes[0]
+
+
+async def test_minutes_of_another_symbol_are_held_against_its_hours(tmp_path: Path) -> None:
+    """In 2018 one was as dear as the other had been: no bounds tell them apart."""
+    store = MemorySeries(RECORDED)
+    flat = [f"{price},{price + 1},{price - 1},{price},1" for price in (1_500.0,) * 240]
+    await run(store, write_rows(tmp_path / "eth-1h.csv", OHLC, 1, flat[:48]))
+    begin = datetime(2024, 1, 1)
+    lines = [f"{begin + timedelta(minutes=place)},{row}" for place, row in enumerate(flat)]
+    (tmp_path / "btc-1m.csv").write_text("\n".join([f"date,{OHLC}", *lines]))
+    view = await run(store, tmp_path / "btc-1m.csv", confirm=lambda question: True)
+    assert not view.ok
+    assert "ETHUSDT" in view.files[0].failure
+
+
+# -- what nobody needs
+
+
+async def test_what_nobody_needs_is_no_failure(tmp_path: Path) -> None:
+    good = write_rows(tmp_path / "btc-1h.csv", OHLC, 1, bars(42_000.0))
+    lines = good.read_text().split("\n")
+    good.write_text("\n".join([*lines[:20], lines[0], *lines[20:]]))  # two files joined
+    write_rows(tmp_path / "sol-1h.csv", OHLC, 1, bars(100.0))
+    (tmp_path / "eth-1h-mark.csv").write_text(
+        write_rows(tmp_path / "mark.csv", OHLC, 1, bars(2_300.0)).read_text().replace(",1\n", ",0\n")
+    )
+    (tmp_path / "mark.csv").rename(tmp_path / "eth-1h-premium.csv")
+    mark = (tmp_path / "eth-1h-mark.csv").read_text()
+    (tmp_path / "eth-1h-premium.csv").write_text(mark)
+    view = await run(MemorySeries(RECORDED), tmp_path)
+    assert [(Path(file.file).name, bool(file.failure), file.incomplete) for file in view.files] == [
+        ("btc-1h.csv", False, False),
+        ("eth-1h-mark.csv", True, False),
+        ("eth-1h-premium.csv", True, False),
+        ("sol-1h.csv", True, False),
+    ]
+    assert (view.ok, view.rows, view.set_aside) == (True, 48, 1)
+    assert not (await run(MemorySeries(RECORDED), tmp_path / "sol-1h.csv")).ok  # asked for that alone
+
+
+async def test_a_bar_that_is_not_over_is_needed_by_nobody(tmp_path: Path) -> None:
+    rows = bars(42_000.0)
+    begin = datetime.fromtimestamp(NOW / 1_000, UTC).replace(tzinfo=None) - timedelta(hours=47)
+    file = write_rows(tmp_path / "btc-1h.csv", OHLC, 1, rows, lambda time: time - BEGIN + begin)
+    view = await run(MemorySeries(RECORDED), file, confirm=lambda question: True)
+    assert (view.ok, view.rows, view.set_aside) == (True, 47, 1)
+
+
+async def test_rows_set_aside_of_a_series_nobody_reads_are_no_failure(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "history.csv", OHLC, 1, [*bars(150.0), "1,2,3,4,5"])
+    for series, ok in (("candles/okx/SOLUSDT/1h", True), ("candles/binance/ETHUSDT/1h", False)):
+        view = await run(MemorySeries(RECORDED), file, series=series, confirm=lambda question: True)
+        assert (view.ok, view.set_aside) == (ok, 1)
+
+
+# -- real rows
+
+
+def real_rows(name: str, clock: Clock, factor: float = 1.0) -> str:
+    if not HOURS.is_dir():
+        pytest.skip("no eight years of hours beside the checkout")
+    with gzip.open(HOURS / f"{name}.csv.gz", "rt") as file:
+        head, *rows = csv.reader(file)
+    lines = [head]
+    for row in rows:
+        prices = [repr(float(price) * factor) for price in row[1:5]] if factor != 1.0 else row[1:5]
+        lines.append([f"{clock(datetime.fromisoformat(row[0])):%Y-%m-%d %H:%M:%S}", *prices, *row[5:]])
+    return "\n".join(map(",".join, lines)) + "\n"
+
+
+async def test_real_funding_on_a_local_clock(tmp_path: Path) -> None:
+    store, file = MemorySeries(RECORDED), tmp_path / "btc-funding-8h.csv"
+    file.write_text(real_rows("btc-funding-8h", hours_away(0)))
+    assert (await run(store, file)).new == 6_024
+    assert (await run(store, file)).new == 0
+    for away, shifts in CLOCKS.values():
+        file.write_text(real_rows("btc-funding-8h", away))
+        view = await run(store, file)
+        assert (view.ok, view.new, view.changed) == (False, 0, 0)
+        assert named_shifts(view.files[0].failure) == shifts
+    assert len(await stored(store, RATES)) == 6_024
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "source", "factor", "ok"),
+    [("btc", "btc", 1.0, True), ("btc", "btc", 100.0, False), ("eth", "btc", 1.0, False), ("btc", "eth", 1.0, False)],
+)
+async def test_eight_real_years_against_bounds(tmp_path: Path, name: str, source: str, factor: float, ok: bool) -> None:
+    file, store = tmp_path / f"{name}-1h.csv", MemorySeries(RECORDED)
+    file.write_text(real_rows(f"{source}-1h", hours_away(0), factor))
+    view = await run(store, file)
+    assert (view.ok, view.rows) == (ok, 68_992 if ok else 0)
+    assert bool(await stored(store, candles("binance", BTC, Timeframe.H1))) is ok
