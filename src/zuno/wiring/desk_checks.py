@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from zuno.lab.checks import DeskChecks
     from zuno.lab.invariance import InvarianceMoment
     from zuno.lab.lookahead import LookaheadMoment
+    from zuno.lab.market_study import MarketPlan
     from zuno.lab.moments import StudyMarket
     from zuno.lab.no_edge_worlds import HourPool
     from zuno.lab.noedge import OpenModelContext, WorldResult, WorldsPlan
     from zuno.lab.reports import LabReports
-    from zuno.lab.service import MarketPlan
     from zuno.trading.ports.series import Batch, SeriesStore
 
 POOL_SEED = 11
@@ -34,8 +34,8 @@ def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore], 
     from zuno.lab.checks import DeskChecks
     from zuno.lab.invariance import build_invariance_view
     from zuno.lab.lookahead import build_lookahead_view
+    from zuno.lab.market_study import MarketStudy
     from zuno.lab.noedge import NoEdgeStudy
-    from zuno.lab.service import MarketStudy
     from zuno.wiring.lp_lab import build_debate_checks
 
     return DeskChecks(

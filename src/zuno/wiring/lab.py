@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from zuno.adapters.task_runner import TaskRunner
     from zuno.kernel.units import Millis
     from zuno.lab.lp.service import LpLab
+    from zuno.lab.market_study import MarketPlan
     from zuno.lab.model import MomentResult
     from zuno.lab.reports import LabReports
     from zuno.lab.rulings import OpenCycles
-    from zuno.lab.service import MarketPlan, StudyDesk
+    from zuno.lab.service import StudyDesk
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.ports.series import SeriesStore
