@@ -21,7 +21,7 @@ from zuno.kernel.view import write_document
 from zuno.lab.no_edge_worlds import WorldKind
 from zuno.lab.noedge import WorldResult, WorldsPlan
 from zuno.lab.reports import LabReports
-from zuno.lab.trading.service import read_question
+from zuno.lab.trading.question import read_question
 from zuno.settings import Settings
 from zuno.wiring.desk_checks import study_worlds_plan
 from zuno.wiring.lp_lab import build_lp_lab

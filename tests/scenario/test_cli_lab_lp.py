@@ -16,7 +16,7 @@ from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.view import write_document
 from zuno.lab.lp.ablation import read_horizon
 from zuno.lab.lp.arms import WHOLE_RUN
-from zuno.lab.lp.service import read_question
+from zuno.lab.lp.question import read_question
 from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.reports import LabReports
 from zuno.lab.workers import StoppedEarly

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View, write_document
+from zuno.lab.market_study import MarketStudy
 from zuno.lab.model import CheckView
 from zuno.lab.reports import LabReport, LabReports, build_report, report_id
-from zuno.lab.service import MarketStudy
 from zuno.lab.workers import Progress, check_any_done
 from zuno.lp.model.ballot import EDITION as LP_EDITION
 from zuno.trading.model.cycle import EDITION

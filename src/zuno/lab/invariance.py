@@ -17,12 +17,12 @@ from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lookahead import OpenModelContext, rule_moment
 from zuno.lab.lp.debate_checks import PoolInvarianceView
+from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
 from zuno.lab.model import MarketCheckView, RateView
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
-from zuno.lab.service import MarketPlan, describe_markets
 from zuno.lab.trading.figures import MarketFigures
 from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Node

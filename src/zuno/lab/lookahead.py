@@ -20,11 +20,11 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
+from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.model import MarketCheckView, RateView
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
-from zuno.lab.service import MarketPlan, describe_markets
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext

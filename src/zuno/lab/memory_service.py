@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
+from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
 from zuno.lab.model import MarketStudyView
-from zuno.lab.service import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.workers import Progress, check_workers
 
 LEAST_OUTCOMES: Final = 50

@@ -18,10 +18,10 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.bootstrap import gain_chance
 from zuno.lab.comparisons import measure_rate
+from zuno.lab.market_study import RunTasks, collect_results
 from zuno.lab.model import CheckView, RateView
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.rulings import STARTING_ACCOUNT
-from zuno.lab.service import RunTasks, collect_results
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters.log_file import start_log, stop_log
-from zuno.kernel.errors import Refused, UsageError
+from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
 from zuno.wiring.lp_desk import LpWiring
@@ -19,6 +20,8 @@ from zuno.wiring.outbox import PushSources
 from zuno.wiring.trading_desk import TradingWiring
 
 if TYPE_CHECKING:
+    from zuno.adapters.helper_process import Handle
+    from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.agents import Agents
     from zuno.doors.chat.desk import ChatDesk
     from zuno.doors.config import ConfigView
@@ -199,10 +202,12 @@ class Application(LpWiring, TradingWiring):
         return build_telegram(self._settings, self, self._open_journal, self._push_sources(), self.chat_desk)
 
     def web(self, host: str, port: int) -> WebDoor:
+        from zuno.adapters.helper_process import HelperProcess
         from zuno.wiring.web import build_web
 
         self._chains.require_writable()
-        return build_web(self._settings, self, host, port)
+        helper = HelperProcess(open_stops, lambda: (self._settings, self.typed_passphrase))
+        return build_web(self._settings, self, self.kill_lock, helper, host, port)
 
     def web_logins(self) -> Logins:
         from zuno.wiring.web import build_logins
@@ -260,3 +265,17 @@ class Application(LpWiring, TradingWiring):
         if self._journal is not None:
             await self._journal.close()
             self._journal = None
+
+
+async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
+    """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
+    everything loaded and open."""
+    from zuno.doors.web.stops import StopDesk
+
+    zuno = Application(settings)
+    desk = StopDesk(zuno)
+    with suppress(ZunoError):
+        await zuno.account().open_risk()
+        zuno.unlock_wallet(lambda prompt: passphrase)
+    desk.watch_kills(zuno.kill_lock.list_kills)
+    return desk.handle

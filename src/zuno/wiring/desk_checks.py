@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zuno.settings import Settings
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from zuno.lab.checks import DeskChecks
     from zuno.lab.invariance import InvarianceMoment
     from zuno.lab.lookahead import LookaheadMoment
+    from zuno.lab.market_study import MarketPlan
     from zuno.lab.moments import StudyMarket
     from zuno.lab.no_edge_worlds import HourPool
     from zuno.lab.noedge import OpenModelContext, WorldResult, WorldsPlan
     from zuno.lab.reports import LabReports
-    from zuno.lab.service import MarketPlan
-    from zuno.trading.ports.series import SeriesStore
+    from zuno.trading.ports.series import Batch, SeriesStore
 
 POOL_SEED = 11
 """The synthetic market whose days are shuffled where the home has no history of its own."""
@@ -34,8 +34,8 @@ def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore], 
     from zuno.lab.checks import DeskChecks
     from zuno.lab.invariance import build_invariance_view
     from zuno.lab.lookahead import build_lookahead_view
+    from zuno.lab.market_study import MarketStudy
     from zuno.lab.noedge import NoEdgeStudy
-    from zuno.lab.service import MarketStudy
     from zuno.wiring.lp_lab import build_debate_checks
 
     return DeskChecks(
@@ -77,7 +77,6 @@ async def study_invariance_plan(plan: MarketPlan) -> AsyncIterator[InvarianceMom
 async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, OpenModelContext]]:
     """A synthetic market in a folder that goes with it, and agents by rules."""
     from zuno.wiring.cycles import disable_tracing
-    from zuno.wiring.lab import open_market
 
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-check-") as name:
@@ -86,6 +85,41 @@ async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, OpenM
             yield market, open_rules(Path(name))
         finally:
             await market.store.close()
+
+
+async def open_market(seed: int, folder: Path) -> StudyMarket:
+    from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
+
+    store = SqliteSeries(folder / "market", describe_origin(seed))
+    rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
+    await store.renew(describe_origin(seed), rows)
+    return describe_market(seed, store)
+
+
+def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
+    """A synthetic market and when something happened in it."""
+    from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
+    from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, draw_panics, draw_paths
+    from zuno.kernel.units import Millis
+    from zuno.lab.moments import StudyMarket
+    from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+    from zuno.trading.model.venues import USDT_KRW
+
+    def moments(hours: Sequence[int]) -> tuple[Millis, ...]:
+        return tuple(Millis(DAYS_FROM + hour * HOUR_MS) for hour in hours)
+
+    (krw,) = (fault for fault in MARKET_FAULTS if fault.series.name == USDT_KRW)
+    return StudyMarket(
+        seed=seed,
+        store=store,
+        first=Millis(MINUTES_FROM + 5 * DAY_MS),
+        end=Millis(END),
+        jumps=moments(draw_paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist()),
+        panics=moments(draw_panics(seed).tolist()),
+        faults=tuple(fault.first for fault in MARKET_FAULTS if fault is not krw),
+        krw_lost=krw.first,
+    )
 
 
 def open_rules(folder: Path) -> OpenModelContext:

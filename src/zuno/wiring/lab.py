@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
     from zuno.adapters.task_runner import TaskRunner
     from zuno.kernel.units import Millis
     from zuno.lab.lp.service import LpLab
+    from zuno.lab.market_study import MarketPlan
     from zuno.lab.model import MomentResult
-    from zuno.lab.moments import StudyMarket
     from zuno.lab.reports import LabReports
     from zuno.lab.rulings import OpenCycles
-    from zuno.lab.service import MarketPlan, StudyDesk
+    from zuno.lab.service import StudyDesk
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
-    from zuno.trading.ports.series import Batch, SeriesStore
+    from zuno.trading.ports.series import SeriesStore
     from zuno.trading.service.runs import Cycles
     from zuno.wiring.recordings import Recordings
 
@@ -70,6 +69,7 @@ async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
     """One market: loaded once, in a folder of its own that goes with it."""
     from zuno.lab.rulings import study_market
     from zuno.wiring.cycles import disable_tracing
+    from zuno.wiring.desk_checks import open_market
 
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
@@ -80,41 +80,6 @@ async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
                 yield result
         finally:
             await market.store.close()
-
-
-async def open_market(seed: int, folder: Path) -> StudyMarket:
-    from zuno.adapters.series.sqlite import SqliteSeries
-    from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
-
-    store = SqliteSeries(folder / "market", describe_origin(seed))
-    rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
-    await store.renew(describe_origin(seed), rows)
-    return describe_market(seed, store)
-
-
-def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
-    """A synthetic market and when something happened in it."""
-    from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
-    from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, draw_panics, draw_paths
-    from zuno.kernel.units import Millis
-    from zuno.lab.moments import StudyMarket
-    from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
-    from zuno.trading.model.venues import USDT_KRW
-
-    def moments(hours: Sequence[int]) -> tuple[Millis, ...]:
-        return tuple(Millis(DAYS_FROM + hour * HOUR_MS) for hour in hours)
-
-    (krw,) = (fault for fault in MARKET_FAULTS if fault.series.name == USDT_KRW)
-    return StudyMarket(
-        seed=seed,
-        store=store,
-        first=Millis(MINUTES_FROM + 5 * DAY_MS),
-        end=Millis(END),
-        jumps=moments(draw_paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist()),
-        panics=moments(draw_panics(seed).tolist()),
-        faults=tuple(fault.first for fault in MARKET_FAULTS if fault is not krw),
-        krw_lost=krw.first,
-    )
 
 
 def cycles_opener(folder: Path) -> OpenCycles:

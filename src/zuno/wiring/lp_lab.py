@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from zuno.lab.lp.debate_checks import DebateChecks, DebateMoment, Minutes, PoolTask
     from zuno.lab.lp.episodes import EpisodeView
     from zuno.lab.lp.market import BacktestPool
-    from zuno.lab.lp.service import ArmTask, HourProgress, LpLab, LpQuestion
+    from zuno.lab.lp.question import LpQuestion
+    from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
     from zuno.lab.replies import ModelMeter
     from zuno.lab.reports import LabReports
     from zuno.llm.ask import ModelContext

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from zuno.lab.trading.arms import Arm
     from zuno.lab.trading.engine import DeskArm, Learning
     from zuno.lab.trading.figures import MarketFigures
-    from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab, TradeMarket
+    from zuno.lab.trading.question import TradeMarket
+    from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
     from zuno.llm.ask import ModelContext
     from zuno.trading.model.bundle import Bundle
     from zuno.trading.model.market import Symbol
@@ -99,7 +100,7 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
     from zuno.kernel.canonical import Digest
     from zuno.kernel.units import Millis
     from zuno.lab.trading.arm_result import PriceSeries
-    from zuno.lab.trading.service import TradeMarket
+    from zuno.lab.trading.question import TradeMarket
     from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, Timeframe, candles, funding, rates
     from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -11,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.doors.web_door import LOOPBACK
-from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
 if TYPE_CHECKING:
-    from zuno.adapters.helper_process import Handle
-    from zuno.adapters.keys.passphrases import Passphrase
+    from zuno.adapters.helper_process import HelperProcess
+    from zuno.adapters.kill_lock import KillLockFile
     from zuno.doors.web_door import WebDoor
     from zuno.doors.web_logins import Logins
-    from zuno.wiring.application import Application
+    from zuno.doors.zuno import Zuno
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
@@ -29,13 +28,14 @@ OLD_TOKEN_FILE: Final = "web.token"
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
-def build_web(settings: Settings, zuno: Application, host: str, port: int) -> WebDoor:
-    """`Unavailable` without the libraries; it says how to install them."""
+def build_web(
+    settings: Settings, zuno: Zuno, kill_lock: KillLockFile, helper: HelperProcess, host: str, port: int
+) -> WebDoor:
+    """`helper` carries stops out. `Unavailable` without the libraries; it says how to install them."""
     from time import monotonic
 
     from zuno.adapters.clock.system import unix_millis
     from zuno.adapters.file_lock import web_lock
-    from zuno.adapters.helper_process import HelperProcess
 
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
@@ -57,8 +57,8 @@ def build_web(settings: Settings, zuno: Application, host: str, port: int) -> We
             chance=os.urandom,
             metrics=Metrics(monotonic),
             version=version("zuno"),
-            kill_lock=zuno.kill_lock,
-            helper=HelperProcess(open_stops, lambda: (settings, zuno.typed_passphrase)),
+            kill_lock=kill_lock,
+            helper=helper,
             docs=find_docs(),
         ),
         logins,
@@ -67,21 +67,6 @@ def build_web(settings: Settings, zuno: Application, host: str, port: int) -> We
         web_lock(settings.home),
         notes + remove_old_token(settings.home),
     )
-
-
-async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
-    """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
-    everything loaded and open."""
-    from zuno.doors.web.stops import StopDesk
-    from zuno.wiring.application import Application
-
-    zuno = Application(settings)
-    desk = StopDesk(zuno)
-    with suppress(ZunoError):
-        await zuno.account().open_risk()
-        zuno.unlock_wallet(lambda prompt: passphrase)
-    desk.watch_kills(zuno.kill_lock.list_kills)
-    return desk.handle
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."

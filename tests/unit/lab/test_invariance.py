@@ -19,9 +19,9 @@ from zuno.lab.invariance import (
     rename_series,
     scale_account,
 )
+from zuno.lab.market_study import MarketPlan
 from zuno.lab.market_views import MarketRows
 from zuno.lab.rulings import STARTING_ACCOUNT
-from zuno.lab.service import MarketPlan
 from zuno.trading.model.account import Holding
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Candle, Feed, Series, Side, Symbol, Text, Timeframe, candles, options

@@ -14,9 +14,10 @@ import pytest
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.lab import statistics
+from zuno.lab.market_study import MarketPlan, parse_seeds, plan_markets
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
 from zuno.lab.rulings import score_trade
-from zuno.lab.service import MarketPlan, StudyDesk, parse_seeds, plan_markets
+from zuno.lab.service import StudyDesk
 from zuno.trading.model.cycle import EDITION
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side
 from zuno.trading.rules.price_menu import TradePrices

@@ -25,9 +25,7 @@ from zuno.doors.cli.options import Cluster, Home, Json, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
-    from zuno.lab.lp.ablation import LpAblationView
-    from zuno.lab.lp.sweep_views import SweepView
-    from zuno.lab.lp.views import LpLabView
+    from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
     from zuno.lab.reports import LabReportsView
@@ -104,7 +102,7 @@ def lab_lp(
     """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
 
     async def ask(zuno: Zuno) -> LpLabView:
-        from zuno.lab.lp.service import read_question
+        from zuno.lab.lp.question import read_question
 
         lab_desk = zuno.lp_lab(cluster)
         question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
@@ -171,7 +169,7 @@ async def _compare_arms(
     cluster: str | None,
     resume: bool,
 ) -> TradeLabView:
-    from zuno.lab.trading.service import read_question
+    from zuno.lab.trading.question import read_question
 
     lab_desk = zuno.lab(cluster).trade
     assert lab_desk is not None
@@ -240,7 +238,7 @@ def lab_ablate(
     async def ask(zuno: Zuno) -> LpAblationView | TradeLabView:
         from zuno.kernel.errors import UsageError
         from zuno.lab.lp.ablation import read_horizon
-        from zuno.lab.lp.service import read_question
+        from zuno.lab.lp.question import read_question
         from zuno.lab.trading.arms import Arm
 
         if desk == "trade":

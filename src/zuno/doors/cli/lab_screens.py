@@ -10,11 +10,9 @@ from rich.text import Text
 
 from zuno.doors.cli.layout import BAD, GOOD, QUIET, Rows, grid, heading
 from zuno.kernel.view import PartialView
-from zuno.lab.lp.ablation import ArmGainView, LpAblationView
 from zuno.lab.lp.ablation_page import describe_floor
 from zuno.lab.lp.repairs import describe_repairs
-from zuno.lab.lp.sweep_views import SweepView, describe_alike
-from zuno.lab.lp.views import ArmView, LpLabView
+from zuno.lab.lp.views import ArmGainView, ArmView, LpAblationView, LpLabView, SweepView, describe_alike
 from zuno.lab.memory_service import MemoryStudyView, WorldView
 from zuno.lab.model import CalibrationView, CountView, MarketStudyView, StudyView, SymmetryView
 from zuno.lab.reports import LabReportsView

@@ -16,7 +16,7 @@ from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.model.outcome import NodeEvent, Outcome
 from zuno.trading.service.account_view import ProfitView, TradeStatusView, TradesView
 from zuno.trading.service.memory_view import LessonsView, SearchView
-from zuno.trading.service.runs import RunLine, RunRecord
+from zuno.trading.service.runs_view import RunLine, RunRecord
 
 
 class LpReader(Protocol):

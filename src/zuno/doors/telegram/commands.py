@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.follow import LiveMessage
@@ -17,9 +17,6 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import SendResult
 from zuno.kernel.text import plain_text
 from zuno.trading.model.trade_events import PAPER_ACCOUNT, PAPER_WORD
-
-if TYPE_CHECKING:
-    from zuno.doors.telegram.confirm import Confirmations
 
 LONGEST_LINE: Final = 4_096
 AT_EXCHANGES: Final = ("live", "demo")
@@ -56,6 +53,16 @@ class ChatWriter(Protocol):
         ...
 
 
+class ActionCards(Protocol):
+    """The cards on which an owner confirms what moves money."""
+
+    async def show(self, name: str, asked: ChatRequest, zuno: Zuno) -> Reply: ...
+
+    async def confirm(self, asked: ChatRequest, zuno: Zuno) -> Reply: ...
+
+    async def dismiss(self, asked: ChatRequest, zuno: Zuno) -> Reply: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One request by a person who may make it."""
@@ -70,7 +77,7 @@ class ChatRequest:
     """What follows the command."""
     role: Role
     live: ChatWriter
-    cards: Confirmations
+    cards: ActionCards
     pressed: bool = False
     """By a button."""
 

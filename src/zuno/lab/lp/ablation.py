@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
-from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import PairedComparison, compare_pairs
 from zuno.lab.comparisons import correct_p_values
 from zuno.lab.cutoffs import ModelCutoffView, judge_models
@@ -19,8 +18,8 @@ from zuno.lab.lp.arms import NEED_MODEL, Arm
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.episodes import EpisodeView, mix_random
 from zuno.lab.lp.fast import USD
-from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
-from zuno.lab.lp.views import DECIDED_BY
+from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
+from zuno.lab.lp.views import DECIDED_BY, ArmGainView, LpAblationView, NotRunView, RegimeGainView
 from zuno.lab.replies import NameModels, describe_unanswered
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
@@ -73,75 +72,6 @@ class EpisodesTask:
 RunEpisodes: TypeAlias = Callable[
     [Sequence[EpisodesTask], int, Callable[[EpisodeView], None], asyncio.Event], Awaitable[None]
 ]
-
-
-class RegimeGainView(View):
-    """Of the episodes of one kind of market, told by the price over the same horizon that is scored: nobody knew it
-    when deciding."""
-
-    regime: str
-    episodes: int
-    gain_usd: float
-    """A decision."""
-    ci95: tuple[float, float] | None
-
-
-class ArmGainView(View):
-    """An arm, and what the full debate gained over it; USD a decision, models and trading paid."""
-
-    arm: str
-    by: str
-    episodes: int
-    moved: int
-    """Episodes in which it did something."""
-    net_usd: float
-    model_tokens: int
-    model_cost_usd: float
-    unanswered: int
-    """Questions to models that nobody answered, so that rules did."""
-    gain_usd: float | None
-    """Of the debate over it; null for the debate itself."""
-    ci95: tuple[float, float] | None
-    p: float | None
-    p_corrected: float | None
-    """For all of these comparisons together (Holm)."""
-    better: int | None
-    """Decisions of the debate that differ and came out better; null where there is no decision to compare."""
-    worse: int | None
-    verdict: str
-    """gain, loss, not shown."""
-    regimes: tuple[RegimeGainView, ...]
-
-
-class NotRunView(View):
-    arm: str
-    why: str
-
-
-class LpAblationView(PartialView):
-    report: str
-    desk: str
-    data: str
-    edition: int
-    since: int
-    until: int
-    episodes: int
-    asked: int
-    every_hours: int
-    horizon_hours: int
-    capital_usd: int
-    half_width_pct: float
-    profile: str
-    repairs: MinuteRepairs
-    reference: str
-    """What the others are held against."""
-    noise_floor_usd: float | None
-    """Mean absolute difference, a decision, of the debate and the debate with fresh replies; null: not measured."""
-    noise_floor_said: str
-    headline: str
-    models: tuple[ModelCutoffView, ...]
-    arms: tuple[ArmGainView, ...]
-    not_run: tuple[NotRunView, ...]
 
 
 class LpAblation:

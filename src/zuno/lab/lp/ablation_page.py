@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zuno.lab.report_page import build_page, format_span, heading, interval_chart, paragraph, table
 
 if TYPE_CHECKING:
-    from zuno.lab.lp.ablation import ArmGainView, LpAblationView
+    from zuno.lab.lp.views import ArmGainView, LpAblationView
 from zuno.lab.lp.repairs import describe_repairs
 
 

@@ -24,10 +24,10 @@ from zuno.lab.lp.arms import ArmAction, centre_range, reset_at_edge
 from zuno.lab.lp.backtest import Schedule, carry_out
 from zuno.lab.lp.episodes import describe_act
 from zuno.lab.lp.market import BacktestPool
-from zuno.lab.lp.service import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
+from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
 from zuno.lab.lp.single_agent_arms import act_on
+from zuno.lab.market_study import RunTasks, collect_results
 from zuno.lab.model import RateView
-from zuno.lab.service import RunTasks, collect_results
 from zuno.lab.workers import Progress
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
 from zuno.lp.model.ballot import EDITION

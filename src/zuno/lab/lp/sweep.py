@@ -15,10 +15,10 @@ from zuno.amm.model import Range
 from zuno.kernel.text import plain_text
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.fast import to_columns
+from zuno.lab.lp.question import ReadMinutes, check_capital, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.ranges import RangeView, SweepTask, check_count, plan_ranges, share_ranges
-from zuno.lab.lp.service import ReadMinutes, check_capital, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.sweep_page import build_sweep_page
-from zuno.lab.lp.sweep_views import QuantileView, SweepView
+from zuno.lab.lp.views import QuantileView, SweepView
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION

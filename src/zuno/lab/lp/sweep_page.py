@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from zuno.amm.model import Range
 from zuno.lab.lp.ranges import SHIFTS, RangeView
 from zuno.lab.lp.repairs import describe_repairs
-from zuno.lab.lp.sweep_views import SweepView, describe_alike
+from zuno.lab.lp.views import SweepView, describe_alike
 from zuno.lab.report_page import build_page, describe_unfinished, format_moment, heading, heat_map, paragraph, table
 
 MOST_ROWS = 40

@@ -10,9 +10,11 @@ from typing import Final
 from zuno.amm.model import price_of
 from zuno.kernel.view import PartialView, View
 from zuno.lab.bootstrap import interval_of_sum
+from zuno.lab.cutoffs import ModelCutoffView
 from zuno.lab.lp.arms import Arm, Move
 from zuno.lab.lp.backtest import ArmResult
 from zuno.lab.lp.fast import USD, Convention, MinuteColumns, earn_fees
+from zuno.lab.lp.ranges import RangeView
 from zuno.lp.model.minutes import MinuteRepairs
 
 BLOCK_HOURS: Final = 24
@@ -185,3 +187,107 @@ def measure_drawdown(worths: Sequence[int]) -> float:
 
 def to_usd(amount: Fraction) -> float:
     return round(float(amount / USD), 6)
+
+
+class RegimeGainView(View):
+    """Of the episodes of one kind of market, told by the price over the same horizon that is scored: nobody knew it
+    when deciding."""
+
+    regime: str
+    episodes: int
+    gain_usd: float
+    """A decision."""
+    ci95: tuple[float, float] | None
+
+
+class ArmGainView(View):
+    """An arm, and what the full debate gained over it; USD a decision, models and trading paid."""
+
+    arm: str
+    by: str
+    episodes: int
+    moved: int
+    """Episodes in which it did something."""
+    net_usd: float
+    model_tokens: int
+    model_cost_usd: float
+    unanswered: int
+    """Questions to models that nobody answered, so that rules did."""
+    gain_usd: float | None
+    """Of the debate over it; null for the debate itself."""
+    ci95: tuple[float, float] | None
+    p: float | None
+    p_corrected: float | None
+    """For all of these comparisons together (Holm)."""
+    better: int | None
+    """Decisions of the debate that differ and came out better; null where there is no decision to compare."""
+    worse: int | None
+    verdict: str
+    """gain, loss, not shown."""
+    regimes: tuple[RegimeGainView, ...]
+
+
+class NotRunView(View):
+    arm: str
+    why: str
+
+
+class LpAblationView(PartialView):
+    report: str
+    desk: str
+    data: str
+    edition: int
+    since: int
+    until: int
+    episodes: int
+    asked: int
+    every_hours: int
+    horizon_hours: int
+    capital_usd: int
+    half_width_pct: float
+    profile: str
+    repairs: MinuteRepairs
+    reference: str
+    """What the others are held against."""
+    noise_floor_usd: float | None
+    """Mean absolute difference, a decision, of the debate and the debate with fresh replies; null: not measured."""
+    noise_floor_said: str
+    headline: str
+    models: tuple[ModelCutoffView, ...]
+    arms: tuple[ArmGainView, ...]
+    not_run: tuple[NotRunView, ...]
+
+
+class QuantileView(View):
+    share: int
+    """Per cent of the ranges that did no better."""
+    vs_hold_usd: float
+
+
+class SweepView(PartialView):
+    report: str
+    data: str
+    since: int
+    until: int
+    capital_usd: int
+    asked: int
+    ranges: int
+    """That were played, each once: narrow ones that are alike after rounding to the pool's tick spacing are one."""
+    above_hold: float
+    """Share of the ranges that ended above holding."""
+    quantiles: tuple[QuantileView, ...]
+    best: tuple[RangeView, ...]
+    worst: tuple[RangeView, ...]
+    repairs: MinuteRepairs
+    trials: int
+    """Ranges that were ever tried in this home: the best of so many is no forecast."""
+
+
+def describe_alike(view: SweepView) -> str:
+    """How many of the ranges that were asked for are no ranges of their own; empty where all are."""
+    if view.stopped or view.ranges == view.asked:
+        return ""
+    return (
+        f"Of {view.asked:,} ranges {view.asked - view.ranges:,} narrow ones are the same as another after rounding "
+        f"to the pool's tick spacing: {view.ranges:,} distinct ones were played."
+    )

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from zuno.kernel import arguments
-from zuno.kernel.canonical import Digest, Json
-from zuno.kernel.clock import iso
+from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Broken, Refused, UsageError
 from zuno.kernel.text import plain_text
-from zuno.kernel.units import Millis
 from zuno.lab.replies import NameModels
 from zuno.lab.report_page import build_page
 from zuno.lab.reports import LabReports, build_report, report_id, trial_id
@@ -23,64 +19,16 @@ from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, ASK_NOBODY, DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
 from zuno.lab.trading.page import list_trade_sections
+from zuno.lab.trading.question import OpenMarket, TradeMarket, TradeQuestion, choose_span
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.lab.trading.views import TradeLabView, build_view
 from zuno.lab.workers import Progress, check_any_done, check_workers
 from zuno.trading.model.cycle import EDITION
-from zuno.trading.model.market import DAY_MS, Symbol, parse_symbol
+from zuno.trading.model.market import Symbol
 from zuno.trading.service.learning import describe_outcomes, describe_vetoes
 from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 KIND: Final = "trade"
-WARM_UP_MS: Final = 200 * DAY_MS
-"""Of the record that is history before the first decision, where a beginning is not given."""
-
-
-@dataclass(frozen=True, slots=True)
-class TradeMarket:
-    """A recorded market; wiring opens it."""
-
-    place: str
-    """Folder of the store."""
-    folder: str
-    """It was imported from; empty: the home's own recording."""
-    origin: str
-    synthetic: bool
-    candles_only: bool
-    minutes: bool
-    """Whether bars of a minute are recorded, or hours are the shortest."""
-    prices: Mapping[Symbol, PriceSeries]
-    funded_days: Mapping[Symbol, frozenset[int]]
-    """Days of which funding is recorded, counted from the epoch."""
-    krw_rate: PriceSeries | None
-    """KRW for one dollar, where it is recorded."""
-    fingerprint: Digest
-
-
-@dataclass(frozen=True, slots=True)
-class TradeQuestion:
-    """What is backtested."""
-
-    folder: str | None
-    symbols: tuple[Symbol, ...]
-    since: str | None
-    until: str | None
-    arms: tuple[Arm, ...]
-    models: bool = False
-    """Whether models argue, or replies of theirs that are kept."""
-
-    @property
-    def command(self) -> str:
-        """What a person types to ask it again."""
-        options = {
-            "--data": self.folder,
-            "--symbols": ",".join(self.symbols),
-            "--from": self.since,
-            "--to": self.until,
-            "--arms": ",".join(self.arms),
-        }
-        words = [f"{name} {given}" for name, given in options.items() if given]
-        return " ".join(["zuno lab trade", *words, *(["--models"] if self.models else [])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +60,6 @@ class SlotProgress:
     arm: Arm
 
 
-OpenMarket: TypeAlias = Callable[[str | None], AbstractAsyncContextManager[TradeMarket]]
 RunTasks: TypeAlias = Callable[
     [Sequence[ArmsTask], int, Callable[[ArmResult | SlotProgress], None], asyncio.Event], Awaitable[None]
 ]
@@ -265,45 +212,3 @@ def plan_tasks(
     shares = 1 if models else workers
     split = [plain, *(tuple(desks[place::shares]) for place in range(shares))]
     return [ArmsTask(market, symbols, span, share, models=models) for share in split if share]
-
-
-def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
-    missing = [symbol for symbol in question.symbols if symbol not in market.prices]
-    if missing:
-        raise Refused(f"No hours of {', '.join(missing)} are recorded; `zuno data import` or --data reads some.")
-    series = [market.prices[symbol] for symbol in question.symbols]
-    first = Millis(max(each.times[0] for each in series))
-    last = Millis(min(each.times[-1] for each in series))
-    if question.since is None:
-        begin = Millis(min(first + WARM_UP_MS, last))
-    else:
-        begin = arguments.parse_market_moment(question.since, last, last, first)
-    end = last if question.until is None else arguments.parse_market_moment(question.until, last, last, first)
-    if end - begin < DAY_MS:
-        raise UsageError(f"From {iso(begin)} to {iso(end)} is less than a day; give --from and --to further apart.")
-    return Span(begin, end)
-
-
-def read_question(
-    folder: str | None, symbols: str, since: str | None, until: str | None, arms: str, *, models: bool = False
-) -> TradeQuestion:
-    """What a person typed. `UsageError` says what of it cannot be."""
-    chosen = tuple(dict.fromkeys(parse_symbol(symbol) for symbol in symbols.split(",")))
-    return TradeQuestion(folder, chosen, since, until, parse_arms(arms), models)
-
-
-def parse_arms(text: str) -> tuple[Arm, ...]:
-    """Names with commas between them, each once. What is matched with the debate needs it."""
-    found = []
-    for name in filter(None, map(str.strip, text.split(","))):
-        try:
-            found.append(Arm(name))
-        except ValueError:
-            raise UsageError(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
-    if not found:
-        raise UsageError(f"--arms names none; choose from {', '.join(Arm)}.")
-    chosen = tuple(dict.fromkeys(found))
-    for arm, what in AFTER_DEBATE.items():
-        if arm in chosen and Arm.DEBATE not in chosen:
-            raise UsageError(f"The arm {arm} is matched with the debate's {what}: add debate.")
-    return chosen

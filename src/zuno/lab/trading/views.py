@@ -26,7 +26,7 @@ from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, Fees
 
 if TYPE_CHECKING:
-    from zuno.lab.trading.service import TradeMarket, TradeQuestion
+    from zuno.lab.trading.question import TradeMarket, TradeQuestion
 
 BLOCK_DAYS: Final = 10
 """Drawn together by the bootstrap: as long as two holds."""

@@ -21,7 +21,8 @@ from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView, run_
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from zuno.trading.service.runs import Cycles, Listen, RunRecord
+    from zuno.trading.service.runs import Cycles, Listen
+    from zuno.trading.service.runs_view import RunRecord
 
 
 ROLES: Final = {

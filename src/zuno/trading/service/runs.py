@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, JournalUpgradeView, pack_view, store_missing_views
 from zuno.journal.port import Entry, Journal
@@ -30,7 +30,7 @@ from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
-from zuno.trading.model.market import Mode, Symbol, parse_mode, parse_symbol
+from zuno.trading.model.market import Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome
 from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
@@ -63,7 +63,7 @@ from zuno.trading.run.record import (
 )
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext, replay_run
-from zuno.trading.service.runs_view import RunView, run_decision, view_run_journal
+from zuno.trading.service.runs_view import RunLine, RunRecord, RunView, run_decision, view_run_journal
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
@@ -89,42 +89,6 @@ Recall = Callable[[Case], Awaitable[Sequence[Slot]]]
 
 def _ignore_event(event: NodeEvent) -> None:
     """Nobody listens: everything is on record all the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """One run as the journal knows it."""
-
-    run_id: str
-    symbol: Symbol
-    mode: Mode
-    as_of: Millis | None
-    """None: it was cut off before the moment was known."""
-    at: Millis
-    """When it was started, by the clock on the wall."""
-    state: Literal["ended", "unfinished", "expired"]
-    """`expired`: an older edition began it, and nobody can finish it any more."""
-    end: RunSummary | None
-    """None as long as it has not ended."""
-    origin: str | None = None
-    """Whose past it is about; None as long as the moment is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """Everything that is on record of a run: for a report or for whoever asks why."""
-
-    line: RunLine
-    outcome: Outcome | None
-    """None as long as it has not ended."""
-    view: RunView | None
-    """As it is shown; None as long as it has not ended."""
-    attempts: tuple[Attempt, ...]
-    """What models were asked and said, in that order."""
-    picture: bytes | None
-    nodes: tuple[Node, ...] = ()
-    """The steps that are on record."""
-    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, FieldSerializationInfo, field_serializer
 
 from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, Facts
 from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, RecordedView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.provenance.facts import FactSheet
@@ -36,15 +38,13 @@ from zuno.trading.model.cycle import (
     RuleChange,
     Ruling,
 )
+from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.run.record import ENDED, RunJournal, RunRequest, RunSummary, load_bundle
 from zuno.trading.service.features_view import AnomalyView, SourceView, absent_views, anomaly_view, iso, source_views
 from zuno.trading.service.memory_view import ReadMemoryView, read_memory_view
 from zuno.trading.service.origin_view import OriginView
-
-if TYPE_CHECKING:
-    from zuno.trading.service.runs import RunLine, RunRecord
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -173,6 +173,42 @@ class RunsView(View):
     runs: tuple[RunLineView, ...]
     more: bool = False
     """Whether older runs are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One run as the journal knows it."""
+
+    run_id: str
+    symbol: Symbol
+    mode: Mode
+    as_of: Millis | None
+    """None: it was cut off before the moment was known."""
+    at: Millis
+    """When it was started, by the clock on the wall."""
+    state: Literal["ended", "unfinished", "expired"]
+    """`expired`: an older edition began it, and nobody can finish it any more."""
+    end: RunSummary | None
+    """None as long as it has not ended."""
+    origin: str | None = None
+    """Whose past it is about; None as long as the moment is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Everything that is on record of a run: for a report or for whoever asks why."""
+
+    line: RunLine
+    outcome: Outcome | None
+    """None as long as it has not ended."""
+    view: RunView | None
+    """As it is shown; None as long as it has not ended."""
+    attempts: tuple[Attempt, ...]
+    """What models were asked and said, in that order."""
+    picture: bytes | None
+    nodes: tuple[Node, ...] = ()
+    """The steps that are on record."""
+    live: bool = False
 
 
 def run_view(record: RunRecord) -> RunView:

@@ -24,7 +24,7 @@ from zuno.lab.lp.arms import STAY, Arm, ArmAction
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
 from zuno.lab.lp.episodes import EpisodeView, mix_random
-from zuno.lab.lp.service import LpQuestion
+from zuno.lab.lp.question import LpQuestion
 from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote, propose_by_rules
 from zuno.lab.replies import ReplyBook
 from zuno.llm.prompts import SMALL_MODEL_TOKENS, Prompts

@@ -18,7 +18,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Tick
 from zuno.lab.lp.arms import ArmAction
 from zuno.lab.lp.backtest import carry_out
-from zuno.lab.lp.service import read_question
+from zuno.lab.lp.question import read_question
 from zuno.lab.reports import LabReports
 from zuno.wiring.lp_lab import build_lp_lab
 

@@ -33,9 +33,9 @@ from zuno.lab.lp.debate_checks import (
     cut_minutes,
     scramble_minutes,
 )
-from zuno.lab.lp.service import plan_schedule, read_question
+from zuno.lab.lp.question import plan_schedule, read_question
+from zuno.lab.market_study import MarketPlan, MarketStudy
 from zuno.lab.reports import LabReports
-from zuno.lab.service import MarketPlan, MarketStudy
 from zuno.lab.workers import StoppedEarly
 from zuno.lp.model.ballot import Candidate, Judgment, Verdict
 from zuno.lp.model.history import PricedBlock

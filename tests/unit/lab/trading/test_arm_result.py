@@ -12,7 +12,7 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, Span, measure_arm
 from zuno.lab.trading.arms import Arm
-from zuno.lab.trading.service import TradeMarket, read_question
+from zuno.lab.trading.question import TradeMarket, read_question
 from zuno.lab.trading.views import build_view
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol

@@ -17,7 +17,7 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import ArmResult
 from zuno.lab.trading.model_arms import UNSHOWN, count_votes
-from zuno.lab.trading.service import parse_arms, read_question
+from zuno.lab.trading.question import parse_arms, read_question
 from zuno.lab.trading.views import TradeArmView, TradeLabView
 from zuno.trading.model.cycle import Call
 from zuno.trading.model.market import HOUR_MS

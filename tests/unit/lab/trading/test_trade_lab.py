@@ -23,7 +23,8 @@ from zuno.lab.trading.arm_result import ArmResult, Span
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.engine import Lockstep, run_desk_arm
 from zuno.lab.trading.figures import MarketFigures
-from zuno.lab.trading.service import TradeLab, read_question
+from zuno.lab.trading.question import read_question
+from zuno.lab.trading.service import TradeLab
 from zuno.lab.trading.views import TradeLabView
 from zuno.lab.workers import StoppedEarly
 from zuno.settings import Settings
