@@ -10,16 +10,16 @@ from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import NATIVE
 from zuno.lp.plan import calldata
+from zuno_devnet import params
+from zuno_devnet.chain import ETHER
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.methods import Method
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.params import Params
+from zuno_devnet.rpc_errors import bad_params
+from zuno_devnet.transactions import LocalTransaction
 
-from . import params
-from .evm import ETHER
-from .keys import dev_address, dev_key
-from .methods import Method
-from .node import DevnetNode
-from .params import Params
-from .refusals import bad_params
-from .story import OTHERS_ROLE, address_bytes
-from .transactions import LocalTransaction
+from .world_builder import OTHERS_ROLE, address_bytes
 
 _SWAP = f"swap({calldata.KEY},(bool,int256,uint160),(bool,bool),bytes)"
 _AMPLE = 1 << 120

@@ -21,15 +21,15 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.chain.devnet import artifacts
-from zuno.adapters.chain.devnet.refusals import INTERNAL_ERROR
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.foreign_json import check_nesting
 from zuno.adapters.process_identity import ProcessIdentity
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
+from zuno.kernel.foreign_json import check_nesting
 from zuno.kernel.units import HexId, Seconds
 from zuno.lp.ports.world import NodeStatus, PoolMove, PriceMove
+from zuno_devnet import artifacts
+from zuno_devnet.rpc_errors import INTERNAL_ERROR
 
 START_SECONDS: Final = 600.0
 STOP_SECONDS: Final = 10.0

@@ -11,14 +11,14 @@ from typing import Any
 from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.world import DEPLOYMENT, USDC, WETH, pool_specs, write_script
+from zuno_devnet.artifacts import Artifacts
+from zuno_devnet.chain import LocalChain
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.server import check_port, serve_until_signalled
 
-from .artifacts import Artifacts
-from .evm import LocalChain
-from .keys import dev_address, dev_key
-from .node import DevnetNode
 from .price_moves import PriceMover
-from .server import check_port, serve_until_signalled
-from .story import OTHERS_ROLE, WALLET_ROLE, open_world
+from .world_builder import OTHERS_ROLE, WALLET_ROLE, open_world
 
 Tell = Callable[[str], None]
 """Where words for a person go, a line at a time; an adapter has no screen of its own."""

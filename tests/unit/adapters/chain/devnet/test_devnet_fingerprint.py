@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from zuno.adapters.chain.devnet import story as room
-from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, SHAPING, _drop_old_worlds, fingerprint, source_of
+from zuno.adapters.chain.devnet import world_builder as room
+from zuno.adapters.chain.devnet.world_builder import _WORLDS_KEPT, SHAPING, _drop_old_worlds, fingerprint, source_of
 
 # Types, words, and our own pools, which only check the finished chain.
 NOT_SHAPING = (
     "zuno.adapters.atomic_file",
-    "zuno.adapters.chain.devnet.refusals",
+    "zuno_devnet.rpc_errors",
     "zuno.adapters.chain.sim.state",
     "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
@@ -45,7 +45,7 @@ NOT_SHAPING = (
 
 
 def test_every_module_the_world_is_built_with_is_counted() -> None:
-    story = "zuno.adapters.chain.devnet.story"
+    story = "zuno.adapters.chain.devnet.world_builder"
     used = {story, *grimp.build_graph("zuno").find_upstream_modules(story)}
     assert sorted([*SHAPING, *NOT_SHAPING]) == sorted(used)
 

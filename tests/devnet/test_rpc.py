@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.evm import ETHER, GWEI
-from zuno.adapters.chain.devnet.keys import dev_address
-from zuno.adapters.chain.devnet.refusals import NodeRefusal
+from zuno_devnet.chain import ETHER, GWEI
+from zuno_devnet.keys import dev_address
+from zuno_devnet.rpc_errors import NodeRefusal
 
 ALICE = "0x" + dev_address("alice").hex()
 TICKER = "0x" + "1001".rjust(40, "0")

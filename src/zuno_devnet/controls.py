@@ -9,7 +9,7 @@ from . import geth_json, params
 from .methods import Method
 from .node import DevnetNode, LogLimits
 from .params import Params
-from .refusals import bad_params
+from .rpc_errors import bad_params
 from .transactions import LocalTransaction
 
 _MAX_BLOCKS_AT_ONCE: Final = 10_000

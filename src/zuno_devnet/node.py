@@ -12,11 +12,11 @@ from eth_keys.datatypes import PrivateKey
 from zuno.kernel.errors import Broken
 
 from .block_builder import BlockBuilder
-from .evm import GWEI, LocalChain
+from .chain import GWEI, LocalChain
 from .execution import CallMessage
 from .history import LocalBlock
 from .mempool import Mempool, SenderState
-from .refusals import NodeRefusal, server_error
+from .rpc_errors import NodeRefusal, server_error
 from .transactions import LocalTransaction, decode_transaction
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.adapters.foreign_json import DEEPEST, parse
+from zuno.kernel.foreign_json import DEEPEST, parse
 
 
 @pytest.fixture

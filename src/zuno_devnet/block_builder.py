@@ -17,7 +17,7 @@ from eth_utils.exceptions import ValidationError
 
 from .execution import EvmState, execute
 from .history import LocalBlock, LocalReceipt, base_fee_of, numbered_logs
-from .refusals import server_error
+from .rpc_errors import server_error
 from .transactions import LocalTransaction, floor_gas
 
 _EMPTY_NONCE: Final = bytes(8)

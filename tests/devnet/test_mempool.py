@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import rlp
 
-from zuno.adapters.chain.devnet.evm import ETHER, GWEI
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.refusals import NodeRefusal
-from zuno.adapters.chain.devnet.transactions import decode_transaction
+from zuno_devnet.chain import ETHER, GWEI
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.rpc_errors import NodeRefusal
+from zuno_devnet.transactions import decode_transaction
 
 
 @pytest.fixture

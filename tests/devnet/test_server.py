@@ -22,12 +22,12 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from zuno.adapters.chain.devnet.evm import ETHER, Genesis, LocalChain
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.server import serve
-from zuno.adapters.chain.devnet.transactions import sign
 from zuno.kernel.errors import Unavailable
+from zuno_devnet.chain import ETHER, Genesis, LocalChain
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.server import serve
+from zuno_devnet.transactions import sign
 
 ROLES = [f"client {n}" for n in range(6)]
 LONG_CODE = bytes(24_000)
@@ -190,9 +190,9 @@ def test_leaving_the_block_frees_the_port_even_with_idle_clients() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
     script = (
-        "from zuno.adapters.chain.devnet.evm import Genesis, LocalChain\n"
-        "from zuno.adapters.chain.devnet.node import DevnetNode\n"
-        "from zuno.adapters.chain.devnet.server import serve_until_signalled\n"
+        "from zuno_devnet.chain import Genesis, LocalChain\n"
+        "from zuno_devnet.node import DevnetNode\n"
+        "from zuno_devnet.server import serve_until_signalled\n"
         "serve_until_signalled(DevnetNode(LocalChain.create(Genesis())), 0, lambda url: print(url, flush=True))\n"
         "print('bye', flush=True)\n"
     )

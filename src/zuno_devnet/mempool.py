@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .refusals import server_error
+from .rpc_errors import server_error
 from .transactions import LocalTransaction, floor_gas
 
 _MAX_INIT_CODE: Final = 49_152

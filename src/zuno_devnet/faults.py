@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from . import params
-from .refusals import bad_params
+from .rpc_errors import bad_params
 
 FaultKind = Literal["delay", "status", "garbage", "cut"]
 _KINDS: Final = get_args(FaultKind)

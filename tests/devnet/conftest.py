@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from zuno.adapters.chain.devnet.evm import ETHER, Genesis, LocalChain
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.devnet.transactions import LocalTransaction, sign
+from zuno_devnet.chain import ETHER, Genesis, LocalChain
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.rpc import Rpc
+from zuno_devnet.transactions import LocalTransaction, sign
 
 GENESIS_TIME = 1_700_000_000
 CHAIN_ID = 31337

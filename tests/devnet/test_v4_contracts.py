@@ -16,15 +16,15 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_abi.abi import decode, encode
 from eth_hash.auto import keccak
 
-from zuno.adapters.chain.devnet.artifacts import Artifacts, find_artifacts
-from zuno.adapters.chain.devnet.deploy import DeployedContracts, deploy, v4_genesis
-from zuno.adapters.chain.devnet.evm import ETHER, GWEI, Genesis, LocalChain
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.world import DEPLOYMENT
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.lp.model.chains import SwapStruct
+from zuno_devnet.artifacts import Artifacts, find_artifacts
+from zuno_devnet.chain import ETHER, GWEI, Genesis, LocalChain
+from zuno_devnet.deploy import DeployedContracts, deploy, v4_genesis
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.server import serve
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

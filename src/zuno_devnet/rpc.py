@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from eth_utils.exceptions import ValidationError
 
-from zuno.adapters.foreign_json import check_nesting, reject_non_number
 from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.foreign_json import check_nesting, reject_non_number
 
 from .controls import CONTROLS
 from .methods import METHODS, Method
 from .node import DevnetNode
 from .params import Params
-from .refusals import (
+from .rpc_errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.chain.devnet.artifacts import VERSIONS, find_artifacts
 from zuno.kernel.errors import Malformed, Unavailable
+from zuno_devnet.artifacts import VERSIONS, find_artifacts
 
 
 def install(root: Path, **changes: str) -> Path:
@@ -67,7 +67,7 @@ def test_a_missing_engine_names_the_cure(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_asking_costs_no_heavy_import() -> None:
-    module = "zuno.adapters.chain.devnet.artifacts"
+    module = "zuno_devnet.artifacts"
     script = f"import sys, {module}; print(sorted({{'eth', 'web3', 'eth_abi'}} & set(sys.modules)))"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

@@ -11,11 +11,11 @@ from eth_typing import Address
 
 from . import geth_json, params
 from .block_builder import next_header
-from .evm import LocalChain
+from .chain import LocalChain
 from .execution import ExecutionResult, FreeState, execute
 from .history import LocalBlock, numbered_logs
 from .node import BlockView
-from .refusals import REVERTED, VM_ERROR, NodeRefusal, bad_params, revert_message
+from .rpc_errors import REVERTED, VM_ERROR, NodeRefusal, bad_params, revert_message
 
 _MAX_BLOCKS: Final = 256
 _BLOCK_TIME: Final = 12

@@ -6,7 +6,7 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
-from zuno.adapters.chain.devnet.history import ChainIndex, LocalLog, LogFilter
+from zuno_devnet.history import ChainIndex, LocalLog, LogFilter
 
 ADDRESSES = [bytes([n]) * 20 for n in range(3)]
 TOPICS = [bytes([n]) * 32 for n in range(4)]

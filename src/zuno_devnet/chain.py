@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
@@ -13,16 +14,15 @@ from eth.db.backends.memory import MemoryDB
 from eth_keys.datatypes import PrivateKey
 from eth_typing import Address
 
-from zuno.adapters.eth_imports import limit_recursion
-
 from .block_builder import BlockBuilder, genesis_header, next_base_fee, next_header
 from .execution import CallMessage, EvmState, ExecutionResult, FreeState, StateKind, execute, open_state
 from .history import ChainIndex, LocalBlock, LocalReceipt
 from .keys import dev_address
-from .refusals import NodeRefusal, revert_error, server_error
+from .rpc_errors import NodeRefusal, revert_error, server_error
 from .transactions import LocalTransaction, sign
 
-limit_recursion()
+# py_ecc raises it to 100,000 on import, where nested JSON overflows the stack; 1,024 nested calls need less than this.
+sys.setrecursionlimit(min(sys.getrecursionlimit(), 20_000))
 
 GWEI: Final = 10**9
 ETHER: Final = 10**18

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.evm import GWEI
-from zuno.adapters.chain.devnet.refusals import NodeRefusal
+from zuno_devnet.chain import GWEI
+from zuno_devnet.rpc_errors import NodeRefusal
 
 TICKER = (0x1001).to_bytes(20, "big")
 

@@ -14,7 +14,7 @@ from eth_typing import Address
 from eth_utils.exceptions import ValidationError
 from rlp.exceptions import RLPException
 
-from .refusals import server_error
+from .rpc_errors import server_error
 
 LEGACY: Final = 0
 ACCESS_LIST: Final = 1

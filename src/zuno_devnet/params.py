@@ -9,7 +9,7 @@ from typing import Any, Final
 from .execution import CallMessage
 from .history import LocalBlock, LogFilter
 from .node import BlockView, DevnetNode
-from .refusals import bad_params, server_error
+from .rpc_errors import bad_params, server_error
 
 _HEX: Final = re.compile(r"0x[0-9a-fA-F]*")
 _SAFE_DEPTH: Final = 32

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.block_builder import next_base_fee
-from zuno.adapters.chain.devnet.evm import ETHER, GWEI
-from zuno.adapters.chain.devnet.execution import CallMessage
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.refusals import NodeRefusal, revert_message
+from zuno_devnet.block_builder import next_base_fee
+from zuno_devnet.chain import ETHER, GWEI
+from zuno_devnet.execution import CallMessage
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.rpc_errors import NodeRefusal, revert_message
 
 TICKER = (0x1001).to_bytes(20, "big")
 REVERTER = (0x1002).to_bytes(20, "big")

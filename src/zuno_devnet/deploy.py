@@ -12,7 +12,7 @@ from eth_utils.address import to_checksum_address
 from zuno.kernel.errors import Broken
 
 from .artifacts import Artifacts
-from .evm import ETHER, Genesis, LocalChain
+from .chain import ETHER, Genesis, LocalChain
 from .keys import dev_address, dev_key
 
 DEPLOYER: Final = "deployer"

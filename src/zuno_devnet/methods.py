@@ -8,12 +8,12 @@ from itertools import accumulate, islice
 from typing import Any, Final
 
 from . import geth_json, params
-from .evm import GWEI, return_data
+from .chain import GWEI, return_data
 from .execution import execute
 from .history import LocalBlock
 from .node import DevnetNode
 from .params import Params
-from .refusals import LIMIT_EXCEEDED, NodeRefusal, bad_params, server_error
+from .rpc_errors import LIMIT_EXCEEDED, NodeRefusal, bad_params, server_error
 from .simulate import override_state, simulate
 
 Method = Callable[[DevnetNode, Params], Any]

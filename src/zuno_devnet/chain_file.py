@@ -1,4 +1,4 @@
-"""A whole chain in one file, so that a world is built once and opened in a second."""
+"""A whole chain as one file, so that a chain is built once and opened in a second."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import rlp
 from eth.vm.forks.prague.blocks import PragueBlockHeader
 
-from zuno.adapters.atomic_file import replace_file
 from zuno.kernel.errors import Malformed, Unavailable
 
-from .evm import Genesis, LocalChain
+from .chain import Genesis, LocalChain
 from .history import ChainIndex, LocalBlock, LocalLog, LocalReceipt
 from .transactions import restore
 
@@ -29,23 +27,14 @@ _SIZE: Final = struct.Struct(">I")
 _LEVEL: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class SavedChain:
-    """A chain from a file, with the notes its writer left: what world it is, which clock it ran on."""
-
-    chain: LocalChain
-    notes: Mapping[str, Any]
+def dump(chain: LocalChain) -> bytes:
+    """The content of a file that `load` opens."""
+    body = zlib.compress(b"".join(_write_body(chain)), _LEVEL)
+    return _MAGIC + hashlib.sha256(body).digest() + body
 
 
-def save(path: Path, chain: LocalChain, notes: Mapping[str, Any]) -> None:
-    """Write the file at once or not at all: a reader never meets half of it."""
-    body = zlib.compress(b"".join(_body(chain, notes)), _LEVEL)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, _MAGIC + hashlib.sha256(body).digest() + body)
-
-
-def load(path: Path) -> SavedChain:
-    """Open a saved chain. Malformed means: not ours, not this format, or damaged, so build it again."""
+def load(path: Path) -> LocalChain:
+    """Open a saved chain. `Malformed`: another kind of file, another format or a damaged one, so build it again."""
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
@@ -57,22 +46,16 @@ def load(path: Path) -> SavedChain:
     if hashlib.sha256(body).digest() != digest:
         raise Malformed(f"{path} is damaged or cut short; delete it and build it again")
     try:
-        return _parse(zlib.decompress(body))
+        return _read_body(zlib.decompress(body))
     except (ValueError, KeyError, TypeError, IndexError, struct.error, zlib.error) as error:
         raise Malformed(f"{path} cannot be read ({error}); delete it and build it again") from error
 
 
-def _body(chain: LocalChain, notes: Mapping[str, Any]) -> Iterator[bytes]:
-    story = json.dumps(
-        {
-            "notes": notes,
-            "genesis": _write_genesis(chain.genesis),
-            "blocks": [_write_block(block) for block in chain.history],
-        },
-        separators=(",", ":"),
-    ).encode()
-    yield _SIZE.pack(len(story))
-    yield story
+def _write_body(chain: LocalChain) -> Iterator[bytes]:
+    blocks = [_write_block(block) for block in chain.history]
+    document = json.dumps({"genesis": _write_genesis(chain.genesis), "blocks": blocks}, separators=(",", ":")).encode()
+    yield _SIZE.pack(len(document))
+    yield document
     yield _SIZE.pack(len(chain.store))
     for key, value in chain.store.items():
         yield key
@@ -80,10 +63,10 @@ def _body(chain: LocalChain, notes: Mapping[str, Any]) -> Iterator[bytes]:
         yield value
 
 
-def _parse(body: bytes) -> SavedChain:
+def _read_body(body: bytes) -> LocalChain:
     (size,) = _SIZE.unpack_from(body)
     start = _SIZE.size
-    story = json.loads(body[start : start + size])
+    document = json.loads(body[start : start + size])
     position = start + size
     (count,) = _SIZE.unpack_from(body, position)
     position += _SIZE.size
@@ -94,9 +77,9 @@ def _parse(body: bytes) -> SavedChain:
         store[body[position : position + _KEY_SIZE]] = body[value_at : value_at + length]
         position = value_at + length
     history = ChainIndex()
-    for shape in story["blocks"]:
+    for shape in document["blocks"]:
         history.append(_read_block(shape))
-    return SavedChain(LocalChain(_read_genesis(story["genesis"]), store, history), story["notes"])
+    return LocalChain(_read_genesis(document["genesis"]), store, history)
 
 
 def _write_genesis(genesis: Genesis) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from eth.vm.forks.prague.opcodes import PRAGUE_OPCODES
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from zuno.adapters.chain.devnet.evm import Genesis, LocalChain
-from zuno.adapters.chain.devnet.execution import CallMessage, Computation, EvmState, ExecutionResult, FreeState, execute
-from zuno.adapters.chain.devnet.opcodes import find_jump_targets, shorten_opcodes
+from zuno_devnet.chain import Genesis, LocalChain
+from zuno_devnet.execution import CallMessage, Computation, EvmState, ExecutionResult, FreeState, execute
+from zuno_devnet.opcodes import find_jump_targets, shorten_opcodes
 
 CONTRACT, CALLER = b"\xcc" * 20, b"\xaa" * 20
 SHORT = sorted(code for code, step in shorten_opcodes(PRAGUE_OPCODES).items() if step is not PRAGUE_OPCODES[code])

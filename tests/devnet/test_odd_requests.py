@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from zuno.adapters.chain.devnet.controls import CONTROLS
-from zuno.adapters.chain.devnet.keys import dev_address
-from zuno.adapters.chain.devnet.methods import METHODS
-from zuno.adapters.chain.devnet.node import DevnetNode, LogLimits
-from zuno.adapters.chain.devnet.server import Server
+from zuno_devnet.controls import CONTROLS
+from zuno_devnet.keys import dev_address
+from zuno_devnet.methods import METHODS
+from zuno_devnet.node import DevnetNode, LogLimits
+from zuno_devnet.server import Server
 
 ACCOUNT: Final = "0x" + "11" * 20
 HASH: Final = "0x" + "ff" * 32

@@ -14,6 +14,7 @@ from typing import Final
 from eth_abi.abi import encode
 from eth_keys.datatypes import PrivateKey
 
+from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.sim.engine import SimWorld
 from zuno.adapters.chain.sim.permissions import FOREVER, MAX_UINT160
 from zuno.adapters.chain.world import (
@@ -39,28 +40,27 @@ from zuno.amm.pool import Pool
 from zuno.kernel.errors import Broken, DiskFull, Malformed, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.lp.plan import calldata
-
-from . import cachefile
-from .artifacts import VERSIONS, Artifacts
-from .deploy import DEPLOYER, deploy, v4_genesis
-from .evm import ETHER, LocalChain
-from .history import LocalReceipt
-from .keys import dev_address, dev_key
-from .transactions import LocalTransaction
+from zuno_devnet import chain_file
+from zuno_devnet.artifacts import VERSIONS, Artifacts
+from zuno_devnet.chain import ETHER, LocalChain
+from zuno_devnet.deploy import DEPLOYER, deploy, v4_genesis
+from zuno_devnet.history import LocalReceipt
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.transactions import LocalTransaction
 
 SHAPING: Final = (
-    "zuno.adapters.chain.devnet.artifacts",
-    "zuno.adapters.chain.devnet.block_builder",
-    "zuno.adapters.chain.devnet.cachefile",
-    "zuno.adapters.chain.devnet.deploy",
-    "zuno.adapters.chain.devnet.evm",
-    "zuno.adapters.chain.devnet.execution",
-    "zuno.adapters.chain.devnet.history",
-    "zuno.adapters.chain.devnet.keys",
-    "zuno.adapters.chain.devnet.opcodes",
-    "zuno.adapters.chain.devnet.story",
-    "zuno.adapters.chain.devnet.transactions",
-    "zuno.adapters.chain.devnet.tries",
+    "zuno_devnet.artifacts",
+    "zuno_devnet.block_builder",
+    "zuno_devnet.chain_file",
+    "zuno_devnet.deploy",
+    "zuno_devnet.chain",
+    "zuno_devnet.execution",
+    "zuno_devnet.history",
+    "zuno_devnet.keys",
+    "zuno_devnet.opcodes",
+    "zuno.adapters.chain.devnet.world_builder",
+    "zuno_devnet.transactions",
+    "zuno_devnet.tries",
     "zuno.adapters.chain.sim.permissions",
     "zuno.adapters.chain.world",
     "zuno.amm.bitmap",
@@ -108,14 +108,15 @@ def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress)
     """The finished chain of a seed: from the cache where it is sound, else built and kept."""
     path = cache / f"world-{fingerprint(seed)}.chain"
     try:
-        return cachefile.load(path).chain
+        return chain_file.load(path)
     except Unavailable:
         pass
     except Malformed as damage:
         _log.warning("%s; building the world again", damage)
     chain = build_world(artifacts, seed, progress)
     try:
-        cachefile.save(path, chain, {"seed": seed})
+        cache.mkdir(parents=True, exist_ok=True)
+        replace_file(path, chain_file.dump(chain))
         _drop_old_worlds(cache)
     except (OSError, DiskFull) as error:
         _log.warning("the world could not be kept (%s): the next start builds it again", error)

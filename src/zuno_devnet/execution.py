@@ -26,7 +26,7 @@ from eth_typing import Address, Hash32
 
 from .history import RawLog
 from .opcodes import find_jump_targets, shorten_opcodes
-from .refusals import server_error
+from .rpc_errors import server_error
 from .transactions import LocalTransaction, floor_gas
 from .tries import Accounts
 
