@@ -1,4 +1,4 @@
-"""Finds the compiled v4 contracts; imports nothing heavy, so that their absence is told at once."""
+"""The compiled v4 contracts in `node_modules`. Imports nothing heavy, so that their absence is reported at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HEX_LITERAL: Final = re.compile(r'hex"([0-9a-f]+)"')
 
 @dataclass(frozen=True)
 class Artifacts:
-    """The compiled contracts below one `node_modules`, checked to be the versions we know."""
+    """The compiled contracts below one `node_modules`, of the versions in `VERSIONS`."""
 
     scope: Path
 
@@ -70,12 +70,12 @@ class Artifacts:
     def permit2_code(self) -> bytes:
         """Runtime bytecode: Permit2 lives at one address on every chain, so it is placed, not deployed."""
         try:
-            found = _HEX_LITERAL.search((self.scope / _PERMIT2_SOURCE).read_text())
+            literal = _HEX_LITERAL.search((self.scope / _PERMIT2_SOURCE).read_text())
         except OSError as error:
             raise Unavailable(f"{NOT_INSTALLED}: {CURE}") from error
-        if found is None:
+        if literal is None:
             raise Malformed(f"Permit2's bytecode is not where v4-periphery keeps it; {self._repair_advice}")
-        return bytes.fromhex(found[1])
+        return bytes.fromhex(literal[1])
 
     def _read_json(self, path: str) -> dict[str, Any]:
         try:
@@ -96,7 +96,7 @@ def _delete_and_cure(node_modules: Path) -> str:
 
 
 def find_artifacts(node_modules: Path) -> Artifacts:
-    """The artifacts below `node_modules`, or the reason why there can be no devnet on this machine."""
+    """The artifacts below `node_modules`. `Unavailable`: py-evm or a package is missing or of another version."""
     if importlib.util.find_spec("eth") is None:
         raise Unavailable(NO_ENGINE)
     scope = node_modules / "@uniswap"

@@ -1,4 +1,4 @@
-"""A block under construction: transactions go in one by one, and nothing is real until it is sealed."""
+"""A block under construction: transactions are added one by one, and `seal` writes the state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eth.db.trie import make_trie_root_and_nodes
 from eth.vm.forks.prague.blocks import PragueBlockHeader
 from eth_bloom.bloom import BloomFilter
 from eth_hash.auto import keccak
-from eth_typing import Address, BlockNumber, Hash32
+from eth_typing import BlockNumber, Hash32
 from eth_utils.exceptions import ValidationError
 
 from .execution import EvmState, execute
@@ -20,7 +20,6 @@ from .history import LocalBlock, LocalReceipt, base_fee_of, numbered_logs
 from .rpc_errors import server_error
 from .transactions import LocalTransaction, floor_gas
 
-_EMPTY_NONCE: Final = bytes(8)
 _ELASTICITY: Final = 2
 _CHANGE_DENOMINATOR: Final = 8
 
@@ -35,7 +34,7 @@ def next_base_fee(parent: BlockHeaderAPI, floor: int) -> int:
 
 
 def next_header(parent: BlockHeaderAPI, *, timestamp: int, base_fee: int, salt: bytes = b"") -> PragueBlockHeader:
-    """The header a child of `parent` starts with. `salt` tells apart blocks that would else be identical."""
+    """The header a child of `parent` starts with. `salt` makes the hash of an otherwise equal block another."""
     if timestamp <= parent.timestamp:
         raise server_error(f"timestamp {timestamp} is not after the parent's {parent.timestamp}")
     return PragueBlockHeader(
@@ -46,7 +45,7 @@ def next_header(parent: BlockHeaderAPI, *, timestamp: int, base_fee: int, salt: 
         coinbase=parent.coinbase,
         parent_hash=parent.hash,
         mix_hash=Hash32(keccak(parent.hash + salt)),
-        nonce=_EMPTY_NONCE,
+        nonce=bytes(8),
         base_fee_per_gas=base_fee,
     )
 
@@ -117,21 +116,6 @@ class BlockBuilder:
         )
         size = len(rlp.encode(header)) + sum(len(receipt.tx.raw) for receipt in self._receipts)
         return LocalBlock(header, tuple(self._receipts), size)
-
-
-def genesis_header(
-    *, state_root: bytes, timestamp: int, gas_limit: int, base_fee: int, coinbase: bytes
-) -> PragueBlockHeader:
-    return PragueBlockHeader(
-        difficulty=0,
-        block_number=BlockNumber(0),
-        gas_limit=gas_limit,
-        timestamp=timestamp,
-        coinbase=Address(coinbase),
-        state_root=Hash32(state_root),
-        nonce=_EMPTY_NONCE,
-        base_fee_per_gas=base_fee,
-    )
 
 
 def _root(items: Sequence[_Encodable]) -> bytes:

@@ -1,4 +1,4 @@
-"""The chain itself, in process: genesis, blocks, archive reads, calls at any height, and going back."""
+"""A chain in process: genesis, blocks, reads and calls at any height, and going back."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eth.abc import BlockHeaderAPI
+from eth.constants import BLANK_ROOT_HASH
 from eth.db.atomic import AtomicDB
 from eth.db.backends.memory import MemoryDB
+from eth.vm.execution_context import ExecutionContext
+from eth.vm.forks.prague.blocks import PragueBlockHeader
 from eth_keys.datatypes import PrivateKey
-from eth_typing import Address
+from eth_typing import Address, BlockNumber, Hash32
 
-from .block_builder import BlockBuilder, genesis_header, next_base_fee, next_header
-from .execution import CallMessage, EvmState, ExecutionResult, FreeState, StateKind, execute, open_state
+from .block_builder import BlockBuilder, next_base_fee, next_header
+from .execution import CallMessage, EvmState, ExecutionResult, FreeState, StateKind, execute
 from .history import ChainIndex, LocalBlock, LocalReceipt
 from .keys import dev_address
-from .rpc_errors import NodeRefusal, revert_error, server_error
+from .rpc_errors import RpcError, revert_error, server_error
 from .transactions import LocalTransaction, sign
 
 # py_ecc raises it to 100,000 on import, where nested JSON overflows the stack; 1,024 nested calls need less than this.
@@ -48,7 +51,7 @@ class Genesis:
 
 
 class LocalChain:
-    """One canonical chain over an append-only state database, so every past block stays readable."""
+    """One canonical chain over an append-only state database, so that the state after every block can be read."""
 
     def __init__(self, genesis: Genesis, store: MutableMapping[bytes, bytes], history: ChainIndex) -> None:
         self.genesis = genesis
@@ -59,12 +62,15 @@ class LocalChain:
     @classmethod
     def create(cls, genesis: Genesis) -> LocalChain:
         chain = cls(genesis, {}, ChainIndex())
-        blank = genesis_header(
-            state_root=bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"),
-            timestamp=genesis.timestamp,
+        blank = PragueBlockHeader(
+            difficulty=0,
+            block_number=BlockNumber(0),
             gas_limit=genesis.gas_limit,
-            base_fee=genesis.base_fee,
-            coinbase=dev_address("fees"),
+            timestamp=genesis.timestamp,
+            coinbase=Address(dev_address("fees")),
+            state_root=BLANK_ROOT_HASH,
+            nonce=bytes(8),
+            base_fee_per_gas=genesis.base_fee,
         )
         state = chain._open(EvmState, blank, root=blank.state_root, base_fee=genesis.base_fee)
         for address, balance in genesis.balances.items():
@@ -77,7 +83,7 @@ class LocalChain:
         return chain
 
     def scratch(self) -> LocalChain:
-        """The same chain with writes that go nowhere: for blocks that will never be part of it."""
+        """A copy for blocks that are not to become part of the chain: its writes are discarded."""
         return LocalChain(self.genesis, ChainMap({}, self.store), self.history)
 
     @property
@@ -156,7 +162,7 @@ class LocalChain:
     # -- reading
 
     def state(self, at: LocalBlock | None = None) -> EvmState:
-        """The state after a block: yours to read or to spoil, nothing is written back."""
+        """The state after a block. Changes to it are not written back."""
         block = at or self.head
         return self._open(EvmState, block.header, root=block.header.state_root, base_fee=0)
 
@@ -173,8 +179,8 @@ class LocalChain:
         return self.state(at).get_storage(Address(address), slot)
 
     def receipt(self, tx_hash: bytes) -> LocalReceipt | None:
-        found = self.history.receipt(tx_hash)
-        return found[1] if found else None
+        mined = self.history.receipt(tx_hash)
+        return mined[1] if mined else None
 
     # -- calling
 
@@ -195,12 +201,12 @@ class LocalChain:
         return return_data(self.execute_call(call, at))
 
     def estimate_gas(self, call: CallMessage, at: LocalBlock | None = None) -> int:
-        """A gas limit that suffices: what is used is not enough when a frame keeps back its 64th."""
+        """A gas limit that suffices. It may exceed the gas used, for a call passes on 63/64 of its gas at most."""
         cap = self.with_gas(call).gas
         if call.max_fee_per_gas:
-            # Who names a price must be able to pay it: gas the sender cannot afford is not on offer.
-            purse = self.balance(call.sender, at) - call.value
-            cap = min(cap, max(0, purse) // call.max_fee_per_gas)
+            # A call that names a price gets no more gas than its sender can pay for.
+            funds = self.balance(call.sender, at) - call.value
+            cap = min(cap, max(0, funds) // call.max_fee_per_gas)
 
         def attempt(gas: int) -> ExecutionResult:
             return execute(self.free_state(at), replace(call, gas=gas))
@@ -212,7 +218,7 @@ class LocalChain:
             if outcome.error == "out of gas":
                 raise server_error(f"gas required exceeds allowance ({cap})")
             return_data(outcome)
-        # What it spent it must have had: refunds come when it is over.
+        # The gas spent before refunds is the least that may suffice.
         low, high = max(outcome.gas_spent, call.least_gas) - 1, cap
         guess = (outcome.gas_spent + _CALL_STIPEND) * 64 // 63
         while low + 1 < high and (high - low) / high > _ESTIMATE_TOLERANCE:
@@ -225,20 +231,25 @@ class LocalChain:
         return high
 
     def with_gas(self, call: CallMessage) -> CallMessage:
-        """A call that names no gas gets a block's worth."""
+        """The call with a gas limit: its own, at most a block's, or a block's where it names none."""
         limit = self.genesis.gas_limit
         return replace(call, gas=min(call.gas, limit) if call.gas else limit)
 
     def _open(self, kind: type[StateKind], header: BlockHeaderAPI, *, root: bytes, base_fee: int) -> StateKind:
-        return open_state(
-            kind,
-            self._db,
-            header,
-            root=root,
+        """The state below `root`, seen from a block with `header`."""
+        context = ExecutionContext(
+            coinbase=header.coinbase,
+            timestamp=header.timestamp,
+            block_number=header.block_number,
+            difficulty=0,
+            mix_hash=header.mix_hash,
+            gas_limit=header.gas_limit,
+            prev_hashes=(Hash32(ancestor) for ancestor in self.history.ancestor_hashes(header.block_number)),
             chain_id=self.chain_id,
-            ancestors=self.history.ancestor_hashes(header.block_number),
-            base_fee=base_fee,
+            base_fee_per_gas=base_fee,
+            excess_blob_gas=0,
         )
+        return kind(self._db, context, Hash32(root))
 
 
 def return_data(outcome: ExecutionResult) -> bytes:
@@ -247,4 +258,4 @@ def return_data(outcome: ExecutionResult) -> bytes:
         return outcome.output
     if outcome.is_revert:
         raise revert_error(outcome.output)
-    raise NodeRefusal(-32000, outcome.error or "")
+    raise RpcError(-32000, outcome.error or "")

@@ -7,6 +7,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from eth.vm.forks.prague.blocks import PragueBlockHeader
 from zuno.kernel.errors import Malformed, Unavailable
 
 from .chain import Genesis, LocalChain
-from .history import ChainIndex, LocalBlock, LocalLog, LocalReceipt
+from .history import ChainIndex, LocalBlock, LocalReceipt, numbered_logs
 from .transactions import restore
 
 # Anything that changes what the bytes mean changes this line, and old files are then rebuilt.
@@ -84,26 +85,16 @@ def _read_body(body: bytes) -> LocalChain:
 
 def _write_genesis(genesis: Genesis) -> dict[str, Any]:
     return {
-        "chain_id": genesis.chain_id,
-        "timestamp": genesis.timestamp,
-        "gas_limit": genesis.gas_limit,
-        "base_fee": genesis.base_fee,
-        "base_fee_floor": genesis.base_fee_floor,
+        **{field.name: getattr(genesis, field.name) for field in fields(genesis)},
         "balances": {address.hex(): balance for address, balance in genesis.balances.items()},
         "code": {address.hex(): code.hex() for address, code in genesis.code.items()},
     }
 
 
 def _read_genesis(shape: dict[str, Any]) -> Genesis:
-    return Genesis(
-        chain_id=shape["chain_id"],
-        timestamp=shape["timestamp"],
-        gas_limit=shape["gas_limit"],
-        base_fee=shape["base_fee"],
-        base_fee_floor=shape["base_fee_floor"],
-        balances={bytes.fromhex(address): balance for address, balance in shape["balances"].items()},
-        code={bytes.fromhex(address): bytes.fromhex(code) for address, code in shape["code"].items()},
-    )
+    balances = {bytes.fromhex(address): balance for address, balance in shape["balances"].items()}
+    code = {bytes.fromhex(address): bytes.fromhex(code) for address, code in shape["code"].items()}
+    return Genesis(**{**shape, "balances": balances, "code": code})
 
 
 def _write_block(block: LocalBlock) -> list[Any]:
@@ -140,6 +131,9 @@ def _read_receipt(
     shape: list[Any], block_number: int, index: int, *, gas_before: int, logs_before: int
 ) -> LocalReceipt:
     raw, sender, gas_used, gas_price, contract, bloom, error, revert_data, logs = shape
+    raw_logs = [
+        (bytes.fromhex(log[0]), tuple(int(topic, 16) for topic in log[1]), bytes.fromhex(log[2])) for log in logs
+    ]
     return LocalReceipt(
         tx=restore(bytes.fromhex(raw), bytes.fromhex(sender)),
         index=index,
@@ -147,17 +141,7 @@ def _read_receipt(
         cumulative_gas=gas_before + gas_used,
         gas_price=gas_price,
         contract=bytes.fromhex(contract) or None,
-        logs=tuple(
-            LocalLog(
-                bytes.fromhex(address),
-                tuple(map(bytes.fromhex, topics)),
-                bytes.fromhex(data),
-                block_number,
-                index,
-                logs_before + offset,
-            )
-            for offset, (address, topics, data) in enumerate(logs)
-        ),
+        logs=numbered_logs(raw_logs, block_number, index, logs_before),
         bloom=int(bloom, 16),
         error=error,
         revert_data=bytes.fromhex(revert_data),

@@ -1,4 +1,4 @@
-"""The methods a test needs and a public node lacks: time, mining, reorganisations, the mempool."""
+"""Methods of a development node: time, mining, snapshots, reorganisations, the mempool."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def pool_content(node: DevnetNode, given: Params) -> geth_json.Json:
 
 
 def set_log_limits(node: DevnetNode, given: Params) -> bool:
-    """Impose what a public node would: `{"maxRange": …, "maxResults": …}`; null or absent is no limit."""
+    """Limit eth_getLogs as public nodes do: `{"maxRange": …, "maxResults": …}`; null or absent is no limit."""
     limits = given.record(0)
     params.only(limits, frozenset(_LIMITS), "limit")
     node.log_limits = LogLimits(
@@ -74,7 +74,7 @@ def set_log_limits(node: DevnetNode, given: Params) -> bool:
 
 
 def _pending_and_queued(node: DevnetNode) -> tuple[list[LocalTransaction], list[LocalTransaction]]:
-    """geth's two rooms: what could be mined now, and what waits behind a gap."""
+    """The transactions that could be mined now, and those behind a gap, as geth divides them."""
     pending = [tx for lane in node.pool.lanes(node.chain.nonce) for tx in lane]
     ready = {tx.hash for tx in pending}
     return pending, [tx for tx in node.pool if tx.hash not in ready]

@@ -1,9 +1,9 @@
-"""Puts the real Uniswap v4 contracts on a fresh chain, at addresses that are the same every time."""
+"""Deploys the official Uniswap v4 contracts to a fresh chain, at the same addresses every time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from eth_abi.abi import encode
@@ -25,7 +25,7 @@ _ROUTER_PARAMETERS: Final = "(address,address,address,address,bytes32,bytes32,ad
 
 @dataclass(frozen=True, slots=True)
 class DeployedContracts:
-    """Where everything is, as 20-byte addresses."""
+    """Addresses of 20 bytes."""
 
     pool_manager: bytes
     position_manager: bytes
@@ -38,15 +38,14 @@ class DeployedContracts:
     pool_swap_test: bytes
 
     def to_checksums(self) -> dict[str, str]:
-        """Names and addresses for people and configuration files."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return {n: to_checksum_address(a) for n, a in fields.items() if isinstance(a, bytes)}
+        """Checksummed addresses by name."""
+        return {field.name: to_checksum_address(getattr(self, field.name)) for field in fields(self)}
 
 
 def v4_genesis(
     artifacts: Artifacts, *, balances: Mapping[bytes, int], timestamp: int, chain_id: int = 31337
 ) -> Genesis:
-    """A genesis that `deploy` can build on: the deployer has money and Permit2 is at its usual address."""
+    """A genesis for `deploy`: the deployer is funded, and Permit2 is at its usual address."""
     return Genesis(
         chain_id=chain_id,
         timestamp=timestamp,
@@ -56,7 +55,7 @@ def v4_genesis(
 
 
 def deploy(chain: LocalChain, artifacts: Artifacts) -> DeployedContracts:
-    """Deploy in a fixed order from a fixed key, one contract per block, one second apart."""
+    """Deploy in a fixed order from a fixed key, a contract in each block, a second apart."""
     owner = dev_address(DEPLOYER)
 
     def create(contract: str, types: tuple[str, ...] = (), *values: object) -> bytes:

@@ -1,13 +1,27 @@
-"""Run transactions on py-evm's Prague rules, and eth_call without balance or fee checks."""
+"""Runs transactions by py-evm's Prague rules, and calls without checks of balance or fee."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from eth._utils.address import generate_contract_address
-from eth.abc import AtomicDatabaseAPI, BlockHeaderAPI, ComputationAPI, MessageAPI, StateAPI, TransactionContextAPI
+from eth.abc import (
+    AccountStorageDatabaseAPI,
+    AtomicDatabaseAPI,
+    ComputationAPI,
+    MessageAPI,
+    StateAPI,
+    TransactionContextAPI,
+)
+from eth.constants import BLANK_ROOT_HASH
+from eth.db.accesslog import KeyAccessLoggerDB
+from eth.db.account import AccountDB
+from eth.db.cache import CacheDB
+from eth.db.hash_trie import HashTrie
+from eth.db.journal import JournalDB
+from eth.db.storage import AccountStorageDB, StorageLookup
 from eth.exceptions import (
     InsufficientFunds,
     InsufficientStack,
@@ -19,16 +33,14 @@ from eth.exceptions import (
     VMError,
     WriteProtection,
 )
-from eth.vm.execution_context import ExecutionContext
 from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, Hash32
 
 from .history import RawLog
-from .opcodes import find_jump_targets, shorten_opcodes
+from .opcodes import find_jump_targets, replace_opcodes
 from .rpc_errors import server_error
 from .transactions import LocalTransaction, floor_gas
-from .tries import Accounts
 
 _GETH_NAMES: Final[tuple[tuple[type[VMError], str], ...]] = (
     (Revert, "execution reverted"),
@@ -42,15 +54,20 @@ _GETH_NAMES: Final[tuple[tuple[type[VMError], str], ...]] = (
 )
 
 # EIP-7528's stand-in address for ether; geth logs a transfer of value from it when asked to trace transfers.
-ETHER: Final = bytes.fromhex("ee" * 20)
+ETHER_ADDRESS: Final = bytes.fromhex("ee" * 20)
 TRANSFER_TOPIC: Final = bytes.fromhex("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef")
+
+_VALUES_KEPT: Final = 50_000
+_values: dict[tuple[bytes, bytes], bytes] = {}
+"""Values read from tries, by root and key. A root is the hash of all below it, so a value under it never changes; every
+call opens the state anew and reads the same slots below the same few roots, a dozen nodes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallMessage:
     """A message without a signature: what eth_call, eth_estimateGas and eth_simulateV1 execute.
 
-    It wears the attributes py-evm reads from a transaction, so one executor serves both.
+    Has the attributes that py-evm reads from a transaction, so that one executor serves both.
     """
 
     sender: bytes
@@ -98,7 +115,7 @@ class ExecutionResult:
 class Computation(PragueComputation):
     """Prague, with a log entry per transfer of ether when the state asks for it."""
 
-    opcodes = shorten_opcodes(PragueComputation.opcodes)
+    opcodes = replace_opcodes(PragueComputation.opcodes)
 
     def __init__(self, state: StateAPI, message: MessageAPI, transaction_context: TransactionContextAPI) -> None:
         super().__init__(state, message, transaction_context)
@@ -108,10 +125,59 @@ class Computation(PragueComputation):
             # The callee's own entry: it vanishes with the frame if the frame reverts.
             topics = (TRANSFER_TOPIC, message.sender, message.storage_address)
             self.add_log_entry(
-                Address(ETHER),
+                Address(ETHER_ADDRESS),
                 tuple(int.from_bytes(topic, "big") for topic in topics),
                 message.value.to_bytes(32, "big"),
             )
+
+
+def _read_cached(root: bytes, key: bytes, read: Callable[[bytes], bytes]) -> bytes:
+    """The value of a key under a root, read once. A missing node raises and is not cached."""
+    value = _values.get((root, key))
+    if value is None:
+        value = read(key)
+        if len(_values) >= _VALUES_KEPT:
+            _values.clear()
+        _values[root, key] = value
+    return value
+
+
+class _Slots(StorageLookup):
+    """The storage of an account by slot, from its trie."""
+
+    def __getitem__(self, key: bytes) -> bytes:
+        read = super().__getitem__
+        return read(key) if self._write_trie is not None else _read_cached(self._starting_root_hash, key, read)
+
+
+class _Storage(AccountStorageDB):
+    def __init__(self, db: AtomicDatabaseAPI, storage_root: Hash32, address: Address) -> None:
+        super().__init__(db, storage_root, address)
+        self._storage_lookup = _Slots(db, storage_root, address)
+        self._storage_cache = CacheDB(self._storage_lookup)
+        self._locked_changes = JournalDB(self._storage_cache)
+        self._journal_storage = JournalDB(self._locked_changes)
+
+
+class _AccountTrie(HashTrie):
+    def __getitem__(self, key: bytes) -> bytes:
+        return _read_cached(self.root_hash, key, super().__getitem__)
+
+
+class Accounts(AccountDB):
+    """py-evm's account database, with cached reads of its tries."""
+
+    def __init__(self, db: AtomicDatabaseAPI, state_root: Hash32 = BLANK_ROOT_HASH) -> None:
+        super().__init__(db, state_root)
+        self._trie = _AccountTrie(self._trie._db)
+        self._trie_logger = KeyAccessLoggerDB(self._trie, log_missing_keys=False)
+        self._trie_cache = CacheDB(self._trie_logger)
+        self._journaltrie = JournalDB(self._trie_cache)
+
+    def _get_address_store(self, address: Address) -> AccountStorageDatabaseAPI:
+        if address not in self._account_stores:
+            self._account_stores[address] = _Storage(self._raw_store_db, self._get_storage_root(address), address)
+        return self._account_stores[address]
 
 
 class EvmState(PragueState):
@@ -132,32 +198,6 @@ class FreeState(EvmState):
 
 
 StateKind = TypeVar("StateKind", bound=EvmState)
-
-
-def open_state(
-    kind: type[StateKind],
-    db: AtomicDatabaseAPI,
-    header: BlockHeaderAPI,
-    *,
-    root: bytes,
-    chain_id: int,
-    ancestors: Iterable[bytes],
-    base_fee: int,
-) -> StateKind:
-    """The state below `root`, seen from a block with `header`."""
-    context = ExecutionContext(
-        coinbase=header.coinbase,
-        timestamp=header.timestamp,
-        block_number=header.block_number,
-        difficulty=0,
-        mix_hash=header.mix_hash,
-        gas_limit=header.gas_limit,
-        prev_hashes=(Hash32(ancestor) for ancestor in ancestors),
-        chain_id=chain_id,
-        base_fee_per_gas=base_fee,
-        excess_blob_gas=0,
-    )
-    return kind(db, context, Hash32(root))
 
 
 def execute(state: EvmState, tx: LocalTransaction | CallMessage) -> ExecutionResult:

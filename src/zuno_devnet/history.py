@@ -1,4 +1,4 @@
-"""The canonical chain as an index: every question about the past is answered by lookup, never by a walk."""
+"""The canonical chain as an index of its blocks, receipts and logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LocalLog:
 
 @dataclass(frozen=True, slots=True)
 class LocalReceipt:
-    """What became of a transaction. `error` and `revert_data` are ours: the wire carries neither."""
+    """A receipt, with `error` and `revert_data`, which geth's JSON does not have."""
 
     tx: LocalTransaction
     index: int
@@ -77,7 +77,7 @@ RawLog = tuple[bytes, tuple[int, ...], bytes]
 
 
 def numbered_logs(raw: Sequence[RawLog], block_number: int, tx_index: int, first: int) -> tuple[LocalLog, ...]:
-    """A transaction's logs with their places in the block."""
+    """A transaction's logs with their positions in the block."""
     return tuple(
         LocalLog(
             address, tuple(topic.to_bytes(32, "big") for topic in topics), data, block_number, tx_index, first + offset
@@ -95,7 +95,7 @@ Topics = Sequence[frozenset[bytes] | None]
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """eth_getLogs' question: an empty set of addresses means any; None in `topics` is a wildcard."""
+    """The filter of eth_getLogs: an empty set of addresses means any; None in `topics` is a wildcard."""
 
     first: int
     last: int

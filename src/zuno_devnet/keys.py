@@ -1,4 +1,4 @@
-"""The devnet's test keys, derived from public labels: anyone can compute them, so fund them nowhere else."""
+"""Test keys, derived from public labels: anyone can compute them, so never fund them on another chain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eth_keys.datatypes import PrivateKey
 
 @cache
 def dev_key(role: str) -> PrivateKey:
-    """The test key of a role. It protects nothing: the label is all there is to know."""
+    """The private key of a role."""
     return PrivateKey(keccak(f"zuno devnet {role}".encode()))
 
 

@@ -1,4 +1,4 @@
-"""Transactions that wait: one lane per sender in nonce order, with geth's rules for getting in."""
+"""The transactions that wait, in nonce order for each sender, admitted by geth's rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NonceOf = Callable[[bytes], int]
 
 @dataclass(frozen=True, slots=True)
 class SenderState:
-    """What the state says about a sender."""
+    """Nonce and balance of a sender at the head."""
 
     nonce: int
     balance: int
@@ -67,7 +67,7 @@ class Mempool:
         return self._by_hash.get(tx_hash)
 
     def admit(self, tx: LocalTransaction, account: SenderState, gas_limit: int) -> None:
-        """Let a transaction in, perhaps in place of another, or say why not. Nonce gaps are welcome."""
+        """Add a transaction, perhaps in place of another, or raise geth's refusal. Nonces may have gaps."""
         if tx.hash in self._by_hash:
             raise server_error("already known")
         check_alone(tx, gas_limit)
@@ -83,7 +83,7 @@ class Mempool:
         self.insert(tx)
 
     def insert(self, tx: LocalTransaction) -> None:
-        """Take a transaction in unjudged: it was judged when it first arrived."""
+        """Add a transaction that was checked when it first arrived."""
         self._lanes.setdefault(tx.sender, {})[tx.nonce] = tx
         self._by_hash[tx.hash] = tx
 
@@ -98,7 +98,7 @@ class Mempool:
         return True
 
     def drop_spent(self, nonce_of: NonceOf) -> None:
-        """Forget what can never be mined any more."""
+        """Remove transactions whose nonce is used."""
         for sender in tuple(self._lanes):
             next_nonce = nonce_of(sender)
             for tx in tuple(self._lanes[sender].values()):
@@ -106,14 +106,14 @@ class Mempool:
                     self.drop(tx.hash)
 
     def pending_nonce(self, sender: bytes, account_nonce: int) -> int:
-        """The first nonce nobody has used: queued transactions behind a gap do not count."""
+        """The next nonce of a sender; transactions behind a gap do not count."""
         lane = self._lanes.get(sender, {})
         while account_nonce in lane:
             account_nonce += 1
         return account_nonce
 
     def lanes(self, nonce_of: NonceOf) -> list[list[LocalTransaction]]:
-        """Per sender, the transactions that could be mined now, in the only order they can be."""
+        """For each sender the transactions that could be mined now, by nonce."""
         runs = []
         for sender, lane in self._lanes.items():
             first = nonce_of(sender)

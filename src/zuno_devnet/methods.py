@@ -13,7 +13,7 @@ from .execution import execute
 from .history import LocalBlock
 from .node import DevnetNode
 from .params import Params
-from .rpc_errors import LIMIT_EXCEEDED, NodeRefusal, bad_params, server_error
+from .rpc_errors import LIMIT_EXCEEDED, RpcError, bad_params, server_error
 from .simulate import override_state, simulate
 
 Method = Callable[[DevnetNode, Params], Any]
@@ -117,11 +117,11 @@ def get_logs(node: DevnetNode, given: Params) -> list[geth_json.Json]:
     if limits.max_range is not None and wanted.last - wanted.first >= limits.max_range:
         raise server_error(f"exceed maximum block range: {limits.max_range}")
     cap = limits.max_results
-    found = list(islice(history.logs(wanted), None if cap is None else cap + 1))
-    if cap is not None and len(found) > cap:
-        raise NodeRefusal(LIMIT_EXCEEDED, f"query returned more than {cap} results")
-    blocks = {log.block_number: history.at(log.block_number) for log in found}
-    return [geth_json.log(block, log) for log in found if (block := blocks[log.block_number])]
+    logs = list(islice(history.logs(wanted), None if cap is None else cap + 1))
+    if cap is not None and len(logs) > cap:
+        raise RpcError(LIMIT_EXCEEDED, f"query returned more than {cap} results")
+    blocks = {log.block_number: history.at(log.block_number) for log in logs}
+    return [geth_json.log(block, log) for log in logs if (block := blocks[log.block_number])]
 
 
 def send_transaction(node: DevnetNode, given: Params) -> str:
@@ -146,17 +146,17 @@ def send_transaction(node: DevnetNode, given: Params) -> str:
 
 def get_transaction_by_hash(node: DevnetNode, given: Params) -> Any:
     tx_hash = params.data(given.need(0), 32)
-    found = node.chain.history.receipt(tx_hash)
-    if found is not None:
-        block, receipt = found
+    mined = node.chain.history.receipt(tx_hash)
+    if mined is not None:
+        block, receipt = mined
         return geth_json.transaction(receipt.tx, block, receipt)
     waiting = node.pool.get(tx_hash)
     return None if waiting is None else geth_json.transaction(waiting, None)
 
 
 def get_transaction_receipt(node: DevnetNode, given: Params) -> Any:
-    found = node.chain.history.receipt(params.data(given.need(0), 32))
-    return None if found is None else geth_json.receipt(*found)
+    mined = node.chain.history.receipt(params.data(given.need(0), 32))
+    return None if mined is None else geth_json.receipt(*mined)
 
 
 METHODS: Final[Mapping[str, Method]] = {

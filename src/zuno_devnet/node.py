@@ -1,4 +1,4 @@
-"""A chain with a mempool, a clock and a miner: all a node decides, without any JSON."""
+"""A chain with a mempool, a clock and a miner: what a node does, apart from JSON-RPC."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .chain import GWEI, LocalChain
 from .execution import CallMessage
 from .history import LocalBlock
 from .mempool import Mempool, SenderState
-from .rpc_errors import NodeRefusal, server_error
+from .rpc_errors import RpcError, server_error
 from .transactions import LocalTransaction, decode_transaction
 
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """What public nodes impose on eth_getLogs; none by default, so that a test can ask for it."""
+    """Limits on eth_getLogs such as public nodes have; none by default."""
 
     max_range: int | None = None
     max_results: int | None = None
@@ -44,7 +44,7 @@ class _Snapshot:
 
 
 class DevnetNode:
-    """Not thread-safe: whoever shares it holds one lock around it (the server does)."""
+    """Not thread-safe: `Rpc` answers its requests one at a time."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class DevnetNode:
     # -- transactions
 
     def submit(self, raw: bytes) -> LocalTransaction:
-        """eth_sendRawTransaction: judge, queue, and mine at once unless paused."""
+        """eth_sendRawTransaction: check, queue, and mine at once unless automine is off."""
         tx = decode_transaction(raw, self.chain.chain_id)
         account = SenderState(self.chain.nonce(tx.sender), self.chain.balance(tx.sender))
         self.pool.admit(tx, account, self.chain.genesis.gas_limit)
@@ -120,28 +120,28 @@ class DevnetNode:
     # -- mining
 
     def set_automine(self, on: bool) -> None:
-        """Resuming mines what piled up meanwhile."""
+        """Switching it on mines what waits in the mempool."""
         self.automine = on
         self._automine()
 
     def mine(self, timestamp: int | None = None) -> LocalBlock:
-        """One block with all that is ready and fits, empty if nothing is."""
+        """Mine a block of the transactions that are ready and fit; it may be empty."""
         return self._seal(self._fill(self.chain, timestamp))
 
     def mine_only(self, txs: Collection[LocalTransaction]) -> LocalBlock:
-        """One block with exactly these transactions while the mempool waits; `Broken`, and no block, if one fails."""
+        """Mine a block of exactly these transactions, none of the mempool's. `Broken`, and no block, if one fails."""
         draft = self.chain.draft(self._next_timestamp or self.now())
         for tx in txs:
             try:
                 error = draft.add(tx).error
-            except NodeRefusal as refusal:
+            except RpcError as refusal:
                 error = refusal.message
             if error is not None:
                 raise Broken(f"a transaction to 0x{(tx.to or b'').hex()} failed: {error}")
         return self._seal(draft)
 
     def pending(self) -> BlockView:
-        """The block that would be mined now: readable like any other, but on no chain."""
+        """The block that would be mined now, readable like any other."""
         scratch = self.chain.scratch()
         return BlockView(scratch, self._fill(scratch, None).seal())
 
@@ -176,7 +176,7 @@ class DevnetNode:
         return self._snapshot_count
 
     def revert(self, snapshot_id: int) -> bool:
-        """Back to a snapshot, once; it and all later ones are spent."""
+        """Go back to a snapshot. It and all later ones are deleted; False if there is none of that id."""
         snapshot = self._snapshots.get(snapshot_id)
         if snapshot is None:
             return False
@@ -228,7 +228,7 @@ class DevnetNode:
             lane = max(lanes, key=rank)
             try:
                 draft.add(lane[0])
-            except NodeRefusal:
+            except RpcError:
                 lanes.remove(lane)  # what follows in the lane cannot go without it
                 continue
             lane.popleft()

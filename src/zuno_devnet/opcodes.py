@@ -1,7 +1,7 @@
-"""The opcodes a contract uses most, done in one step where all is in order; py-evm's own do the rest.
+"""Fast versions of the opcodes that contracts use most.
 
-py-evm spends several calls and checks on each of them, and a swap takes twenty thousand. A short way does what the
-long one would whenever gas and stack suffice; in every other case it has touched nothing and the long one decides.
+py-evm spends several calls and checks on each opcode, and a swap runs twenty thousand. A fast version does what
+py-evm's would where gas and stack suffice; in every other case it changes nothing and calls py-evm's.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNARY: Final[Mapping[int, Callable[[int], int]]] = {
 
 @lru_cache(maxsize=_CODES_KEPT)
 def find_jump_targets(code: bytes) -> frozenset[int]:
-    """Where a jump may go: every JUMPDEST that is no part of a pushed value."""
+    """The positions of every JUMPDEST that is no part of a pushed value."""
     targets, position, end = set(), 0, len(code)
     while position < end:
         byte = code[position]
@@ -61,8 +61,8 @@ def find_jump_targets(code: bytes) -> frozenset[int]:
     return frozenset(targets)
 
 
-def shorten_opcodes(opcodes: Mapping[int, Any]) -> dict[int, Any]:
-    """The same opcodes, the common ones by the short way."""
+def replace_opcodes(opcodes: Mapping[int, Any]) -> dict[int, Any]:
+    """The same opcodes, the common ones replaced by fast versions."""
     short: dict[int, Step] = {}
     for code, work in _BINARY.items():
         short[code] = _apply_to_two(opcodes[code], work)
@@ -221,7 +221,7 @@ def _land(long: Opcode) -> Step:
 
 
 def _load(long: Opcode) -> Step:
-    """Of memory that is there already; the long way makes room and charges for it."""
+    """From memory that is there already; py-evm's version extends it and charges for it."""
     cost = long.gas_cost
 
     def step(computation: Any) -> None:

@@ -1,4 +1,4 @@
-"""Reads JSON-RPC parameters; what cannot be read is answered with -32602 and never guessed."""
+"""Reads the parameters of JSON-RPC requests; raises error -32602 for what cannot be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FINALIZED_DEPTH: Final = 64
 _MAX_TOPICS: Final = 4
 _GREATEST: Final = (1 << 256) - 1
 _LAST_MOMENT: Final = (1 << 63) - 1
-"""Half of what a header holds, so that a chain sent to the end of time can still grow."""
+"""The latest timestamp: half of what a header holds, so that later blocks are still possible."""
 
 
 class Params:
@@ -45,7 +45,7 @@ class Params:
         return flag(self.get(position))
 
     def view(self, position: int, node: DevnetNode) -> BlockView:
-        """The block a question is asked at, `latest` if none is named; it must exist."""
+        """The block that is named, `latest` if none is; it must exist."""
         reference = self.get(position, "latest")
         if reference == "pending":
             return node.pending()
@@ -67,14 +67,14 @@ def options(value: Any) -> Mapping[str, Any]:
 
 
 def only(given: Mapping[str, Any], known: frozenset[str], kind: str) -> None:
-    """A request that is read by halves would be answered as another one."""
+    """Raise for a field that is not known: ignoring it would answer another request."""
     unknown = sorted(set(given) - known)
     if unknown:
         raise bad_params(f"unsupported {kind}: {unknown[0]}")
 
 
 def list_or_empty(value: Any) -> list[Any]:
-    """A list; nothing is an empty one."""
+    """A list; an empty one for null."""
     if value is not None and not isinstance(value, list):
         raise bad_params(f"invalid argument: expected a list, got {_show(value)}")
     return value or []
@@ -211,7 +211,7 @@ def _log_range(fields: Mapping[str, Any], node: DevnetNode) -> tuple[int, int]:
 
 
 def _height(node: DevnetNode, reference: Any) -> int:
-    """Heights beyond the head are fine here: there is simply nothing in them yet."""
+    """The height that is named, which may be beyond the head."""
     if isinstance(reference, str) and not reference.startswith("0x"):
         block = find_block(node, "latest" if reference == "pending" else reference)
         return block.number if block else 0

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over bytes: one request or a batch in, the reply out, whatever was in it."""
+"""JSON-RPC 2.0 over bytes: the reply to a request or a batch, however malformed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .rpc_errors import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
-    NodeRefusal,
+    RpcError,
     bad_params,
     server_error,
 )
@@ -40,7 +40,7 @@ class Rpc:
     def __init__(self, node: DevnetNode, extra: Mapping[str, Method] | None = None) -> None:
         self._node = node
         self._methods: dict[str, Method] = {**METHODS, **CONTROLS, **(extra or {})}
-        # py-evm is single-threaded at heart, and a node answers from one consistent state.
+        # py-evm is not thread-safe, and a node answers from one consistent state.
         self._lock = threading.Lock()
 
     def answer(self, body: bytes) -> bytes:
@@ -48,32 +48,32 @@ class Rpc:
         try:
             request = parse(body)
         except ValueError:
-            return _encode(_failure(None, NodeRefusal(PARSE_ERROR, "parse error")))
+            return _encode(_failure(None, RpcError(PARSE_ERROR, "parse error")))
         if not isinstance(request, list):
             reply = self._answer_one(request)
             return b"" if reply is None else _encode(reply)
         if not request:
-            return _encode(_failure(None, NodeRefusal(INVALID_REQUEST, "empty batch")))
+            return _encode(_failure(None, RpcError(INVALID_REQUEST, "empty batch")))
         if len(request) > _MAX_BATCH:
-            return _encode(_failure(None, NodeRefusal(INVALID_REQUEST, "batch too large")))
+            return _encode(_failure(None, RpcError(INVALID_REQUEST, "batch too large")))
         replies = [reply for reply in map(self._answer_one, request) if reply is not None]
         return _encode(replies) if replies else b""
 
     def _answer_one(self, request: Any) -> Reply | None:
         if not isinstance(request, dict) or not isinstance(request.get("method"), str):
-            return _failure(None, NodeRefusal(INVALID_REQUEST, "invalid request"))
+            return _failure(None, RpcError(INVALID_REQUEST, "invalid request"))
         try:
             result = self._call(request["method"], request.get("params"))
-        except NodeRefusal as refusal:
+        except RpcError as refusal:
             reply = _failure(request.get("id"), refusal)
         except (Refused, ValidationError) as error:
             reply = _failure(request.get("id"), server_error(str(error)))
         except Broken as error:
-            reply = _failure(request.get("id"), NodeRefusal(INTERNAL_ERROR, str(error)))
+            reply = _failure(request.get("id"), RpcError(INTERNAL_ERROR, str(error)))
         except Exception as error:
-            # Our own bug must not look like a dead node to the client; the trace goes to the log.
+            # A bug is answered too, or the client would see a dead node; the trace goes to the log.
             _log.exception("%s failed", request["method"])
-            reply = _failure(request.get("id"), NodeRefusal(INTERNAL_ERROR, f"{type(error).__name__}: {error}"))
+            reply = _failure(request.get("id"), RpcError(INTERNAL_ERROR, f"{type(error).__name__}: {error}"))
         else:
             reply = {"jsonrpc": "2.0", "id": request.get("id"), "result": result}
         return reply if "id" in request else None
@@ -81,7 +81,7 @@ class Rpc:
     def _call(self, name: str, values: Any) -> Any:
         method = self._methods.get(name)
         if method is None:
-            raise NodeRefusal(METHOD_NOT_FOUND, f"the method {name} does not exist/is not available")
+            raise RpcError(METHOD_NOT_FOUND, f"the method {name} does not exist/is not available")
         if values is not None and not isinstance(values, list):
             raise bad_params("non-array args")
         with self._lock:
@@ -93,7 +93,7 @@ def parse(body: bytes) -> Any:
     return json.loads(check_nesting(body, _MAX_DEPTH), parse_constant=reject_non_number)
 
 
-def _failure(request_id: Any, refusal: NodeRefusal) -> Reply:
+def _failure(request_id: Any, refusal: RpcError) -> Reply:
     error: dict[str, Any] = {"code": refusal.code, "message": refusal.message}
     if refusal.data is not None:
         error["data"] = refusal.data

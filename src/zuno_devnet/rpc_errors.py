@@ -1,4 +1,4 @@
-"""What the node says no with: geth's words and geth's codes, because clients match on both."""
+"""JSON-RPC errors in geth's words and with geth's codes, because clients match on both."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _PANICS: Final = {
 }
 
 
-class NodeRefusal(Refused):
-    """One JSON-RPC error object."""
+class RpcError(Refused):
+    """The error object of a reply."""
 
     def __init__(self, code: int, message: str, data: str | None = None) -> None:
         super().__init__(message)
@@ -42,17 +42,17 @@ class NodeRefusal(Refused):
         self.data = data
 
 
-def server_error(message: str) -> NodeRefusal:
-    """The transaction pool or the state transition refuses."""
-    return NodeRefusal(SERVER_ERROR, message)
+def server_error(message: str) -> RpcError:
+    """Refused by the transaction pool or the state transition."""
+    return RpcError(SERVER_ERROR, message)
 
 
-def bad_params(message: str) -> NodeRefusal:
-    return NodeRefusal(INVALID_PARAMS, message)
+def bad_params(message: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, message)
 
 
-def revert_error(output: bytes) -> NodeRefusal:
-    return NodeRefusal(REVERTED, revert_message(output), "0x" + output.hex())
+def revert_error(output: bytes) -> RpcError:
+    return RpcError(REVERTED, revert_message(output), "0x" + output.hex())
 
 
 def revert_message(output: bytes) -> str:

@@ -1,4 +1,5 @@
-"""The node on a loopback port: plain HTTP/1.1 from the standard library, one thread per connection."""
+"""The node on a loopback port: plain HTTP/1.1 from the standard library, a thread for each connection; and the faults
+that a client can ask of it."""
 
 from __future__ import annotations
 
@@ -13,25 +14,93 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from zuno.kernel.errors import Unavailable
 
 from . import params
-from .faults import FaultPlan, PlannedFault, read_fault
 from .methods import Method
 from .node import DevnetNode
 from .params import Params
 from .rpc import Rpc, parse
+from .rpc_errors import bad_params
 
 HOST: Final = "127.0.0.1"
 _MAX_BODY: Final = 5 * 1024 * 1024
 _MAX_DIGITS: Final = 10
 _JSON: Final = "application/json"
+FaultKind = Literal["delay", "status", "garbage", "cut"]
+_KINDS: Final = get_args(FaultKind)
+_FIELDS: Final = frozenset({"kind", "count", "ms", "status", "methods", "processed"})
+_LONGEST_MS: Final = 600_000
+_GREATEST_STATUS: Final = 999
+_CONTROL_PREFIX: Final = "zuno_"
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class PlannedFault:
+    """A fault of the next `count` requests that name one of `methods` (any, if none is given).
+
+    `processed`: the node does the work and then spoils its answer, as when a reply is lost after a transaction was
+    accepted.
+    """
+
+    kind: FaultKind
+    count: int = 1
+    ms: int = 0
+    status: int = 500
+    methods: frozenset[str] = frozenset()
+    processed: bool = False
+
+    def hits(self, named: frozenset[str]) -> bool:
+        return self.count > 0 and (not self.methods or bool(self.methods & named))
+
+
+def read_fault(fields: Mapping[str, Any]) -> PlannedFault:
+    params.only(fields, _FIELDS, "fault option")
+    kind: Any = fields.get("kind")
+    if kind not in _KINDS:
+        raise bad_params(f"a fault is one of {', '.join(_KINDS)}")
+    return PlannedFault(
+        kind=kind,
+        count=params.optional_quantity(fields, "count", 1),
+        ms=params.up_to(_LONGEST_MS, params.optional_quantity(fields, "ms", 0)),
+        status=params.up_to(_GREATEST_STATUS, params.optional_quantity(fields, "status", 500)),
+        methods=frozenset(map(params.text, params.list_or_empty(fields.get("methods")))),
+        processed=params.flag(fields.get("processed"), default=kind in ("cut", "garbage")),
+    )
+
+
+class FaultPlan:
+    """The faults still to come. Requests of `zuno_` methods are never hit, or no client could cancel a fault."""
+
+    def __init__(self) -> None:
+        self._planned: list[PlannedFault] = []
+        self._lock = threading.Lock()
+
+    def plan(self, fault: PlannedFault) -> None:
+        with self._lock:
+            self._planned.append(fault)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._planned.clear()
+
+    def next(self, named: frozenset[str]) -> PlannedFault | None:
+        """The fault that hits a request naming these methods, if one does; it counts as used."""
+        if any(name.startswith(_CONTROL_PREFIX) for name in named):
+            return None
+        with self._lock:
+            for fault in self._planned:
+                if fault.hits(named):
+                    fault.count -= 1
+                    return fault
+        return None
 
 
 class Server(ThreadingHTTPServer):
@@ -64,12 +133,12 @@ class Server(ThreadingHTTPServer):
             self.requests += 1
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no news; anything else is a bug of ours, and its trace goes to the node's log."""
+        """Logs what is not a client hanging up."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             _log.exception("a connection failed")
 
     def _fault(self, node: DevnetNode, given: Params) -> bool:
-        """Plan a fault; without an argument, cancel those planned."""
+        """zuno_fault: plan a fault; without an argument, cancel all."""
         if given.get(0) is None:
             self.faults.clear()
         else:
@@ -109,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(HTTPStatus.OK, b"")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """One line per request on stderr helps nobody."""
+        """Overrides a line on stderr for each request."""
 
     def _obstacle(self) -> tuple[HTTPStatus, str] | None:
         """Why the body will not even be read."""
@@ -150,7 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def check_port(port: int) -> None:
-    """`Unavailable` if nobody can listen there now: better known before a world is built than after."""
+    """`Unavailable` unless the port is free; to be asked before a chain is built."""
     with _listening(port), socket.create_server((HOST, port)):
         pass
 

@@ -1,4 +1,4 @@
-"""eth_simulateV1 and call overrides: a what-if on a state that is thrown away afterwards."""
+"""eth_simulateV1 and state overrides: calls on a state that is discarded afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .chain import LocalChain
 from .execution import ExecutionResult, FreeState, execute
 from .history import LocalBlock, numbered_logs
 from .node import BlockView
-from .rpc_errors import REVERTED, VM_ERROR, NodeRefusal, bad_params, revert_message
+from .rpc_errors import REVERTED, VM_ERROR, RpcError, bad_params, revert_message
 
 _MAX_BLOCKS: Final = 256
 _BLOCK_TIME: Final = 12
@@ -25,7 +25,7 @@ _KNOWN_STATE_OVERRIDES: Final = frozenset({"balance", "nonce", "code", "stateDif
 
 
 def override_state(state: FreeState, overrides: Mapping[str, Any]) -> None:
-    """Pretend that accounts are other than they are."""
+    """Set balances, nonces, code and storage of accounts, as `eth_call`'s third argument asks."""
     for name, change in overrides.items():
         account = Address(params.address(name))
         params.only(params.record(change), _KNOWN_STATE_OVERRIDES, "state override")
@@ -48,7 +48,7 @@ def simulate(view: BlockView, options: Mapping[str, Any]) -> list[geth_json.Json
     if not isinstance(steps, list) or not steps:
         raise bad_params("empty input")
     if len(steps) > _MAX_BLOCKS:
-        raise NodeRefusal(-38026, "too many blocks")
+        raise RpcError(-38026, "too many blocks")
     results = []
     chain, parent = view.chain.scratch(), view.block
     for step in map(params.record, steps):
@@ -60,14 +60,14 @@ def simulate(view: BlockView, options: Mapping[str, Any]) -> list[geth_json.Json
 def _run_block(
     chain: LocalChain, parent: LocalBlock, step: Mapping[str, Any], trace: bool
 ) -> tuple[LocalBlock, list[geth_json.Json]]:
-    wishes = params.options(step.get("blockOverrides"))
-    params.only(wishes, _KNOWN_BLOCK_OVERRIDES, "block override")
-    timestamp = parent.timestamp + _BLOCK_TIME if wishes.get("time") is None else params.moment(wishes["time"])
+    overrides = params.options(step.get("blockOverrides"))
+    params.only(overrides, _KNOWN_BLOCK_OVERRIDES, "block override")
+    timestamp = parent.timestamp + _BLOCK_TIME if overrides.get("time") is None else params.moment(overrides["time"])
     if timestamp <= parent.timestamp:
-        raise NodeRefusal(-38021, f"block timestamps must be in order: {timestamp} <= {parent.timestamp}")
+        raise RpcError(-38021, f"block timestamps must be in order: {timestamp} <= {parent.timestamp}")
     header = next_header(parent.header, timestamp=timestamp, base_fee=0)
-    if params.optional_quantity(wishes, "number", header.block_number) != header.block_number:
-        raise NodeRefusal(-38020, f"block numbers must be consecutive: expected {header.block_number}")
+    if params.optional_quantity(overrides, "number", header.block_number) != header.block_number:
+        raise RpcError(-38020, f"block numbers must be consecutive: expected {header.block_number}")
     state = chain.free_state_under(header, parent.header.state_root)
     state.trace_transfers = trace
     override_state(state, params.options(step.get("stateOverrides")))
@@ -76,7 +76,7 @@ def _run_block(
     for value in params.list_or_empty(step.get("calls")):
         call = params.call(value)
         if call.gas > gas_left:
-            raise NodeRefusal(-38015, f"block gas limit reached: {call.gas} > {gas_left}")
+            raise RpcError(-38015, f"block gas limit reached: {call.gas} > {gas_left}")
         outcome = execute(state, replace(call, gas=call.gas or gas_left))
         outcomes.append((outcome, log_count))
         gas_left -= outcome.gas_used
@@ -87,7 +87,7 @@ def _run_block(
 
 
 def _result(block: LocalBlock, index: int, outcome: ExecutionResult, first_log: int) -> geth_json.Json:
-    # Simulated calls have no signature and so no hash; this one only has to be stable and distinct.
+    # A simulated call has no signature and so no hash; this one is stable and distinct.
     tx_hash = geth_json.data(keccak(block.hash + index.to_bytes(4, "big")))
     result: geth_json.Json = {
         "status": geth_json.quantity(int(outcome.ok)),

@@ -1,4 +1,4 @@
-"""A signed transaction with its facts worked out once: recovering a sender costs more than all the rest."""
+"""Signed transactions, with the sender recovered once: that costs more than everything else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOKENS_PER_NONZERO: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class LocalTransaction:
-    """A transaction as it travels: `raw` are the bytes on the wire, everything else follows from them."""
+    """`raw` are the bytes on the wire; everything else follows from them."""
 
     inner: SignedTransactionAPI
     raw: bytes
@@ -102,7 +102,7 @@ def decode_transaction(raw: bytes, chain_id: int) -> LocalTransaction:
 
 
 def restore(raw: bytes, sender: bytes) -> LocalTransaction:
-    """Bytes this node has accepted before: the sender is taken on trust."""
+    """A transaction that was accepted before: its sender is not recovered again."""
     inner = PragueTransactionBuilder.decode(raw)
     # `sender` is a cached property: filling its slot spares one signature recovery per stored transaction.
     inner.__dict__["sender"] = Address(sender)

@@ -416,7 +416,7 @@ async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
     """A full node that keeps the head's state only: fees come from the Swap logs, say so, and are close."""
     from zuno.adapters.chain.rpc import RpcChain
     from zuno_devnet.methods import METHODS
-    from zuno_devnet.rpc_errors import NodeRefusal
+    from zuno_devnet.rpc_errors import RpcError
     from zuno_devnet.server import serve
 
     head = "0x" + node_of_devnet.chain.head.hash.hex()
@@ -424,7 +424,7 @@ async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
     def pruned(node: Any, given: Any) -> Any:
         block = given.get(1)
         if block != "latest" and (not isinstance(block, dict) or block.get("blockHash") != head):
-            raise NodeRefusal(-32000, "missing trie node 0xab (path ) state is gone")
+            raise RpcError(-32000, "missing trie node 0xab (path ) state is gone")
         return METHODS["eth_call"](node, given)
 
     ours = SimChain(SimFile(tmp_path / "home"))

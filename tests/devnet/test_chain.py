@@ -11,7 +11,7 @@ from zuno_devnet.block_builder import next_base_fee
 from zuno_devnet.chain import ETHER, GWEI
 from zuno_devnet.execution import CallMessage
 from zuno_devnet.keys import dev_address, dev_key
-from zuno_devnet.rpc_errors import NodeRefusal, revert_message
+from zuno_devnet.rpc_errors import RpcError, revert_message
 
 TICKER = (0x1001).to_bytes(20, "big")
 REVERTER = (0x1002).to_bytes(20, "big")
@@ -51,7 +51,7 @@ def test_a_block_holds_several_transactions_of_one_sender(make_chain: Any) -> No
 def test_an_invalid_transaction_changes_nothing(make_chain: Any) -> None:
     chain = make_chain()
     before = chain.head.hash
-    with pytest.raises(NodeRefusal, match="invalid transaction"):
+    with pytest.raises(RpcError, match="invalid transaction"):
         chain.apply_block([tick(chain, 0), tick(chain, 5)], chain.head.timestamp + 1)
     assert chain.head.hash == before
     assert count(chain) == 0
@@ -74,7 +74,7 @@ def test_the_sender_pays_for_the_gas_used_after_refunds(make_chain: Any) -> None
 
 def test_time_must_move_forward(make_chain: Any) -> None:
     chain = make_chain()
-    with pytest.raises(NodeRefusal, match="not after"):
+    with pytest.raises(RpcError, match="not after"):
         chain.apply_block([], chain.head.timestamp)
 
 
@@ -95,12 +95,12 @@ def test_a_call_needs_no_money_and_leaves_no_mark(make_chain: Any) -> None:
 
 
 def test_a_call_cannot_send_ether_it_does_not_have(make_chain: Any) -> None:
-    with pytest.raises(NodeRefusal, match=r"insufficient funds for gas \* price \+ value: address 0x0+dead have 0"):
+    with pytest.raises(RpcError, match=r"insufficient funds for gas \* price \+ value: address 0x0+dead have 0"):
         make_chain().call(CallMessage(sender=NOBODY, to=TICKER, value=1))
 
 
 def test_a_revert_carries_its_bytes(make_chain: Any) -> None:
-    with pytest.raises(NodeRefusal) as caught:
+    with pytest.raises(RpcError) as caught:
         make_chain().call(CallMessage(sender=NOBODY, to=REVERTER))
     assert (caught.value.code, caught.value.message, caught.value.data) == (3, "execution reverted", "0xdeadbeef")
 
@@ -140,9 +140,9 @@ def test_an_estimate_suffices_where_the_gas_used_does_not(make_chain: Any) -> No
 def test_estimates_of_transfers_are_exact_and_of_reverts_refused(make_chain: Any) -> None:
     chain = make_chain()
     assert chain.estimate_gas(CallMessage(sender=dev_address("alice"), to=NOBODY, value=ETHER)) == 21_000
-    with pytest.raises(NodeRefusal, match="execution reverted"):
+    with pytest.raises(RpcError, match="execution reverted"):
         chain.estimate_gas(CallMessage(sender=NOBODY, to=REVERTER))
-    with pytest.raises(NodeRefusal, match=r"gas required exceeds allowance \(30000\)"):
+    with pytest.raises(RpcError, match=r"gas required exceeds allowance \(30000\)"):
         chain.estimate_gas(CallMessage(sender=NOBODY, to=SPENDER, gas=30_000))
 
 

@@ -9,7 +9,7 @@ import rlp
 
 from zuno_devnet.chain import ETHER, GWEI
 from zuno_devnet.keys import dev_address, dev_key
-from zuno_devnet.rpc_errors import NodeRefusal
+from zuno_devnet.rpc_errors import RpcError
 from zuno_devnet.transactions import decode_transaction
 
 
@@ -20,7 +20,7 @@ def paused(bench: Any) -> Any:
 
 
 def refusal(paused: Any, role: str = "alice", **wishes: Any) -> str:
-    with pytest.raises(NodeRefusal) as caught:
+    with pytest.raises(RpcError) as caught:
         paused.submit(role, **wishes)
     assert caught.value.code == -32000
     return caught.value.message
@@ -28,13 +28,13 @@ def refusal(paused: Any, role: str = "alice", **wishes: Any) -> str:
 
 def test_the_same_bytes_are_already_known(paused: Any) -> None:
     tx = paused.submit()
-    with pytest.raises(NodeRefusal, match=r"^already known$"):
+    with pytest.raises(RpcError, match=r"^already known$"):
         paused.node.submit(tx.raw)
 
 
 def test_a_mined_nonce_is_too_low(bench: Any) -> None:
     tx = bench.submit()
-    with pytest.raises(NodeRefusal, match=r"^nonce too low: next nonce 1, tx nonce 0$"):
+    with pytest.raises(RpcError, match=r"^nonce too low: next nonce 1, tx nonce 0$"):
         bench.node.submit(tx.raw)
 
 
@@ -113,7 +113,7 @@ def test_foreign_and_unreadable_bytes_are_refused(paused: Any) -> None:
         (b"\x02\xc0", "rlp: "),
         (b"\xf8\xff\x00", "rlp: "),
     ):
-        with pytest.raises(NodeRefusal) as caught:
+        with pytest.raises(RpcError) as caught:
             paused.node.submit(raw)
         assert caught.value.message.startswith(words), raw
 
@@ -126,7 +126,7 @@ def test_a_flipped_signature_is_refused(paused: Any) -> None:
     fields[-3] = b"" if fields[-3] else b"\x01"
     fields[-1] = (order - int.from_bytes(fields[-1], "big")).to_bytes(32, "big")
     twin = b"\x02" + rlp.encode(fields)
-    with pytest.raises(NodeRefusal, match="invalid sender: invalid transaction v, r, s values"):
+    with pytest.raises(RpcError, match="invalid sender: invalid transaction v, r, s values"):
         paused.node.submit(twin)
 
 
@@ -151,5 +151,5 @@ def test_three_kinds_of_transactions_are_understood(bench: Any) -> None:
 def test_a_transaction_without_a_chain_is_refused() -> None:
     account = pytest.importorskip("eth_account").Account.from_key(dev_key("alice").to_bytes())
     signed = account.sign_transaction({"to": "0x" + "11" * 20, "value": 5, "gas": 30_000, "gasPrice": 1, "nonce": 0})
-    with pytest.raises(NodeRefusal, match=r"only replay-protected \(EIP-155\)"):
+    with pytest.raises(RpcError, match=r"only replay-protected \(EIP-155\)"):
         decode_transaction(signed.raw_transaction, 31337)

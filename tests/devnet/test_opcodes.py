@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from zuno_devnet.chain import Genesis, LocalChain
 from zuno_devnet.execution import CallMessage, Computation, EvmState, ExecutionResult, FreeState, execute
-from zuno_devnet.opcodes import find_jump_targets, shorten_opcodes
+from zuno_devnet.opcodes import find_jump_targets, replace_opcodes
 
 CONTRACT, CALLER = b"\xcc" * 20, b"\xaa" * 20
-SHORT = sorted(code for code, step in shorten_opcodes(PRAGUE_OPCODES).items() if step is not PRAGUE_OPCODES[code])
+SHORT = sorted(code for code, step in replace_opcodes(PRAGUE_OPCODES).items() if step is not PRAGUE_OPCODES[code])
 RETURN_MEMORY = bytes([op.MSIZE, op.PUSH0, op.RETURN])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from zuno_devnet.chain import ETHER, GWEI
 from zuno_devnet.keys import dev_address
-from zuno_devnet.rpc_errors import NodeRefusal
+from zuno_devnet.rpc_errors import RpcError
 
 ALICE = "0x" + dev_address("alice").hex()
 TICKER = "0x" + "1001".rjust(40, "0")
@@ -30,7 +30,7 @@ def request(method: str, *params: Any, request_id: Any = 1) -> dict[str, Any]:
 
 
 def error(bench: Any, method: str, *params: Any) -> tuple[int, str]:
-    with pytest.raises(NodeRefusal) as caught:
+    with pytest.raises(RpcError) as caught:
         bench.ask(method, *params)
     return caught.value.code, caught.value.message
 

@@ -10,7 +10,7 @@ from eth_typing import Address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno_devnet.tries import Accounts
+from zuno_devnet.execution import Accounts
 
 ADDRESSES = [Address(bytes([number]) * 20) for number in (1, 2, 3)]
 SLOTS = range(4)

@@ -29,7 +29,7 @@ _MAX_PERCENT = 1_000_000
 
 
 class PriceMover:
-    """The devnet's trader of last resort, and the keeper of its reference price (micro-USDC for one ETH)."""
+    """Moves the pools by the trader's swaps and keeps the reference price (micro-USDC for one ETH)."""
 
     def __init__(self, reference: int) -> None:
         self._first = reference
@@ -40,7 +40,7 @@ class PriceMover:
         return {"zuno_move": self._move, "zuno_reference": lambda node, given: str(self._reference(node))}
 
     def _reference(self, node: DevnetNode) -> int:
-        """What the last move on the chain as it stands left behind: a block that was reorganised away moved nothing."""
+        """The reference after the last move that is on the chain; a block that was reorganised away moved nothing."""
         for block_hash, number, reference in reversed(self._moves):
             block = node.chain.history.at(number)
             if block is not None and block.hash == block_hash:
@@ -78,6 +78,7 @@ class PriceMover:
         return unpack_slot0(word).sqrt_price_x96
 
     def _swaps(self, node: DevnetNode, specs: tuple[PoolSpec, ...], reference: int) -> list[LocalTransaction]:
+        key, router = dev_key(OTHERS_ROLE), address_bytes(SWAP_ROUTER)
         nonce, txs = node.chain.nonce(dev_address(OTHERS_ROLE)), list[LocalTransaction]()
         for spec in specs:
             here, target = self._price(node, spec), spec.sqrt_price(reference)
@@ -87,16 +88,8 @@ class PriceMover:
             data = calldata.call(_SWAP, calldata.key_tuple(spec.key), (down, -_AMPLE, target), (False, False), b"")
             # What a native swap does not need comes back from the router.
             value = _AMPLE_NATIVE if down and spec.key.currency0 == NATIVE else 0
-            txs.append(
-                node.chain.sign(
-                    dev_key(OTHERS_ROLE),
-                    to=address_bytes(SWAP_ROUTER),
-                    data=data,
-                    value=value,
-                    gas=_GAS,
-                    nonce=nonce + len(txs),
-                )
-            )
+            at = nonce + len(txs)
+            txs.append(node.chain.sign(key, to=router, data=data, value=value, gas=_GAS, nonce=at))
         return txs
 
 

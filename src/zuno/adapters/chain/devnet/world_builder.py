@@ -1,4 +1,5 @@
-"""Plays the shared story on the real contracts, hour by hour, and keeps the finished chain for later starts."""
+"""Builds the world of a seed by playing its script on the official contracts, hour by hour, and keeps the chain in a
+file for later starts."""
 
 from __future__ import annotations
 
@@ -49,18 +50,7 @@ from zuno_devnet.keys import dev_address, dev_key
 from zuno_devnet.transactions import LocalTransaction
 
 SHAPING: Final = (
-    "zuno_devnet.artifacts",
-    "zuno_devnet.block_builder",
-    "zuno_devnet.chain_file",
-    "zuno_devnet.deploy",
-    "zuno_devnet.chain",
-    "zuno_devnet.execution",
-    "zuno_devnet.history",
-    "zuno_devnet.keys",
-    "zuno_devnet.opcodes",
     "zuno.adapters.chain.devnet.world_builder",
-    "zuno_devnet.transactions",
-    "zuno_devnet.tries",
     "zuno.adapters.chain.sim.permissions",
     "zuno.adapters.chain.world",
     "zuno.amm.bitmap",
@@ -72,12 +62,22 @@ SHAPING: Final = (
     "zuno.amm.swap",
     "zuno.amm.ticks",
     "zuno.lp.plan.calldata",
+    "zuno_devnet.artifacts",
+    "zuno_devnet.block_builder",
+    "zuno_devnet.chain",
+    "zuno_devnet.chain_file",
+    "zuno_devnet.deploy",
+    "zuno_devnet.execution",
+    "zuno_devnet.history",
+    "zuno_devnet.keys",
+    "zuno_devnet.opcodes",
+    "zuno_devnet.transactions",
 )
-"""Modules whose code decides what is on the chain; what else the story needs are types, words and a second opinion."""
+"""Modules whose code decides what is on the chain; the others that are imported are types, texts and checks."""
 
 
 def fingerprint(seed: int) -> str:
-    """Another story, other contracts, another EVM or other code of ours make another world."""
+    """Names the world: another script, other contracts, another EVM or other code give another name."""
     parts = (repr(write_script(seed)), repr(sorted(VERSIONS.items())), version("py-evm"), *map(_digest, SHAPING))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -105,7 +105,7 @@ _log = logging.getLogger(__name__)
 
 
 def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress) -> LocalChain:
-    """The finished chain of a seed: from the cache where it is sound, else built and kept."""
+    """The finished chain of a seed: from the cache, or built and saved there."""
     path = cache / f"world-{fingerprint(seed)}.chain"
     try:
         return chain_file.load(path)
@@ -124,19 +124,19 @@ def open_world(artifacts: Artifacts, cache: Path, seed: int, progress: Progress)
 
 
 def _drop_old_worlds(cache: Path) -> None:
-    """Every version of the code leaves a world of its own; only the newest may be wanted again."""
+    """Delete all but the newest: every version of the code leaves a world of its own."""
     by_age = sorted(cache.glob("world-*.chain"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in by_age[_WORLDS_KEPT:]:
         path.unlink(missing_ok=True)
 
 
 def build_world(artifacts: Artifacts, seed: int, progress: Progress) -> LocalChain:
-    """Deploy, fund, and let everyone trade; the result must agree with our own pools to the last wei."""
+    """Deploy, fund and trade. `Broken` unless the contracts then agree with our own pools to the last wei."""
     script = write_script(seed)
     balances = {dev_address(role): 10_000_000 * ETHER for role in (WALLET_ROLE, OTHERS_ROLE)}
     chain = LocalChain.create(v4_genesis(artifacts, balances=balances, timestamp=GENESIS_TIME))
     _check_addresses(deploy(chain, artifacts).to_checksums())
-    player = _StoryPlayer(chain, artifacts)
+    player = _ScriptPlayer(chain, artifacts)
     player.fund()
     player.open_pools(script)
     for number, hour in enumerate(script.hours, 1):
@@ -154,32 +154,25 @@ def check_against_sim(chain: LocalChain, sim: SimWorld) -> None:
         slot0 = pool.slot0
         packed = slot0.sqrt_price_x96 | (slot0.tick & 0xFFFFFF) << 160 | slot0.protocol_fee << 184 | slot0.lp_fee << 208
         expected = (packed, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.liquidity)
-        found = tuple(
+        stored = tuple(
             chain.storage(manager, slot)
             for slot in (slots.slot0, slots.fee_growth_global0_x128, slots.fee_growth_global1_x128, slots.liquidity)
         )
-        if found != expected:
-            raise Broken(f"{spec.label}: the contracts hold {found} where our pool holds {expected}")
+        if stored != expected:
+            raise Broken(f"{spec.label}: the contracts hold {stored} where our pool holds {expected}")
 
 
 def _check_addresses(deployed: dict[str, str]) -> None:
-    expected = {
-        "pool_manager": DEPLOYMENT.pool_manager,
-        "position_manager": DEPLOYMENT.position_manager,
-        "state_view": DEPLOYMENT.state_view,
-        "quoter": DEPLOYMENT.quoter,
-        "universal_router": DEPLOYMENT.universal_router,
-        "weth": WETH.address,
-        "usdc": USDC.address,
-        "pool_swap_test": SWAP_ROUTER,
-    }
+    expected = {"weth": WETH.address, "usdc": USDC.address, "pool_swap_test": SWAP_ROUTER}
+    for name in ("pool_manager", "position_manager", "state_view", "quoter", "universal_router"):
+        expected[name] = getattr(DEPLOYMENT, name)
     for name, address in expected.items():
         if deployed[name].lower() != address:
             raise Broken(f"the devnet put {name} at {deployed[name]}, the story expects {address}")
 
 
-class _StoryPlayer:
-    """Turns steps of the story into signed transactions and blocks."""
+class _ScriptPlayer:
+    """Turns steps of the script into signed transactions and blocks."""
 
     def __init__(self, chain: LocalChain, artifacts: Artifacts) -> None:
         self._chain = chain
@@ -193,7 +186,7 @@ class _StoryPlayer:
         self._nonces: dict[bytes, int] = {}
 
     def fund(self) -> None:
-        """Money and permissions for the wallet and for everyone else, and the router that holds opening liquidity."""
+        """Tokens and allowances for the wallet and the trader, and the router that holds the opening liquidity."""
         txs = [
             self._tx(
                 dev_key(DEPLOYER),
@@ -202,18 +195,12 @@ class _StoryPlayer:
             )
         ]
         for role, eth, usdc in ((WALLET_ROLE, 100, 500_000 * 10**6), (OTHERS_ROLE, 5_000_000, 100 * BILLION_USDC)):
-            key = dev_key(role)
-            txs.append(
-                self._tx(
-                    key, USDC.address, calldata.call("mint(address,uint256)", "0x" + dev_address(role).hex(), usdc)
-                )
-            )
-            txs.append(self._tx(key, WETH.address, calldata.call("deposit()"), value=eth * ETHER))
+            key, address = dev_key(role), "0x" + dev_address(role).hex()
+            txs.append(self._call(key, USDC.address, "mint(address,uint256)", address, usdc))
+            txs.append(self._call(key, WETH.address, "deposit()", value=eth * ETHER))
         txs += self._permissions(dev_key(OTHERS_ROLE), (DEPLOYMENT.position_manager, DEPLOYMENT.universal_router))
         txs += [
-            self._tx(
-                dev_key(OTHERS_ROLE), token.address, calldata.call("approve(address,uint256)", router, MAX_UINT256)
-            )
+            self._call(dev_key(OTHERS_ROLE), token.address, "approve(address,uint256)", router, MAX_UINT256)
             for token in (WETH, USDC)
             for router in (LIQUIDITY_ROUTER, SWAP_ROUTER)
         ]
@@ -222,12 +209,9 @@ class _StoryPlayer:
 
     def open_pools(self, script: Script) -> None:
         txs = [
-            self._tx(
-                dev_key(DEPLOYER),
-                DEPLOYMENT.pool_manager,
-                calldata.call(
-                    f"initialize({calldata.KEY},uint160)", calldata.key_tuple(spec.key), spec.sqrt_price(START_PRICE)
-                ),
+            self._call(
+                *(dev_key(DEPLOYER), DEPLOYMENT.pool_manager, f"initialize({calldata.KEY},uint160)"),
+                *(calldata.key_tuple(spec.key), spec.sqrt_price(START_PRICE)),
             )
             for spec in self._specs
         ]
@@ -236,14 +220,11 @@ class _StoryPlayer:
             change = self._pools[mint.pool].modify_liquidity(
                 LIQUIDITY_ROUTER, mint.lower, mint.upper, mint.liquidity, salt
             )
-            data = calldata.call(
-                f"modifyLiquidity({calldata.KEY},(int24,int24,int256,bytes32),bytes)",
-                calldata.key_tuple(spec.key),
-                (mint.lower, mint.upper, mint.liquidity, salt.to_bytes(32, "big")),
-                b"",
-            )
+            signature = f"modifyLiquidity({calldata.KEY},(int24,int24,int256,bytes32),bytes)"
+            wanted = (mint.lower, mint.upper, mint.liquidity, salt.to_bytes(32, "big"))
+            arguments = (calldata.key_tuple(spec.key), wanted, b"")
             value = -change.amount0 if spec.key.currency0 == NATIVE else 0
-            txs.append(self._tx(dev_key(OTHERS_ROLE), LIQUIDITY_ROUTER, data, value=value))
+            txs.append(self._call(dev_key(OTHERS_ROLE), LIQUIDITY_ROUTER, signature, *arguments, value=value))
         self._mine(txs, GENESIS_TIME + SETUP_BLOCKS)
 
     def play(self, timestamp: int, steps: tuple[SwapStep | MintStep, ...]) -> None:
@@ -296,15 +277,14 @@ class _StoryPlayer:
     def _permissions(self, key: PrivateKey, spenders: tuple[str, ...]) -> list[LocalTransaction]:
         txs = []
         for token in (WETH, USDC):
-            txs.append(
-                self._tx(key, token.address, calldata.call("approve(address,uint256)", DEPLOYMENT.permit2, MAX_UINT256))
-            )
+            txs.append(self._call(key, token.address, "approve(address,uint256)", DEPLOYMENT.permit2, MAX_UINT256))
             for spender in spenders:
-                data = calldata.call(
-                    "approve(address,address,uint160,uint48)", token.address, spender, MAX_UINT160, FOREVER
-                )
-                txs.append(self._tx(key, DEPLOYMENT.permit2, data))
+                approved = (token.address, spender, MAX_UINT160, FOREVER)
+                txs.append(self._call(key, DEPLOYMENT.permit2, "approve(address,address,uint160,uint48)", *approved))
         return txs
+
+    def _call(self, key: PrivateKey, to: str, signature: str, *values: object, value: int = 0) -> LocalTransaction:
+        return self._tx(key, to, calldata.call(signature, *values), value)
 
     def _tx(self, key: PrivateKey, to: str | None, data: bytes, value: int = 0) -> LocalTransaction:
         sender = key.public_key.to_canonical_address()
