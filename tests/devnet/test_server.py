@@ -29,6 +29,7 @@ from zuno_devnet.node import DevnetNode
 from zuno_devnet.server import serve
 from zuno_devnet.transactions import sign
 
+pytestmark = pytest.mark.slow
 ROLES = [f"client {n}" for n in range(6)]
 LONG_CODE = bytes(24_000)
 

@@ -31,6 +31,7 @@ with warnings.catch_warnings():
     from web3 import AsyncHTTPProvider, AsyncWeb3, HTTPProvider, Web3
     from web3.exceptions import ContractCustomError, Web3RPCError
 
+pytestmark = pytest.mark.slow
 NATIVE = bytes(20)
 WALLET = dev_address("wallet")
 KEY = "(address,address,uint24,int24,address)"
