@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.paths import DEVNET
+from tests.paths import CHECKOUT, DEVNET
 from zuno_devnet.__main__ import main
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
@@ -106,6 +106,16 @@ def test_it_loads_nothing_of_zuno_but_the_kernel_and_the_pool() -> None:
     loaded = subprocess.run(script, capture_output=True, text=True, check=True).stdout.split()
     rooms = {name.split(".")[1] for name in loaded if name.startswith("zuno.")}
     assert rooms <= {"kernel", "amm"}
+
+
+@pytest.mark.slow
+def test_the_readme_code_runs(node_modules: Path) -> None:
+    (code,) = re.findall(r"```python\n(.+?)```", README, re.DOTALL)
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=120).stdout
+    url, address = shown.split()
+    assert url.startswith("http://127.0.0.1:")
+    assert f"| `pool_manager` | `{address}` |" in README
 
 
 def test_every_module_is_in_the_readme() -> None:
