@@ -194,8 +194,8 @@ def test_a_watched_wallet_signs_nothing() -> None:
 
 
 def test_the_built_in_wallet_is_that_of_the_story_and_signs_for_its_chain_alone() -> None:
-    story = pytest.importorskip("zuno.adapters.chain.devnet.world_builder")
-    assert story.WALLET_ROLE == ROLE
+    builder = pytest.importorskip("zuno.adapters.chain.devnet.world_builder")
+    assert builder.WALLET_ROLE == ROLE
     assert "0x" + dev_address(ROLE).hex() == WALLET == DevSigner(DEVNET.id).address
     with pytest.raises(Refused, match="chain 31337 alone, not for chain 1"):
         DevSigner(DEVNET.id).sign(replace(TX, chain_id=1))
