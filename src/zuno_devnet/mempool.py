@@ -24,7 +24,7 @@ class SenderState:
     balance: int
 
 
-def check_alone(tx: LocalTransaction, gas_limit: int) -> None:
+def check_without_state(tx: LocalTransaction, gas_limit: int) -> None:
     """The rules a transaction must meet whatever the state is."""
     if tx.to is None and len(tx.data) > _MAX_INIT_CODE:
         raise server_error(f"max initcode size exceeded: code size {len(tx.data)}, limit {_MAX_INIT_CODE}")
@@ -70,7 +70,7 @@ class Mempool:
         """Add a transaction, perhaps in place of another, or raise geth's refusal. Nonces may have gaps."""
         if tx.hash in self._by_hash:
             raise server_error("already known")
-        check_alone(tx, gas_limit)
+        check_without_state(tx, gas_limit)
         if tx.nonce < account.nonce:
             raise server_error(f"nonce too low: next nonce {account.nonce}, tx nonce {tx.nonce}")
         lane = self._lanes.get(tx.sender, {})

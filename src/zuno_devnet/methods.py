@@ -23,39 +23,39 @@ _FEE_HISTORY_LIMIT: Final = 1024
 
 
 def get_block_by_number(node: DevnetNode, given: Params) -> Any:
-    reference = given.need(0)
+    reference = given.require(0)
     block = params.find_block(node, reference)
     return None if block is None else geth_json.block(block, full=given.flag(1), pending=reference == "pending")
 
 
 def get_block_by_hash(node: DevnetNode, given: Params) -> Any:
-    block = node.chain.history.by_hash(params.data(given.need(0), 32))
+    block = node.chain.history.by_hash(params.data(given.require(0), 32))
     return None if block is None else geth_json.block(block, full=given.flag(1))
 
 
 def get_block_receipts(node: DevnetNode, given: Params) -> Any:
-    block = params.find_block(node, given.need(0))
+    block = params.find_block(node, given.require(0))
     return None if block is None else [geth_json.receipt(block, receipt) for receipt in block.receipts]
 
 
 def get_balance(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
-    return geth_json.quantity(view.chain.balance(params.address(given.need(0)), view.block))
+    return geth_json.quantity(view.chain.balance(params.address(given.require(0)), view.block))
 
 
 def get_code(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
-    return geth_json.data(view.chain.code(params.address(given.need(0)), view.block))
+    return geth_json.data(view.chain.code(params.address(given.require(0)), view.block))
 
 
 def get_storage_at(node: DevnetNode, given: Params) -> str:
     view = given.view(2, node)
-    slot = params.quantity(given.need(1))
-    return geth_json.word(view.chain.storage(params.address(given.need(0)), slot, view.block))
+    slot = params.quantity(given.require(1))
+    return geth_json.word(view.chain.storage(params.address(given.require(0)), slot, view.block))
 
 
 def get_transaction_count(node: DevnetNode, given: Params) -> str:
-    account = params.address(given.need(0))
+    account = params.address(given.require(0))
     if given.get(1) == "pending":
         return geth_json.quantity(node.pending_nonce(account))
     view = given.view(1, node)
@@ -63,7 +63,7 @@ def get_transaction_count(node: DevnetNode, given: Params) -> str:
 
 
 def call(node: DevnetNode, given: Params) -> str:
-    wanted = params.call(given.need(0))
+    wanted = params.call(given.require(0))
     view = given.view(1, node)
     state = view.chain.free_state(view.block)
     override_state(state, params.options(given.get(2)))
@@ -74,12 +74,12 @@ def estimate_gas(node: DevnetNode, given: Params) -> str:
     view = given.view(1, node)
     if len(given) > 2:
         raise bad_params("state overrides are not supported by eth_estimateGas")
-    return geth_json.quantity(view.chain.estimate_gas(params.call(given.need(0)), view.block))
+    return geth_json.quantity(view.chain.estimate_gas(params.call(given.require(0)), view.block))
 
 
 def fee_history(node: DevnetNode, given: Params) -> geth_json.Json:
     newest = given.view(1, node).block
-    count = min(params.quantity(given.need(0)), _FEE_HISTORY_LIMIT, newest.number + 1)
+    count = min(params.quantity(given.require(0)), _FEE_HISTORY_LIMIT, newest.number + 1)
     percentiles = params.list_or_empty(given.get(2))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in percentiles)
     if not numbers or percentiles != sorted(percentiles) or not all(0 <= value <= 100 for value in percentiles):
@@ -112,7 +112,7 @@ def _tips(block: LocalBlock, percentiles: list[float]) -> list[int]:
 
 
 def get_logs(node: DevnetNode, given: Params) -> list[geth_json.Json]:
-    wanted = params.log_filter(given.need(0), node)
+    wanted = params.log_filter(given.require(0), node)
     limits, history = node.log_limits, node.chain.history
     if limits.max_range is not None and wanted.last - wanted.first >= limits.max_range:
         raise server_error(f"exceed maximum block range: {limits.max_range}")
@@ -145,7 +145,7 @@ def send_transaction(node: DevnetNode, given: Params) -> str:
 
 
 def get_transaction_by_hash(node: DevnetNode, given: Params) -> Any:
-    tx_hash = params.data(given.need(0), 32)
+    tx_hash = params.data(given.require(0), 32)
     mined = node.chain.history.receipt(tx_hash)
     if mined is not None:
         block, receipt = mined
@@ -155,7 +155,7 @@ def get_transaction_by_hash(node: DevnetNode, given: Params) -> Any:
 
 
 def get_transaction_receipt(node: DevnetNode, given: Params) -> Any:
-    mined = node.chain.history.receipt(params.data(given.need(0), 32))
+    mined = node.chain.history.receipt(params.data(given.require(0), 32))
     return None if mined is None else geth_json.receipt(*mined)
 
 
@@ -181,7 +181,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "eth_maxPriorityFeePerGas": lambda node, given: geth_json.quantity(GWEI),
     "eth_feeHistory": fee_history,
     "eth_getLogs": get_logs,
-    "eth_sendRawTransaction": lambda node, given: geth_json.data(node.submit(params.data(given.need(0))).hash),
+    "eth_sendRawTransaction": lambda node, given: geth_json.data(node.submit(params.data(given.require(0))).hash),
     "eth_sendTransaction": send_transaction,
     "eth_getTransactionByHash": get_transaction_by_hash,
     "eth_getTransactionReceipt": get_transaction_receipt,

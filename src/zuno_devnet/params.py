@@ -29,7 +29,7 @@ class Params:
     def __len__(self) -> int:
         return len(self._values)
 
-    def need(self, position: int) -> Any:
+    def require(self, position: int) -> Any:
         if position >= len(self._values) or self._values[position] is None:
             raise bad_params(f"missing value for required argument {position}")
         return self._values[position]
@@ -39,7 +39,7 @@ class Params:
         return default if value is None else value
 
     def record(self, position: int) -> Mapping[str, Any]:
-        return record(self.need(position))
+        return record(self.require(position))
 
     def flag(self, position: int) -> bool:
         return flag(self.get(position))
@@ -66,7 +66,7 @@ def options(value: Any) -> Mapping[str, Any]:
     return {} if value is None else record(value)
 
 
-def only(given: Mapping[str, Any], known: frozenset[str], kind: str) -> None:
+def reject_unknown(given: Mapping[str, Any], known: frozenset[str], kind: str) -> None:
     """Raise for a field that is not known: ignoring it would answer another request."""
     unknown = sorted(set(given) - known)
     if unknown:
@@ -92,7 +92,7 @@ def text(value: Any) -> str:
     return value
 
 
-def moment(value: Any) -> int:
+def seconds(value: Any) -> int:
     """A time or a span of time, in seconds."""
     return up_to(_LAST_MOMENT, quantity(value))
 

@@ -62,7 +62,7 @@ class PlannedFault:
 
 
 def read_fault(fields: Mapping[str, Any]) -> PlannedFault:
-    params.only(fields, _FIELDS, "fault option")
+    params.reject_unknown(fields, _FIELDS, "fault option")
     kind: Any = fields.get("kind")
     if kind not in _KINDS:
         raise bad_params(f"a fault is one of {', '.join(_KINDS)}")
@@ -142,7 +142,7 @@ class Server(ThreadingHTTPServer):
         if given.get(0) is None:
             self.faults.clear()
         else:
-            self.faults.plan(read_fault(params.record(given.need(0))))
+            self.faults.plan(read_fault(params.record(given.require(0))))
         return True
 
 

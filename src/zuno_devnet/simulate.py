@@ -28,7 +28,7 @@ def override_state(state: FreeState, overrides: Mapping[str, Any]) -> None:
     """Set balances, nonces, code and storage of accounts, as `eth_call`'s third argument asks."""
     for name, change in overrides.items():
         account = Address(params.address(name))
-        params.only(params.record(change), _KNOWN_STATE_OVERRIDES, "state override")
+        params.reject_unknown(params.record(change), _KNOWN_STATE_OVERRIDES, "state override")
         if "balance" in change:
             state.set_balance(account, params.quantity(change["balance"]))
         if "nonce" in change:
@@ -41,7 +41,7 @@ def override_state(state: FreeState, overrides: Mapping[str, Any]) -> None:
 
 def simulate(view: BlockView, options: Mapping[str, Any]) -> list[geth_json.Json]:
     """Run the blocks one after another on top of a view, each call seeing what the earlier ones did."""
-    params.only(options, _KNOWN_OPTIONS, "option")
+    params.reject_unknown(options, _KNOWN_OPTIONS, "option")
     if params.flag(options.get("validation")):
         raise bad_params("validation is not supported: calls are simulated unpaid")
     steps = options.get("blockStateCalls")
@@ -61,8 +61,8 @@ def _run_block(
     chain: LocalChain, parent: LocalBlock, step: Mapping[str, Any], trace: bool
 ) -> tuple[LocalBlock, list[geth_json.Json]]:
     overrides = params.options(step.get("blockOverrides"))
-    params.only(overrides, _KNOWN_BLOCK_OVERRIDES, "block override")
-    timestamp = parent.timestamp + _BLOCK_TIME if overrides.get("time") is None else params.moment(overrides["time"])
+    params.reject_unknown(overrides, _KNOWN_BLOCK_OVERRIDES, "block override")
+    timestamp = parent.timestamp + _BLOCK_TIME if overrides.get("time") is None else params.seconds(overrides["time"])
     if timestamp <= parent.timestamp:
         raise RpcError(-38021, f"block timestamps must be in order: {timestamp} <= {parent.timestamp}")
     header = next_header(parent.header, timestamp=timestamp, base_fee=0)

@@ -50,7 +50,7 @@ class PriceMover:
     def _move(self, node: DevnetNode, given: Params) -> dict[str, Any]:
         """zuno_move(percent as text): every pool to the new reference, or nothing."""
         before = self._reference(node)
-        after = shift_reference(before, _percent(given.need(0)))
+        after = shift_reference(before, _percent(given.require(0)))
         specs = pool_specs()
         prices = [self._price(node, spec) for spec in specs]
         try:
