@@ -40,8 +40,8 @@ layers: $(VENV)/.dev  ## import-linter: which package may import which
 types: $(VENV)/.dev  ## mypy: strict over src, benchmarks and studies, not strict over tests
 	$(BIN)/mypy
 
-unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, architecture, and our pool against the contracts
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -n auto -m "not soak and not slow" tests/unit tests/architecture tests/differential/test_pool_differential.py
+unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, devnet, architecture, and our pool against the contracts
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -n auto -m "not soak and not slow" tests/unit tests/devnet tests/architecture tests/differential/test_pool_differential.py
 
 world: $(VENV)/.dev $(NODE)  ## the devnet's world of the default seed, which takes a minute and is kept for the tests
 	$(BIN)/python -m tests.wire.devnet_world
@@ -82,7 +82,7 @@ mcp: $(VENV)/.mcp  ## what `zuno mcp` needs: the Model Context Protocol's own li
 
 models: $(VENV)/.models  ## the language models' libraries; a vendor's key in the environment does the rest
 
-devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` needs: py-evm and the official contract packages
+devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` and `python -m zuno_devnet up` need: py-evm and the official contract packages
 
 # One install routine: uv where it can be had (seconds), pip where it cannot (a minute). An environment that is half
 # made or too old is made anew, and nothing is left of one that could not be made.

@@ -19,12 +19,6 @@ from eth_abi.abi import encode
 
 from benchmarks.figure import report
 from tests.paths import NODE_MODULES
-from zuno.adapters.chain.devnet.artifacts import find_artifacts
-from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
-from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
-from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
 from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import pool_id_of
@@ -35,6 +29,12 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Pips
 from zuno.lp.model.chains import ETH, ChainInfo, Deployment
 from zuno.lp.plan import calldata
+from zuno_devnet.artifacts import find_artifacts
+from zuno_devnet.chain import ETHER, LocalChain
+from zuno_devnet.deploy import deploy, v4_genesis
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode as Devnet
+from zuno_devnet.server import serve
 
 POSITIONS, PER_TX, SAMPLE = 1_000, 125, 100
 ROUNDS = 3

@@ -17,8 +17,6 @@ from time import perf_counter, time
 from benchmarks.chain import MOST_REQUESTS, PATIENT, POSITIONS, World, build
 from benchmarks.figure import report
 from tests.wire.fakes.clock import FixedClock
-from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
-from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.file_lock import monitor_lock
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -28,6 +26,8 @@ from zuno.adapters.store.samples import SqliteSamples
 from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis, Seconds
 from zuno.lp.watch.monitor import Monitor, Watch
+from zuno_devnet.node import DevnetNode as Devnet
+from zuno_devnet.server import serve
 
 LOOKS = 5
 PERIOD = 60.0

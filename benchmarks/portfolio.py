@@ -13,8 +13,6 @@ from pathlib import Path
 
 from benchmarks.chain import MOST_REQUESTS, PATIENT, World, build
 from benchmarks.figure import report
-from zuno.adapters.chain.devnet.node import DevnetNode as Devnet
-from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.kernel.units import HexId
@@ -22,6 +20,8 @@ from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.portfolio import PortfolioDesk, PortfolioView
 from zuno.lp.watch.monitor import Watch
+from zuno_devnet.node import DevnetNode as Devnet
+from zuno_devnet.server import serve
 
 POSITIONS = 100
 HOURS = 25

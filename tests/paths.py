@@ -6,6 +6,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 SOURCE = CHECKOUT / "src" / "zuno"
+DEVNET = CHECKOUT / "src" / "zuno_devnet"
 BENCHMARKS = CHECKOUT / "benchmarks"
 GOLDEN = CHECKOUT / "tests" / "golden"
 CACHE = CHECKOUT / ".cache"

@@ -11,6 +11,7 @@ _OLD_PACKAGES = dict.fromkeys(
     "docs/architecture.md says where its modules are",
 )
 _OLD_PACKAGES["core"] = "zuno.core.amm is now zuno.amm, and docs/architecture.md says where the rest is"
+_OLD_DEVNET = "zuno.adapters.chain.devnet."
 
 
 class _OldPackages:
@@ -21,6 +22,8 @@ class _OldPackages:
         root, _, package = name.partition(".")
         if root == "zuno" and _has_moved(package):
             raise ImportError(f"{name} is gone: {_OLD_PACKAGES[package]}", name=name)
+        if name.startswith(_OLD_DEVNET) and not os.path.isfile(os.path.join(_HERE, *name.split(".")[1:]) + ".py"):
+            raise ImportError(f"{name} is gone: the devnet is now the package zuno_devnet", name=name)
 
 
 def _has_moved(package: str) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.paths import CHECKOUT, SOURCE
+from tests.paths import CHECKOUT, DEVNET, SOURCE
 from tests.wire.source_nodes import parse_nodes
 
 PLAIN = frozenset(
@@ -83,8 +83,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "wiring": INSIDE,
     "__main__": INSIDE,
     "__init__": frozenset({"__future__", "os", "sys"}),
+    "zuno_devnet": INSIDE
+    | set("eth eth_abi eth_bloom eth_hash eth_keys eth_typing eth_utils http rlp socket socketserver urllib".split()),
 }
-"""By room; a desk's rooms and the doors are listed one by one."""
+"""By room; a desk's rooms and the doors are listed one by one. `zuno_devnet` is a package beside them."""
 PURE = frozenset(
     "kernel journal provenance amm lp.model lp.ports lp.plan lp.rules lp.agents trading.model trading.ports "
     "trading.measure trading.rules trading.agents trading.chart".split()
@@ -126,6 +128,7 @@ def rooms() -> dict[str, list[Path]]:
         first, *rest = path.relative_to(SOURCE).with_suffix("").parts
         split = first in DESKS and rest != ["__init__"]
         found.setdefault(f"{first}.{rest[0]}" if split else first, []).append(path)
+    found["zuno_devnet"] = [*DEVNET.rglob("*.py")]
     return found
 
 
@@ -158,20 +161,20 @@ def test_every_room_has_its_list() -> None:
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_a_room_uses_only_what_it_may(room: str) -> None:
-    used = {str(path.relative_to(SOURCE)): strangers(path.read_text(encoding="utf-8"), room) for path in rooms()[room]}
+    used = {str(path): strangers(path.read_text(encoding="utf-8"), room) for path in rooms()[room]}
     assert {path: found for path, found in used.items() if found} == {}
 
 
 def test_one_module_knows_the_engine_of_a_cycle() -> None:
     """Beside the plugs that keep its checkpoints."""
     knows = {
-        str(path.relative_to(SOURCE))
+        str(path.relative_to(SOURCE.parent))
         for room, paths in rooms().items()
         if room != "adapters"
         for path in paths
         if {"langgraph", "langchain_core", "langsmith"} & set(imported(path.read_text(encoding="utf-8")))
     }
-    assert knows == {"trading/run/graph.py"}
+    assert knows == {"zuno/trading/run/graph.py"}
 
 
 @pytest.mark.parametrize(
@@ -191,6 +194,7 @@ def test_one_module_knows_the_engine_of_a_cycle() -> None:
         ("doors.shell", "from eth.abc import BlockAPI", ["eth"]),
         ("trading.run", "import numpy", ["numpy"]),
         ("wiring", "import httpx2", ["httpx2"]),
+        ("wiring", "from zuno_devnet.node import DevnetNode", ["zuno_devnet"]),
         ("lp.service", "import json\nfrom zuno.lp.rules import carry\nfrom . import views", []),
     ],
 )
@@ -206,9 +210,12 @@ def test_every_adapter_family_is_a_stranger_to_the_others() -> None:
     assert sorted(told) == sorted(f"zuno.adapters.{family}" for family in families)
 
 
-def test_the_package_says_that_it_is_typed() -> None:
-    """Without this file, PEP 561 has type checkers ignore every annotation of an installed zuno."""
-    assert (files("zuno") / "py.typed").is_file()
+@pytest.mark.parametrize("package", ["zuno", "zuno_devnet"])
+def test_the_package_says_that_it_is_typed(package: str) -> None:
+    """Without this file, PEP 561 has type checkers ignore every annotation of an installed package."""
+    assert (files(package) / "py.typed").is_file()
+    build = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert f"src/{package}" in build["packages"]
 
 
 def test_help_imports_no_vendor() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import zuno
-from tests.paths import CHECKOUT, SOURCE
+from tests.paths import CHECKOUT, DEVNET, SOURCE
 from tests.wire.source_nodes import read_nodes
 from zuno.kernel.view import View
 from zuno.llm.question import Opinion
@@ -35,7 +35,7 @@ SNAKE_PREFIX = "zuno.trading."
 
 @cache
 def trees() -> list[tuple[Path, tuple[ast.AST, ...]]]:
-    return [(path, read_nodes(path)) for path in sorted(SOURCE.rglob("*.py"))]
+    return [(path, read_nodes(path)) for path in [*sorted(SOURCE.rglob("*.py")), *sorted(DEVNET.rglob("*.py"))]]
 
 
 def is_bare_participle(name: str) -> bool:
@@ -47,7 +47,7 @@ def functions() -> Iterator[tuple[str, str]]:
     for path, tree in trees():
         for node in tree:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node.name
+                yield f"{path.relative_to(SOURCE.parent)}:{node.lineno}", node.name
 
 
 def test_few_functions_are_one_bare_participle() -> None:
@@ -61,7 +61,7 @@ def test_nothing_is_called_one() -> None:
         stored = isinstance(node, ast.Name) and node.id == "one" and isinstance(node.ctx, ast.Store)
         return stored or (isinstance(node, ast.arg) and node.arg == "one")
 
-    found = [str(path.relative_to(SOURCE)) for path, tree in trees() for node in tree if named_one(node)]
+    found = [str(path.relative_to(SOURCE.parent)) for path, tree in trees() for node in tree if named_one(node)]
     assert found == []
 
 
@@ -72,7 +72,7 @@ def test_a_class_name_means_one_thing_in_a_desk() -> None:
             if path.is_relative_to(SOURCE / desk):
                 for node in tree:
                     if isinstance(node, ast.ClassDef):
-                        places[node.name].append(str(path.relative_to(SOURCE)))
+                        places[node.name].append(str(path.relative_to(SOURCE.parent)))
         assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 

@@ -18,12 +18,14 @@ GONE = "ImportError: zuno.{} is gone: "
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A package as it is after the move: old packages are gone, `zuno.amm.pool` is there."""
+    """A package as it is after the moves: old packages are gone, `zuno.amm.pool` and a part of the devnet are there."""
     package = tmp_path / "zuno"
     (package / "amm").mkdir(parents=True)
     shutil.copy(zuno.__file__, package / "__init__.py")
     (package / "amm" / "__init__.py").touch()
     (package / "amm" / "pool.py").write_text("class Pool: ...\n")
+    (package / "adapters" / "chain" / "devnet").mkdir(parents=True)
+    (package / "adapters" / "chain" / "devnet" / "process.py").touch()
     return package
 
 
@@ -39,6 +41,8 @@ def leave_folders(checkout: Path) -> None:
     (checkout / "core" / "amm" / "__pycache__").mkdir(parents=True)
     (checkout / "core" / "amm" / "__pycache__" / "pool.cpython-311.pyc").write_bytes(b"stale")
     (checkout / "desks" / "__pycache__").mkdir(parents=True)
+    (checkout / "adapters" / "chain" / "devnet" / "__pycache__").mkdir()
+    (checkout / "adapters" / "chain" / "devnet" / "__pycache__" / "evm.cpython-311.pyc").write_bytes(b"stale")
 
 
 def leave_bytecode(checkout: Path) -> None:
@@ -62,6 +66,12 @@ def leave_nothing(checkout: Path) -> None:
         ("from zuno.core.amm.pool import Pool", GONE.format("core"), "zuno.core.amm is now zuno.amm"),
         ("import zuno.core", GONE.format("core"), "docs/architecture.md"),
         ("from zuno.desks import lp", GONE.format("desks"), "docs/architecture.md"),
+        (
+            "from zuno.adapters.chain.devnet.evm import LocalChain",
+            GONE.format("adapters.chain.devnet.evm"),
+            "zuno_devnet",
+        ),
+        ("import zuno.adapters.chain.devnet.process", "", ""),
         ("import zuno.frontends.cli.main", GONE.format("frontends"), "docs/architecture.md"),
         ("from zuno.amm.pool import Pool", "", ""),
         ("import zuno.nothing", "ModuleNotFoundError: ", "zuno.nothing"),

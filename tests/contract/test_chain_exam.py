@@ -88,9 +88,9 @@ CASES: dict[str, Callable[[Path, pytest.FixtureRequest], ChainCase]] = {"sim": s
 @pytest.fixture(scope="module")
 def node_of_devnet(request: pytest.FixtureRequest) -> Any:
     pytest.importorskip("eth", reason="py-evm is the devnet extra")
-    from zuno.adapters.chain.devnet.artifacts import find_artifacts
     from zuno.adapters.chain.devnet.serve_world import open_node
     from zuno.adapters.chain.world import DEFAULT_SEED
+    from zuno_devnet.artifacts import find_artifacts
 
     cache: Path = request.getfixturevalue("world_cache")
     return open_node(find_artifacts(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)[0]
@@ -98,7 +98,7 @@ def node_of_devnet(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(scope="module")
 def devnet_url(node_of_devnet: Any) -> Iterator[str]:
-    from zuno.adapters.chain.devnet.server import serve
+    from zuno_devnet.server import serve
 
     with serve(node_of_devnet) as url:
         yield url
@@ -381,7 +381,7 @@ async def test_no_swap_no_fees(chain_case: ChainCase) -> None:
 
 async def test_balances_on_sim_are_those_of_the_contracts(node_of_devnet: Any) -> None:
     """PoolManager's to the wei, and the wallet's of every token that does not pay for gas."""
-    from zuno.adapters.chain.devnet.execution import CallMessage
+    from zuno_devnet.execution import CallMessage
 
     def held(holder: Address, currency: Address) -> int:
         if currency == NATIVE:
@@ -414,17 +414,17 @@ async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
     tmp_path: Path, request: pytest.FixtureRequest, node_of_devnet: Any
 ) -> None:
     """A full node that keeps the head's state only: fees come from the Swap logs, say so, and are close."""
-    from zuno.adapters.chain.devnet.methods import METHODS
-    from zuno.adapters.chain.devnet.refusals import NodeRefusal
-    from zuno.adapters.chain.devnet.server import serve
     from zuno.adapters.chain.rpc import RpcChain
+    from zuno_devnet.methods import METHODS
+    from zuno_devnet.rpc_errors import RpcError
+    from zuno_devnet.server import serve
 
     head = "0x" + node_of_devnet.chain.head.hash.hex()
 
     def pruned(node: Any, given: Any) -> Any:
         block = given.get(1)
         if block != "latest" and (not isinstance(block, dict) or block.get("blockHash") != head):
-            raise NodeRefusal(-32000, "missing trie node 0xab (path ) state is gone")
+            raise RpcError(-32000, "missing trie node 0xab (path ) state is gone")
         return METHODS["eth_call"](node, given)
 
     ours = SimChain(SimFile(tmp_path / "home"))

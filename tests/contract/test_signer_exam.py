@@ -20,7 +20,6 @@ from pydantic import SecretBytes, SecretStr
 
 from tests.examples import examples
 from zuno.adapters.chain.dev_signer import ROLE, DevSigner
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
 from zuno.adapters.chain.world import DEVNET, SIM, WALLET
 from zuno.adapters.keys.keystore import write_keystore
 from zuno.adapters.keys.wallets import KeystoreSigner, WatchOnly
@@ -28,6 +27,7 @@ from zuno.adapters.signing import address_of, is_key, sign
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, Wei
 from zuno.lp.ports.spending import Call, Fees, Signer, Unsigned
+from zuno_devnet.keys import dev_address, dev_key
 
 SECRET = bytes.fromhex("4646464646464646464646464646464646464646464646464646464646464646")
 KEY = SecretBytes(SECRET)
@@ -194,8 +194,8 @@ def test_a_watched_wallet_signs_nothing() -> None:
 
 
 def test_the_built_in_wallet_is_that_of_the_story_and_signs_for_its_chain_alone() -> None:
-    story = pytest.importorskip("zuno.adapters.chain.devnet.story")
-    assert story.WALLET_ROLE == ROLE
+    builder = pytest.importorskip("zuno.adapters.chain.devnet.world_builder")
+    assert builder.WALLET_ROLE == ROLE
     assert "0x" + dev_address(ROLE).hex() == WALLET == DevSigner(DEVNET.id).address
     with pytest.raises(Refused, match="chain 31337 alone, not for chain 1"):
         DevSigner(DEVNET.id).sign(replace(TX, chain_id=1))

@@ -18,7 +18,6 @@ import pytest
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, DEVNET, USDC, WALLET, WETH, pool_specs
 from zuno.amm.model import LpPosition, PoolKey
 from zuno.amm.ticks import floor_to_spacing
@@ -31,6 +30,7 @@ from zuno.lp.plan import calldata, encoding
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.spending import Call, Fees, SendResult, Signed, SimulationMethod, Unsigned, Writer
 from zuno.lp.rules.depth import quotes
+from zuno_devnet.keys import dev_key
 
 WETH_SPEC, _, NATIVE_SPEC = pool_specs()
 CURRENCIES = (ETH.address, WETH.address, USDC.address)
@@ -155,11 +155,11 @@ async def sim(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStac
 
 
 async def rpc_on_devnet(home: Path, request: pytest.FixtureRequest, closing: AsyncExitStack) -> WriterCase:
-    from zuno.adapters.chain.devnet.evm import Genesis
-    from zuno.adapters.chain.devnet.evm import LocalChain as EvmChain
-    from zuno.adapters.chain.devnet.node import DevnetNode
-    from zuno.adapters.chain.devnet.server import serve
     from zuno.adapters.chain.rpc import RpcChain
+    from zuno_devnet.chain import Genesis
+    from zuno_devnet.chain import LocalChain as EvmChain
+    from zuno_devnet.node import DevnetNode
+    from zuno_devnet.server import serve
 
     url = request.getfixturevalue("devnet_url")
     chain = RpcChain(DEVNET, [url], home / "cache", WALLET)
@@ -192,9 +192,9 @@ def told(url: str, method: str, *params: object) -> Any:
 @pytest.fixture(scope="module")
 def devnet_url(request: pytest.FixtureRequest) -> Iterator[str]:
     pytest.importorskip("eth", reason="py-evm is the devnet extra")
-    from zuno.adapters.chain.devnet.artifacts import find_artifacts
     from zuno.adapters.chain.devnet.serve_world import open_node
-    from zuno.adapters.chain.devnet.server import serve
+    from zuno_devnet.artifacts import find_artifacts
+    from zuno_devnet.server import serve
 
     cache: Path = request.getfixturevalue("world_cache")
     with serve(open_node(find_artifacts(request.getfixturevalue("node_modules")), cache, DEFAULT_SEED)[0]) as url:

@@ -48,7 +48,7 @@ LOADED = (
     "zuno.doors.chat",
     "zuno.lp.agents",
     "zuno.adapters.chain.sim",
-    "zuno.adapters.chain.devnet.keys",
+    "zuno_devnet.keys",
     "zuno.adapters.keys",
     "zuno.adapters.prices",
     "zuno.adapters.transport.inproc",

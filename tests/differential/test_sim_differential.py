@@ -19,14 +19,8 @@ from eth_abi.abi import encode as abi_encode
 from eth_account import Account
 from eth_hash.auto import keccak
 
-from zuno.adapters.chain.devnet.artifacts import find_artifacts
-from zuno.adapters.chain.devnet.evm import ETHER
-from zuno.adapters.chain.devnet.execution import CallMessage as EvmCall
-from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.params import Params
 from zuno.adapters.chain.devnet.price_moves import PriceMover
-from zuno.adapters.chain.devnet.story import WALLET_ROLE, check_against_sim, open_world
+from zuno.adapters.chain.devnet.world_builder import WALLET_ROLE, check_against_sim, open_world
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.contracts import NO_REASON
 from zuno.adapters.chain.sim.history import position_history
@@ -47,6 +41,12 @@ from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit
 from zuno.lp.ports.spending import Call, Fees, Mined, SendResult
 from zuno.lp.rules.attribution import attribute
+from zuno_devnet.artifacts import find_artifacts
+from zuno_devnet.chain import ETHER
+from zuno_devnet.execution import CallMessage as EvmCall
+from zuno_devnet.keys import dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.params import Params
 
 MANAGER, ROUTER, PERMIT2 = DEPLOYMENT.position_manager, DEPLOYMENT.universal_router, DEPLOYMENT.permit2
 CURRENCIES = (NATIVE, WETH.address, USDC.address)

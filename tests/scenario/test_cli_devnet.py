@@ -187,9 +187,9 @@ def test_the_reference_follows_the_chain_back(devnet: Any) -> None:
 
 def test_a_move_that_fails_is_broken_books(devnet: Any) -> None:
     """The trader gives its permission to pay with WETH away; two of three pools cannot be pushed down any more."""
-    from zuno.adapters.chain.devnet.keys import dev_address
     from zuno.adapters.chain.world import SWAP_ROUTER, WETH
     from zuno.lp.plan import calldata
+    from zuno_devnet.keys import dev_address
 
     url = devnet("devnet", "status", "--json").document["url"]
     data = calldata.call("approve(address,uint256)", SWAP_ROUTER, 0)

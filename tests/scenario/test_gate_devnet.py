@@ -26,8 +26,7 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.story import OTHERS_ROLE, WALLET_ROLE
+from zuno.adapters.chain.devnet.world_builder import OTHERS_ROLE, WALLET_ROLE
 from zuno.adapters.chain.rpc.chain import RpcChain
 from zuno.adapters.chain.rpc.transport import RpcPolicy
 from zuno.adapters.chain.world import DEVNET, SWAP_ROUTER, USDC, WALLET, WETH
@@ -47,6 +46,7 @@ from zuno.lp.plan.sizing import fix_capital
 from zuno.lp.ports.spending import Call, SendResult
 from zuno.lp.service.positions import LpDesk
 from zuno.wiring import Application, open_zuno
+from zuno_devnet.keys import dev_address, dev_key
 
 EDGE = 1
 Line = Callable[[], None]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.world import SIM, WALLET
 from zuno.adapters.keys.wallets import WatchOnly
 from zuno.doors.cli.render import render as print_screen
@@ -18,6 +17,7 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.lp.service.execution import Consent, Execution
 from zuno.lp.service.execution_view import ApprovalView, ExecutionView, UnsignedView
 from zuno.wiring import Application, open_zuno
+from zuno_devnet.keys import dev_key
 
 YES = Consent(lambda view: True, lambda view: True)
 

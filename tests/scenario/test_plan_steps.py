@@ -19,12 +19,7 @@ from eth_abi.abi import encode as abi_encode
 
 from tests.examples import mark_all_but, pair_in_turn
 from tests.wire.tokens import TETHER_LIKE, assemble
-from zuno.adapters.chain.devnet.artifacts import find_artifacts
-from zuno.adapters.chain.devnet.evm import ETHER
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.devnet.story import OTHERS_ROLE, WALLET_ROLE, open_world
+from zuno.adapters.chain.devnet.world_builder import OTHERS_ROLE, WALLET_ROLE, open_world
 from zuno.adapters.chain.rpc.storage import locate_position, pool_state, read_worth
 from zuno.adapters.chain.world import (
     DEFAULT_SEED,
@@ -64,6 +59,11 @@ from zuno.lp.plan.encoding import position_manager_call
 from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit, price_bounds, range_edges
 from zuno.lp.plan.policy import Policy, build_policy, verify_step
 from zuno.lp.plan.sizing import least_principal
+from zuno_devnet.artifacts import find_artifacts
+from zuno_devnet.chain import ETHER
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.rpc import Rpc
 
 WETH_POOL, _, NATIVE_POOL = (spec.key for spec in pool_specs())
 EDGE, INSIDE = 1, 2

@@ -6,9 +6,9 @@ import fcntl
 from pathlib import Path
 
 from tests.paths import CACHE, NODE_MODULES
-from zuno.adapters.chain.devnet.artifacts import find_artifacts
-from zuno.adapters.chain.devnet.story import open_world
+from zuno.adapters.chain.devnet.world_builder import open_world
 from zuno.adapters.chain.world import DEFAULT_SEED
+from zuno_devnet.artifacts import find_artifacts
 
 WORLD_CACHE = CACHE / "devnet"
 

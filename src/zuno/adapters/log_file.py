@@ -18,6 +18,8 @@ from zuno.kernel.logs import LogLine
 
 MAX_BYTES: Final = 4_000_000
 """Of each of the two files that are kept."""
+_PACKAGES: Final = ("zuno", "zuno_devnet")
+"""Whose loggers write it."""
 _LINE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([A-Z]+) (\S+) (.*)")
 _READ: Final = 2_000_000
 """Bytes of the end that are looked through."""
@@ -66,21 +68,21 @@ def log_path(home: Path) -> Path:
 
 def start_log(home: Path, secrets: Sequence[str]) -> HomeLog:
     """From here on what Zuno's loggers say goes into the home's log; warnings also to stderr, as without it."""
-    ours = logging.getLogger("zuno")
     handler = HomeLog(log_path(home), secrets)
-    ours.addHandler(handler)
-    if logging.lastResort is not None and logging.lastResort not in ours.handlers:
-        ours.addHandler(logging.lastResort)
-    ours.setLevel(logging.INFO)
+    for ours in map(logging.getLogger, _PACKAGES):
+        ours.addHandler(handler)
+        if logging.lastResort is not None and logging.lastResort not in ours.handlers:
+            ours.addHandler(logging.lastResort)
+        ours.setLevel(logging.INFO)
     return handler
 
 
 def stop_log(handler: HomeLog) -> None:
     """Stderr is written by itself again once the last log is closed."""
-    ours = logging.getLogger("zuno")
-    ours.removeHandler(handler)
-    if logging.lastResort is not None and not any(isinstance(other, HomeLog) for other in ours.handlers):
-        ours.removeHandler(logging.lastResort)
+    for ours in map(logging.getLogger, _PACKAGES):
+        ours.removeHandler(handler)
+        if logging.lastResort is not None and not any(isinstance(other, HomeLog) for other in ours.handlers):
+            ours.removeHandler(logging.lastResort)
     handler.close()
 
 

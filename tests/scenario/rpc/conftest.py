@@ -20,14 +20,6 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from eth_abi.abi import decode, encode
 
-from zuno.adapters.chain.devnet.artifacts import Artifacts, find_artifacts
-from zuno.adapters.chain.devnet.deploy import deploy, v4_genesis
-from zuno.adapters.chain.devnet.evm import ETHER, LocalChain
-from zuno.adapters.chain.devnet.execution import CallMessage
-from zuno.adapters.chain.devnet.history import ChainIndex, LocalReceipt
-from zuno.adapters.chain.devnet.keys import dev_address, dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
 from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolKey
 from zuno.kernel.errors import Unavailable
@@ -36,6 +28,14 @@ from zuno.kernel.units import Address, Pips
 from zuno.lp.model.chains import ETH, ChainInfo, Deployment
 from zuno.lp.plan import calldata
 from zuno.lp.plan.calldata import EncodedAction
+from zuno_devnet.artifacts import Artifacts, find_artifacts
+from zuno_devnet.chain import ETHER, LocalChain
+from zuno_devnet.deploy import deploy, v4_genesis
+from zuno_devnet.execution import CallMessage
+from zuno_devnet.history import ChainIndex, LocalReceipt
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.rpc import Rpc
 
 GENESIS = 1_700_000_000
 FOREVER = 2**40

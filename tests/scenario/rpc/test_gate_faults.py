@@ -18,9 +18,6 @@ from eth_abi.abi import encode
 
 from tests.wire.stage_plans import RANGE, Plans, id_of
 from tests.wire.tokens import ANSWER, OF_TWO, TETHER_LIKE, assemble, entry
-from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.amm.model import PoolKey, Range
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE, format_units
@@ -29,6 +26,9 @@ from zuno.lp.execute.draft import read_onchain_state
 from zuno.lp.model.plan import PlanState, StepKind, StepState
 from zuno.lp.model.plan_events import Action
 from zuno.lp.plan import calldata
+from zuno_devnet.keys import dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.rpc import Rpc
 
 ETHER = 10**18
 SOMEBODY = Address("0x" + "77" * 20)

@@ -16,8 +16,6 @@ from eth_account import Account
 
 from tests.wire.stage_plans import RANGE, Plans, id_of
 from tests.wire.tokens import BATCHING_WALLET
-from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.keys.wallets import WatchOnly
 from zuno.amm.model import PoolKey, Range
 from zuno.kernel.errors import Refused, Unavailable
@@ -29,6 +27,8 @@ from zuno.lp.model.plan import PlanState, StepKind, StepState
 from zuno.lp.model.plan_events import Action, Instruction
 from zuno.lp.plan import calldata
 from zuno.lp.service.execution_view import UnsignedView, execution_view, unsigned_view
+from zuno_devnet.keys import dev_key
+from zuno_devnet.node import DevnetNode
 
 ETHER = 10**18
 SOMEBODY = Address("0x" + "77" * 20)

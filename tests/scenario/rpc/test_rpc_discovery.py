@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.node import LogLimits
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.amm.model import DYNAMIC_FEE_FLAG
@@ -18,6 +17,7 @@ from zuno.kernel.units import HexId
 from zuno.lp.plan import calldata
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.positions import LpDesk
+from zuno_devnet.node import LogLimits
 
 LIQUIDITY = 10**15
 

@@ -11,8 +11,8 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
 from benchmarks.chain import MOST_REQUESTS
 from benchmarks.portfolio import POSITIONS, build_day, read_portfolio
-from zuno.adapters.chain.devnet.node import DevnetNode
-from zuno.adapters.chain.devnet.server import serve
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.server import serve
 
 
 async def test_a_hundred_positions_are_a_dozen_requests(tmp_path: Path) -> None:

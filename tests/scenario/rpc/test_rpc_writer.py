@@ -12,9 +12,6 @@ from eth_abi.abi import encode
 from eth_hash.auto import keccak
 from eth_utils.address import to_checksum_address
 
-from zuno.adapters.chain.devnet.keys import dev_key
-from zuno.adapters.chain.devnet.rpc import Rpc
-from zuno.adapters.chain.devnet.transactions import LocalTransaction, sign
 from zuno.adapters.chain.rpc import RpcPolicy, RpcWriter
 from zuno.amm.identity import pool_id
 from zuno.amm.model import PoolKey
@@ -25,6 +22,9 @@ from zuno.lp.model.plan import Grant
 from zuno.lp.plan import calldata
 from zuno.lp.ports.spending import Call, NonceStatus, SendResult, SimulationMethod
 from zuno.lp.rules.depth import quotes
+from zuno_devnet.keys import dev_key
+from zuno_devnet.rpc import Rpc
+from zuno_devnet.transactions import LocalTransaction, sign
 
 ETHER, GWEI = 10**18, 10**9
 SOMEBODY = Address("0x" + "77" * 20)

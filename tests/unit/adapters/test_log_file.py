@@ -40,6 +40,12 @@ def test_lines_come_back_with_their_tracebacks_and_without_secrets(home: Path) -
     assert b"hush" not in log_path(home).read_bytes()
 
 
+def test_the_devnet_writes_it_too(home: Path) -> None:
+    logging.getLogger("zuno_devnet.rpc").error("eth_call failed")
+    (line,) = read_log(home)
+    assert (line.level, line.where) == ("ERROR", "zuno_devnet.rpc")
+
+
 def test_a_log_that_grew_too_long_is_set_aside_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_file, "MAX_BYTES", 400)
     for number in range(40):
@@ -64,8 +70,11 @@ async def test_a_level_and_a_number_of_lines(home: Path) -> None:
             await logs.show(*wrong)
 
 
-def test_a_log_that_is_closed_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = logging.getLogger("zuno")
+@pytest.mark.parametrize("package", ["zuno", "zuno_devnet"])
+def test_a_log_that_is_closed_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    ours = logging.getLogger(package)
     monkeypatch.setattr(ours, "handlers", [])
     first, second = start_log(tmp_path, []), start_log(tmp_path / "other", [])
     stop_log(first)

@@ -27,7 +27,7 @@ class DevSigner:
         """Its key is no secret: there is nothing to unlock."""
 
     def sign(self, tx: Unsigned) -> Signed:
-        from zuno.adapters.chain.devnet.keys import dev_key
+        from zuno_devnet.keys import dev_key
 
         if tx.chain_id != self._chain_id:
             raise Refused(f"The built-in wallet signs for chain {self._chain_id} alone, not for chain {tx.chain_id}.")

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, ValidationError
 
 from zuno.adapters.eth_imports import import_eth_account
-from zuno.adapters.foreign_json import parse
 from zuno.adapters.signing import address_of, is_key
+from zuno.kernel.foreign_json import parse
 from zuno.kernel.units import Address
 
 MAX_BYTES = 64 * 1024

@@ -14,9 +14,9 @@ from typing import Any, Final
 import httpx2
 import numpy as np
 
-from zuno.adapters import foreign_json
 from zuno.adapters.http import OK, HttpClient, RequestLimits
 from zuno.adapters.memory.hashed import pack_vector
+from zuno.kernel import foreign_json
 from zuno.kernel.errors import Unavailable, Unreachable
 from zuno.llm.budget import Reservation, RunBudget
 from zuno.llm.tokens import estimate_tokens

@@ -17,9 +17,9 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from zuno.adapters import foreign_json
 from zuno.adapters.http import RateLimited, RequestLimits, asked_wait
 from zuno.adapters.venues.vendor_json import VendorJson
+from zuno.kernel import foreign_json
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Unreachable, ZunoError
 

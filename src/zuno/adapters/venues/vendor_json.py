@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from zuno.adapters import foreign_json
+from zuno.kernel import foreign_json
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, Book, Quote, Row

@@ -15,7 +15,6 @@ import pytest
 from eth_account import Account
 
 from zuno.adapters.chain.dev_signer import DevSigner
-from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
@@ -37,6 +36,7 @@ from zuno.lp.model.plan_events import Action, Draft, Instruction, PlanInstructed
 from zuno.lp.plan.calldata import key_tuple
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.spending import NonceStatus, SendResult
+from zuno_devnet.keys import dev_key
 
 EDGE, INSIDE = 1, 2
 WETH_POOL, _, NATIVE_POOL = (HexId(pool_id(*key_tuple(spec.key))) for spec in pool_specs())

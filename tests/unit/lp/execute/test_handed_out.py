@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.world import OTHERS, SIM, WALLET
 from zuno.adapters.keys.wallets import WatchOnly
 from zuno.kernel.errors import Broken, Refused
@@ -18,6 +17,7 @@ from zuno.lp.execute.plan_state import PlanProgress
 from zuno.lp.model.plan import PlanState, StepState
 from zuno.lp.model.plan_events import Action, StepHandedOut, StepSigned
 from zuno.lp.service.execution_view import unsigned_view
+from zuno_devnet.keys import dev_key
 
 ETHER = 10**18
 WATCHED: Any = WatchOnly(WALLET)

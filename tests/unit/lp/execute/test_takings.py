@@ -19,7 +19,6 @@ from eth_account import Account
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.amm.model import LpPosition, Range
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.text import NATIVE
@@ -33,6 +32,7 @@ from zuno.lp.plan import minting, positions
 from zuno.lp.plan.encoding import permit2_approve
 from zuno.lp.plan.sizing import fix_capital
 from zuno.lp.ports.spending import Simulation, SimulationMethod
+from zuno_devnet.keys import dev_key
 
 USDC, ETHER = 10**6, 10**18
 EDGE, INSIDE = 1, 2

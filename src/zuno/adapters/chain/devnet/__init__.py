@@ -1,1 +1,1 @@
-"""A local chain that behaves like a geth node, carrying the real Uniswap v4 contracts."""
+"""The local chain of a home: `zuno_devnet` with the world of a seed, as a process of its own."""

@@ -10,16 +10,16 @@ from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import NATIVE
 from zuno.lp.plan import calldata
+from zuno_devnet import params
+from zuno_devnet.chain import ETHER
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.methods import Method
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.params import Params
+from zuno_devnet.rpc_errors import bad_params
+from zuno_devnet.transactions import LocalTransaction
 
-from . import params
-from .evm import ETHER
-from .keys import dev_address, dev_key
-from .methods import Method
-from .node import DevnetNode
-from .params import Params
-from .refusals import bad_params
-from .story import OTHERS_ROLE, address_bytes
-from .transactions import LocalTransaction
+from .world_builder import OTHERS_ROLE, address_bytes
 
 _SWAP = f"swap({calldata.KEY},(bool,int256,uint160),(bool,bool),bytes)"
 _AMPLE = 1 << 120
@@ -29,7 +29,7 @@ _MAX_PERCENT = 1_000_000
 
 
 class PriceMover:
-    """The devnet's trader of last resort, and the keeper of its reference price (micro-USDC for one ETH)."""
+    """Moves the pools by the trader's swaps and keeps the reference price (micro-USDC for one ETH)."""
 
     def __init__(self, reference: int) -> None:
         self._first = reference
@@ -40,7 +40,7 @@ class PriceMover:
         return {"zuno_move": self._move, "zuno_reference": lambda node, given: str(self._reference(node))}
 
     def _reference(self, node: DevnetNode) -> int:
-        """What the last move on the chain as it stands left behind: a block that was reorganised away moved nothing."""
+        """The reference after the last move that is on the chain; a block that was reorganised away moved nothing."""
         for block_hash, number, reference in reversed(self._moves):
             block = node.chain.history.at(number)
             if block is not None and block.hash == block_hash:
@@ -50,7 +50,7 @@ class PriceMover:
     def _move(self, node: DevnetNode, given: Params) -> dict[str, Any]:
         """zuno_move(percent as text): every pool to the new reference, or nothing."""
         before = self._reference(node)
-        after = shift_reference(before, _percent(given.need(0)))
+        after = shift_reference(before, _percent(given.require(0)))
         specs = pool_specs()
         prices = [self._price(node, spec) for spec in specs]
         try:
@@ -78,6 +78,7 @@ class PriceMover:
         return unpack_slot0(word).sqrt_price_x96
 
     def _swaps(self, node: DevnetNode, specs: tuple[PoolSpec, ...], reference: int) -> list[LocalTransaction]:
+        key, router = dev_key(OTHERS_ROLE), address_bytes(SWAP_ROUTER)
         nonce, txs = node.chain.nonce(dev_address(OTHERS_ROLE)), list[LocalTransaction]()
         for spec in specs:
             here, target = self._price(node, spec), spec.sqrt_price(reference)
@@ -87,16 +88,8 @@ class PriceMover:
             data = calldata.call(_SWAP, calldata.key_tuple(spec.key), (down, -_AMPLE, target), (False, False), b"")
             # What a native swap does not need comes back from the router.
             value = _AMPLE_NATIVE if down and spec.key.currency0 == NATIVE else 0
-            txs.append(
-                node.chain.sign(
-                    dev_key(OTHERS_ROLE),
-                    to=address_bytes(SWAP_ROUTER),
-                    data=data,
-                    value=value,
-                    gas=_GAS,
-                    nonce=nonce + len(txs),
-                )
-            )
+            at = nonce + len(txs)
+            txs.append(node.chain.sign(key, to=router, data=data, value=value, gas=_GAS, nonce=at))
         return txs
 
 

@@ -21,15 +21,15 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.chain.devnet import artifacts
-from zuno.adapters.chain.devnet.refusals import INTERNAL_ERROR
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.foreign_json import check_nesting
 from zuno.adapters.process_identity import ProcessIdentity
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
+from zuno.kernel.foreign_json import check_nesting
 from zuno.kernel.units import HexId, Seconds
 from zuno.lp.ports.world import NodeStatus, PoolMove, PriceMove
+from zuno_devnet.artifacts import Artifacts, find_artifacts
+from zuno_devnet.rpc_errors import INTERNAL_ERROR
 
 START_SECONDS: Final = 600.0
 STOP_SECONDS: Final = 10.0
@@ -67,12 +67,12 @@ class DevnetProcess:
         self.file = home / "devnet.json"
 
     async def up(self, port: int, background: bool) -> NodeStatus:
-        found = artifacts.find_artifacts(self._node_modules)
+        contracts = find_artifacts(self._node_modules)
         if self._lock.is_held():
             return await self._wait_for_running(port)
         if background:
             return await self._spawn(port)
-        return self._serve_here(found, port)
+        return self._serve_here(contracts, port)
 
     async def status(self) -> NodeStatus:
         if not self._lock.is_held():
@@ -109,8 +109,8 @@ class DevnetProcess:
             raise Unavailable(_NOT_RUNNING)
         return str(record["url"])
 
-    def _serve_here(self, found: artifacts.Artifacts, port: int) -> NodeStatus:
-        """Serve in this process until a signal; the heavy half is imported only now."""
+    def _serve_here(self, contracts: Artifacts, port: int) -> NodeStatus:
+        """Serve in this process until a signal; py-evm is imported here."""
         from zuno.adapters.chain.devnet.serve_world import serve_world
 
         # asyncio would only note an interrupt and wait for a task that never pauses; here it must stop the building.
@@ -119,7 +119,7 @@ class DevnetProcess:
             raise asyncio.CancelledError  # it was asked to while this was imported
         with self._lock:
             self.file.unlink(missing_ok=True)
-            serve_world(found, self._home / "devnet", self._seed, port, self._write, self._tell)
+            serve_world(contracts, self._home / "devnet", self._seed, port, self._write, self._tell)
             self.file.unlink(missing_ok=True)
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
@@ -132,7 +132,7 @@ class DevnetProcess:
             raise
 
     async def _wait_for_running(self, port: int) -> NodeStatus:
-        """Somebody started it before us: wait until it answers, as if we had."""
+        """Another process started the node: wait until it answers."""
         give_up = time.monotonic() + START_SECONDS
         while self._lock.is_held() and time.monotonic() < give_up:
             if self._record() is not None:
@@ -144,7 +144,7 @@ class DevnetProcess:
         raise Unavailable(f"A devnet of this home was starting and did not come up; its log is {self._log}.")
 
     def _child(self, port: int) -> subprocess.Popen[bytes]:
-        """The same command in the foreground of a process of its own, its words in the log."""
+        """The same command in the foreground of a process of its own, its output in the log."""
         command = [*self._program, "devnet", "up", "--port", str(port), "--home", str(self._home)]
         self._log.write_bytes(b"")
         with open(self._log, "ab") as log:  # appending: two starts at once may share it
@@ -191,7 +191,7 @@ class DevnetProcess:
         replace_file(self.file, json.dumps(record, indent=1).encode(), durable=False)
 
     def _record(self) -> dict[str, Any] | None:
-        """What the node that runs now has written; a file that a dead one left is no answer."""
+        """What the running node has written; None for a file that a dead one left."""
         holder = self._lock.process()
         try:
             record: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
@@ -209,7 +209,7 @@ class DevnetProcess:
 
 
 async def ask(url: str, method: str, *params: object) -> Any:
-    """One JSON-RPC question to our own node."""
+    """The result of a JSON-RPC request to our own node."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
     try:
         async with httpx2.AsyncClient(timeout=60.0, trust_env=False) as client:
@@ -246,8 +246,8 @@ class DevnetWorld:
         )
 
     async def wake(self) -> None:
-        """A chain that mines only what it is sent stands still between transactions, and its next block is of now: a
-        deadline counted from a head of yesterday would be over before it began."""
+        """Mine a block if the head is old. The node mines only with transactions and its next block is of now, so a
+        deadline counted from an old head would have passed."""
         url = self._process.url()
         latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
         if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:

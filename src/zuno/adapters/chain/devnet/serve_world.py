@@ -1,4 +1,4 @@
-"""The devnet from the cache to the port: open the world, stand a node on it, write where it is, serve."""
+"""Serves the world of a seed: opens it, starts a node on it and writes its address and keys."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 from eth_utils.address import to_checksum_address
 
 from zuno.adapters.chain.world import DEPLOYMENT, USDC, WETH, pool_specs, write_script
+from zuno_devnet.artifacts import Artifacts
+from zuno_devnet.chain import LocalChain
+from zuno_devnet.keys import dev_address, dev_key
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.server import check_port, serve_until_signalled
 
-from .artifacts import Artifacts
-from .evm import LocalChain
-from .keys import dev_address, dev_key
-from .node import DevnetNode
 from .price_moves import PriceMover
-from .server import check_port, serve_until_signalled
-from .story import OTHERS_ROLE, WALLET_ROLE, open_world
+from .world_builder import OTHERS_ROLE, WALLET_ROLE, open_world
 
 Tell = Callable[[str], None]
-"""Where words for a person go, a line at a time; an adapter has no screen of its own."""
+"""Gets each line that a person should see."""
 
 
 def serve_world(
     artifacts: Artifacts, cache: Path, seed: int, port: int, write: Callable[[Mapping[str, Any]], None], tell: Tell
 ) -> None:
-    """Serve the world of a seed until SIGINT or SIGTERM; `write` is told where, once the node answers."""
+    """Serve the world of a seed until SIGINT or SIGTERM; `write` gets the record once the node answers."""
     check_port(port)
     node, mover = open_node(artifacts, cache, seed, tell)
 
@@ -41,7 +41,7 @@ def serve_world(
 def open_node(
     artifacts: Artifacts, cache: Path, seed: int, tell: Tell = lambda line: None
 ) -> tuple[DevnetNode, PriceMover]:
-    """A node on the world of a seed. Its clock goes on where the story ended, whatever the wall clock says."""
+    """A node on the world of a seed. Its clock goes on from the last block, whatever the wall clock says."""
     chain = open_world(artifacts, cache, seed, lambda done, total: _tell_progress(tell, done, total))
     keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
     offset = chain.head.timestamp - int(time.time())

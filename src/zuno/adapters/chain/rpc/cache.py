@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.foreign_json import check_nesting
 from zuno.kernel.errors import DiskFull
+from zuno.kernel.foreign_json import check_nesting
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

@@ -42,10 +42,10 @@ from zuno.adapters.chain.rpc.errors import (
     refuses_batches,
 )
 from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
-from zuno.adapters.foreign_json import check_nesting
 from zuno.amm.model import Block
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
+from zuno.kernel.foreign_json import check_nesting
 
 _TOO_MANY_REQUESTS: Final = 429
 _DEEPEST: Final = 32

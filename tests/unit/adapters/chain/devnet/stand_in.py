@@ -23,9 +23,9 @@ def main() -> None:
 
 
 def serve(process: DevnetProcess) -> None:
-    from zuno.adapters.chain.devnet.evm import Genesis, LocalChain
-    from zuno.adapters.chain.devnet.node import DevnetNode
-    from zuno.adapters.chain.devnet.server import serve_until_signalled
+    from zuno_devnet.chain import Genesis, LocalChain
+    from zuno_devnet.node import DevnetNode
+    from zuno_devnet.server import serve_until_signalled
 
     node = DevnetNode(LocalChain.create(Genesis()))
     serve_until_signalled(node, 0, lambda url: process._write({"url": url, "pid": os.getpid()}))

@@ -10,13 +10,12 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from zuno.adapters.chain.devnet import story as room
-from zuno.adapters.chain.devnet.story import _WORLDS_KEPT, SHAPING, _drop_old_worlds, fingerprint, source_of
+from zuno.adapters.chain.devnet import world_builder as room
+from zuno.adapters.chain.devnet.world_builder import _WORLDS_KEPT, SHAPING, _drop_old_worlds, fingerprint, source_of
 
 # Types, words, and our own pools, which only check the finished chain.
 NOT_SHAPING = (
     "zuno.adapters.atomic_file",
-    "zuno.adapters.chain.devnet.refusals",
     "zuno.adapters.chain.sim.state",
     "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
@@ -24,7 +23,6 @@ NOT_SHAPING = (
     "zuno.adapters.chain.sim.ledger",
     "zuno.adapters.chain.sim.transactions",
     "zuno.adapters.full_disk",
-    "zuno.adapters.eth_imports",
     "zuno.amm.model",
     "zuno.kernel.errors",
     "zuno.kernel.text",
@@ -41,12 +39,13 @@ NOT_SHAPING = (
     "zuno.lp.ports.spending",
     "zuno.lp.rules.carry",
     "zuno.lp.rules.fee_yield",
+    "zuno_devnet.rpc_errors",
 )
 
 
 def test_every_module_the_world_is_built_with_is_counted() -> None:
-    story = "zuno.adapters.chain.devnet.story"
-    used = {story, *grimp.build_graph("zuno").find_upstream_modules(story)}
+    builder = "zuno.adapters.chain.devnet.world_builder"
+    used = {builder, *grimp.build_graph("zuno", "zuno_devnet").find_upstream_modules(builder)}
     assert sorted([*SHAPING, *NOT_SHAPING]) == sorted(used)
 
 

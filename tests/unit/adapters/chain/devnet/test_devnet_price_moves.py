@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.artifacts import find_artifacts
-from zuno.adapters.chain.devnet.keys import dev_address
-from zuno.adapters.chain.devnet.node import DevnetNode
 from zuno.adapters.chain.devnet.price_moves import PriceMover
 from zuno.adapters.chain.devnet.process import DevnetProcess, DevnetWorld
-from zuno.adapters.chain.devnet.rpc import Rpc
 from zuno.adapters.chain.devnet.serve_world import open_node
-from zuno.adapters.chain.devnet.server import serve
 from zuno.adapters.chain.world import DEFAULT_SEED, SWAP_ROUTER, WETH
 from zuno.kernel.errors import Broken, Refused
 from zuno.lp.plan import calldata
+from zuno_devnet.artifacts import find_artifacts
+from zuno_devnet.keys import dev_address
+from zuno_devnet.node import DevnetNode
+from zuno_devnet.rpc import Rpc
+from zuno_devnet.server import serve
 
 Opened = tuple[DevnetNode, PriceMover]
 TRADER = "0x" + dev_address("trader").hex()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEPLOYMENT, SIM
 from zuno.lp.plan import calldata
 from zuno.lp.ports.spending import Call
+from zuno_devnet.keys import dev_key
 
 FIELDS: dict[str, Any] = {
     "type": 2,

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from zuno.adapters.chain.devnet.keys import dev_key
 from zuno.adapters.chain.sim.transactions import parse_transaction
 from zuno.adapters.chain.world import OTHERS, SIM, WALLET
 from zuno.kernel.errors import Refused
 from zuno.lp.ports.spending import Call
+from zuno_devnet.keys import dev_key
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 TO = "0x" + "12" * 20
