@@ -171,7 +171,9 @@ READ: dict[str, tuple[str, Callable[[], str | bytes], str]] = {
 async def run(path: Path, dates: str = "iso", series: str | None = None) -> tuple[ImportView, MemorySeries]:
     store = MemorySeries(Origin(False, "recorded"))
     imports = Imports(HistoryFiles(), store, lambda: NOW, read_here=True)
-    return await imports.run([str(path)], series, "auto", lambda progress: None, lambda question: True, dates=dates), store
+    return await imports.run(
+        [str(path)], series, "auto", lambda progress: None, lambda question: True, dates=dates
+    ), store
 
 
 async def stored(store: MemorySeries, series: Any = H1) -> tuple[Any, ...]:
