@@ -95,7 +95,8 @@ def _screen_judgments(
 
     def screen_judgment(judgment: JudgmentOpinion) -> JudgmentOpinion:
         index, reason = judgment.index, mechanical[judgment.index].reason
-        kept = screen_field(judgment, "reason", screen, facts, reason, index)
+        lead = f"Candidate {index}, {judgment.verdict}: "
+        kept = screen_field(judgment, "reason", screen, facts, reason, index, lead=lead)
         return screen_field(kept, "suggestion", screen, facts, about=index)
 
     return opinion.model_copy(update={"judgments": [*map(screen_judgment, opinion.judgments)]})

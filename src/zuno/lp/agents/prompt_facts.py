@@ -23,7 +23,7 @@ from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
 from zuno.lp.rules.returns import NANO, rolling_vol_bps
 from zuno.lp.rules.worth import edge_over_hold, worth_token1
 from zuno.provenance.facts import FactSheet, Figure, Unit
-from zuno.provenance.refusal import find_faults
+from zuno.provenance.refusal import LONGEST_TEXT, find_faults
 from zuno.provenance.slots import annotate, cite_round, cut, find_slots, render
 
 FACTS_TOKENS: Final = 320
@@ -242,13 +242,25 @@ def text_faults(
 
 
 def screen_field(
-    said: T, name: str, screen: Screen, facts: FactSheet, otherwise: str = "", about: int | None = None, most: int = 280
+    answer: T,
+    name: str,
+    screen: Screen,
+    facts: FactSheet,
+    otherwise: str = "",
+    about: int | None = None,
+    most: int = 280,
+    lead: str = "",
 ) -> T:
     """An answer with the faulty sentences left out of a field; where none is left the rules' words, which say that they
-    are theirs."""
+    are theirs. `lead` is what it is published behind: peers check both together."""
+
+    def find(piece: str) -> list[str]:
+        return text_faults(piece, facts, about, (0, most)) or text_faults(
+            f"{lead}{piece}", facts, about, (0, LONGEST_TEXT)
+        )
+
     rules = cut(f"{BY_RULE}{otherwise}", facts, most, about) if otherwise else ""
-    text = screen(getattr(said, name) or "", lambda piece: text_faults(piece, facts, about, (0, most)), rules)
-    return said.model_copy(update={name: text})
+    return answer.model_copy(update={name: screen(getattr(answer, name) or "", find, rules)})
 
 
 def print_thoughts(context: Context, debate: Debate, decided: int | None = None) -> Iterator[Thought]:
@@ -260,9 +272,13 @@ def print_thoughts(context: Context, debate: Debate, decided: int | None = None)
 
 
 def print_thought(thought: Thought, facts: FactSheet, decided: int | None = None) -> Thought:
+    return thought.model_copy(update={"text": render(thought.text, facts, find_subject(thought, decided))})
+
+
+def find_subject(thought: Thought, decided: int | None) -> int | None:
+    """The candidate that a thought is about."""
     head = thought.text.partition(",")[0].removeprefix("Candidate ")
-    about = int(head) if head.isdecimal() else decided if thought.role is Role.ARBITER else None
-    return thought.model_copy(update={"text": render(thought.text, facts, about)})
+    return int(head) if head.isdecimal() else decided if thought.role is Role.ARBITER else None
 
 
 # -- the same facts as lines of a brief, few enough for a small model
