@@ -157,7 +157,7 @@ _EXEMPT: Final = tuple(
         r"\b(?:rsi|adx|atr|mfi)(?:14| ?\(14\))|\bcmf(?:20| ?\(20\))|\b[eswh]?ma[- ]?\(?[1-3]?\d{1,2}\b\)?"
         rf"(?![.,]\d|%| ?(?:k|{_UNITS})\b)",
         r"\b\d{1,3}(?:/\d{1,3})?[- ](?:period |day |week |bar )?(?:[eswh]ma|ma)s?\b",
-        r"\bmacd ?\(12, ?26, ?9\)|\b(?:bollinger(?: bands?)?|keltner) ?\(20, ?2(?:\.0)?\)|\bstoch\w* ?\(14, ?3(?:, ?3)?\)",
+        r"\bmacd ?\(12, ?26, ?9\)|\b(?:bollinger(?: bands?)?|keltner) ?\(20, ?2\)|\bstoch\w* ?\(14, ?3(?:, ?3)?\)",
         r"\b(?:in|since|early|late|cycle of|q[1-4]|h[12]) 20[012]\d\b(?=[.,;)]|$| (?:is|was|and)\b)",
         r"\b(?:q[1-4]|h[12]|t\+[0-3]|g7|g20|m[12]|l[123]|web3|layer[- ][12])\b|\bzero[- ](?:line|sum)\b",
         r"\b(?:the|this|last|next|first|second|third|fourth) quarter\b(?! of)|\bquarter[- ]end\b",
