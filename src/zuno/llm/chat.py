@@ -165,11 +165,8 @@ def _build_question(
 
 def _screen_step(task: ChatTask[R], step: Step, told: Sequence[ToolCall[R]], screen: Screen) -> Step:
     """The answer without its faulty sentences. What stands beside a call is said to nobody: any figure may."""
-
-    def find(piece: str) -> Iterable[str]:
-        return task.faults(piece, told) if step.tool == ANSWER else ()
-
-    return step.model_copy(update={"answer": screen(step.answer, find, "")})
+    answer = screen(step.answer, lambda piece: task.faults(piece, told) if step.tool == ANSWER else (), "")
+    return step.model_copy(update={"answer": answer})
 
 
 def _judge_step(task: ChatTask[R], step: Step, calls: Sequence[ToolCall[R]]) -> str | None:

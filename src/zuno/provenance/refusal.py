@@ -119,8 +119,8 @@ _UNITS = (
     "times|percent|per ?cent|percentage|basis|bps|points?|ticks?|pips?|seconds?|minutes?|hours?|days?|weeks?|months?|"
     "years?|bars?|candles?|dollars?|cents?|usdc?|usdt|eth|weth|btc|wbtc|coins?|tokens?|gwei|atrs?|[rxhdms]"
 )
-_ELSEWHERE = f"{_UNITS}|{_BIG}|in|out|to|by|at|for|from|across|over|on|per|against|and|or|as|more|less|after|"
-_ELSEWHERE += "above|below|under|near|beyond|with|is|are|was|were"
+_PLACED = "in|out|to|by|at|for|from|across|over|on|per|against|above|below|under|near|beyond|with|is|are|was|were"
+_ELSEWHERE = f"{_UNITS}|{_BIG}|{_PLACED}|and|or|as|more|less|after"
 """What a count is of, if it is not of the thing named next: "six percent across venues" counts no venues."""
 
 # -- names with digits as the desks print them
@@ -187,10 +187,8 @@ _STRESS: Final = re.compile(
 _TIER: Final = re.compile(r" (\d+(?:\.\d+)?) ?%$")
 _RETRACED: Final = re.compile(r"\.retracement_(\d+)$")
 _WINDOW: Final = re.compile(r"_(\d+)([hd])(?![a-z0-9])")
-_NO_VALUE = r"(?:(?<!\bof )|(?<=first of )|(?<=last of ))" + "".join(
-    rf"(?<!\b{word} )"
-    for word in "at near above below under over around about roughly leverage rsi adx score target stop".split()
-)
+_VALUED = "at near above below under over around about roughly leverage rsi adx score target stop".split()
+_NO_VALUE = r"(?:(?<!\bof )|(?<=first of )|(?<=last of ))" + "".join(rf"(?<!\b{word} )" for word in _VALUED)
 """Before a count: "leverage of five risks ruin" and "RSI near 9 signals a low" count neither risks nor signals."""
 _CITED: Final = re.compile(
     r"(?i)\b(candidate|option|move|round|pool)(?:s?)[- ](#?\d+(?:(?:,? (?:and|or|vs\.?|to) |, ?|/| ?& ?)#?\d+)*)"
@@ -307,9 +305,7 @@ def _is_foreign(char: str) -> bool:
     """Letters that are not, or only look like, those of our alphabet, pictures, and what a screen does not show."""
     category = unicodedata.category(char)
     if category[0] == "L":
-        return (
-            not unicodedata.name(char, "").startswith("LATIN") or not unicodedata.normalize("NFKD", char)[0].isascii()
-        )
+        return not (unicodedata.name(char, "").startswith("LATIN") and unicodedata.normalize("NFKD", char)[0].isascii())
     return category[0] in "CM" or category in ("Zl", "Zp", "So")
 
 

@@ -23,7 +23,7 @@ from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
 from zuno.lp.rules.returns import NANO, rolling_vol_bps
 from zuno.lp.rules.worth import edge_over_hold, worth_token1
 from zuno.provenance.facts import FactSheet, Figure, Unit
-from zuno.provenance.refusal import LONGEST_TEXT, find_faults
+from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cite_round, cut, find_slots, render
 
 FACTS_TOKENS: Final = 320
@@ -242,25 +242,13 @@ def text_faults(
 
 
 def screen_field(
-    answer: T,
-    name: str,
-    screen: Screen,
-    facts: FactSheet,
-    otherwise: str = "",
-    about: int | None = None,
-    most: int = 280,
-    lead: str = "",
+    spoken: T, name: str, screen: Screen, facts: FactSheet, rules: str = "", about: int | None = None, most: int = 280
 ) -> T:
     """An answer with the faulty sentences left out of a field; where none is left the rules' words, which say that they
-    are theirs. `lead` is what it is published behind: peers check both together."""
-
-    def find(piece: str) -> list[str]:
-        return text_faults(piece, facts, about, (0, most)) or text_faults(
-            f"{lead}{piece}", facts, about, (0, LONGEST_TEXT)
-        )
-
-    rules = cut(f"{BY_RULE}{otherwise}", facts, most, about) if otherwise else ""
-    return answer.model_copy(update={name: screen(getattr(answer, name) or "", find, rules)})
+    are theirs."""
+    otherwise = cut(f"{BY_RULE}{rules}", facts, most, about) if rules else ""
+    text = screen(getattr(spoken, name) or "", lambda piece: text_faults(piece, facts, about, (0, most)), otherwise)
+    return spoken.model_copy(update={name: text})
 
 
 def print_thoughts(context: Context, debate: Debate, decided: int | None = None) -> Iterator[Thought]:
