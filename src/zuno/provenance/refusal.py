@@ -135,8 +135,11 @@ _FRAMED = (
 )
 _FRAME = "(?:(?:1|3|5|15|30|45)m|(?:1|2|3|4|6|8|12|24)h|[137]d|30d|1w)"
 _FRAMES = rf"{_FRAME}(?:(?:,|,? and|,? or|/|,? versus)(?: ?the)? ?{_FRAME})*"
-_LASTING = "from|later|ago|left|away|more|longer|of|to|before|after|until|since|that|per|payback|recovery|wait|delay"
-"""What makes a timeframe a length of time: "the 4h from here", "a 24h wait"."""
+_OF_MONEY = "of|(?:in |resting )?(?:bids?|asks?|longs|shorts|stops|liquidity|dollars?|usd[ct]?)"
+_LASTING = (
+    f"{_OF_MONEY}|from|later|ago|left|away|more|longer|to|before|after|until|since|that|per|payback|recovery|wait|delay"
+)
+"""What makes a timeframe a length of time or an amount: "the 4h from here", "a 24h wait", "the 15m bid wall"."""
 _TENOR = r"\d{1,3}-(?:year|month|week|day|hour|minute|period|bar)"
 _INSTRUMENT = "yields?|notes?|bonds?|moving|averages?|mean|[es]?ma|skew|funding|charts?|vol(?:atility)?|implied"
 _IN_TURN = "time|(?:re)?test|touch|tap|attempt|try|push|wave|drive|bounce|rejection|failure|sweep|session|peak|trough"
@@ -149,7 +152,7 @@ _EXEMPT: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"\b(?:(?:75|95|90|99|50|25|10|5)(?:th)?|tenth|fifth)[- ]percentiles?\b|\bp(?:5|10|25|75|90|95)\b",
-        rf"\b{_FRAMES}(?= (?:{_FRAMED})\b)|\bon (?:the )?{_FRAMES}\b",
+        rf"\b{_FRAMES}(?= (?:{_FRAMED})\b)|\bon (?:the )?{_FRAMES}\b(?! (?:{_OF_MONEY})\b)",
         rf"(?<!within )(?<!over )(?<!during )(?<!after )(?<!for )\bthe {_FRAMES}\b(?! (?:{_LASTING})\b)",
         r"\b(?:every|per) 8h\b|\b(?:[01]?\d|2[0-3]):[0-5]\d(?= (?:utc|et|gmt|cet|prints?|release|data|open|close)\b)",
         rf"\b{_TENOR}(?:(?: and| or)(?: the)? {_TENOR})?(?= (?:{_INSTRUMENT})\b)|\b(?:[2357]|[123]0)-year"
