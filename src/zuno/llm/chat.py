@@ -164,10 +164,9 @@ def _build_question(
 
 
 def _screen_step(task: ChatTask[R], step: Step, told: Sequence[ToolCall[R]], screen: Screen) -> Step:
-    """The answer without its faulty sentences; what stands beside a call is said to nobody."""
-    if step.tool != ANSWER:
-        return step
-    return step.model_copy(update={"answer": screen(step.answer, lambda piece: task.faults(piece, told), "")})
+    """The answer without its faulty sentences. What stands beside a call is said to nobody: any figure may."""
+    answer = screen(step.answer, lambda piece: task.faults(piece, told) if step.tool == ANSWER else (), "")
+    return step.model_copy(update={"answer": answer})
 
 
 def _judge_step(task: ChatTask[R], step: Step, calls: Sequence[ToolCall[R]]) -> str | None:

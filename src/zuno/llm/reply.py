@@ -72,13 +72,13 @@ class TextScreen:
 
         if not text.strip() or not find(text):
             return text
-        kept, sentences = "", _SENTENCE.findall(text)
+        kept, sentences = "", [*filter(str.strip, _SENTENCE.findall(text))]
         if len(sentences) > MOST_SENTENCES:
             self.reasons.append(f"what follows {MOST_SENTENCES} sentences")
         for sentence in sentences[:MOST_SENTENCES]:
             # Held against what is kept already as well: a fault may lie across two sentences, or in their length.
-            if found := sentence.strip() and (find(sentence.strip()) or find(f"{kept}{sentence}".strip())):
-                self.reasons.extend(found)
+            if faulty := find(sentence.strip()) or find(f"{kept}{sentence}".strip()):
+                self.reasons.extend(faulty)
             else:
                 kept += sentence
         return kept.strip() or otherwise

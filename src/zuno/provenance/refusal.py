@@ -91,7 +91,8 @@ _ONES = "two|three|four|five|six|seven|eight|nine|ten"
 _BIG = (
     "eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|(?:twenty|thirty|forty|fourty|fifty|"
     "sixty|seventy|eighty|ninety)(?:[- ]?(?:one|two|three|four|five|six|seven|eight|nine))?|hundreds?|thousands?|"
-    "millions?|billions?|trillions?|grand|dozens?|myriads?|lakhs?|crores?|(?:twen|thir|for|fif|six|seven|eigh|nine)ties"
+    "millions?|billions?|trillions?|grand|dozens?|myriads?|lakhs?|crores?|(?:twen|thir|for|fif|six|seven|eigh|nine)ties|"
+    "teens|single[- ]digits?"
 )
 _PARTS = "thirds|quarters?|fifths|sixths|sevenths|eighths|ninths|tenths|hundredths?|thousandths?|half|halves|halfway"
 _TIMES = (
@@ -111,14 +112,15 @@ _NUMBERED = (
     "candidates?|moves?|options?|ranges?|shapes?|rounds?|revisions?|pools?|tiers?|legs?|sides?|sources?|feeds?|"
     "venues?|experts?|agents?|cards?|readers?|voices?|chairs?|votes?|accepts?|revises?|vetoe?s?|verdicts?|judgments?|"
     "critiques?|reasons?|arguments?|objections?|opinions?|readings?|views?|signals?|questions?|timeframes?|charts?|"
-    "indicators?|things|factors|conditions?|problems?|risks|scenarios?|post-mortems?|lessons?|memories"
+    "indicators?|things|factors|conditions?|problems?|risks|scenarios?"
 )
 """Who is at the desk, what they said and what lies before them: to count those claims nothing about the market."""
 _UNITS = (
     "times|percent|per ?cent|percentage|basis|bps|points?|ticks?|pips?|seconds?|minutes?|hours?|days?|weeks?|months?|"
     "years?|bars?|candles?|dollars?|cents?|usdc?|usdt|eth|weth|btc|wbtc|coins?|tokens?|gwei|atrs?|[rxhdms]"
 )
-_ELSEWHERE = f"{_UNITS}|{_BIG}|in|out|to|by|at|for|from|across|over|on|per|against|and|or|as|more|less|after"
+_PLACED = "in|out|to|by|at|for|from|across|over|on|per|against|above|below|under|near|beyond|with|is|are|was|were"
+_ELSEWHERE = f"{_UNITS}|{_BIG}|{_PLACED}|and|or|as|more|less|after"
 """What a count is of, if it is not of the thing named next: "six percent across venues" counts no venues."""
 
 # -- names with digits as the desks print them
@@ -133,10 +135,13 @@ _FRAMED = (
 )
 _FRAME = "(?:(?:1|3|5|15|30|45)m|(?:1|2|3|4|6|8|12|24)h|[137]d|30d|1w)"
 _FRAMES = rf"{_FRAME}(?:(?:,|,? and|,? or|/|,? versus)(?: ?the)? ?{_FRAME})*"
-_LASTING = "from|later|ago|left|away|more|longer|of|to|before|after|until|since|that|per|payback|recovery|wait|delay"
-"""What makes a timeframe a length of time: "the 4h from here", "a 24h wait"."""
+_OF_MONEY = "of|(?:in |resting )?(?:bids?|asks?|longs|shorts|stops|liquidity|dollars?|usd[ct]?)"
+_LASTING = (
+    f"{_OF_MONEY}|from|later|ago|left|away|more|longer|to|before|after|until|since|that|per|payback|recovery|wait|delay"
+)
+"""What makes a timeframe a length of time or an amount: "the 4h from here", "a 24h wait", "the 15m bid wall"."""
 _TENOR = r"\d{1,3}-(?:year|month|week|day|hour|minute|period|bar)"
-_INSTRUMENT = "yields?|notes?|bonds?|moving|averages?|mean|[es]?ma|skew|funding|charts?|vol(?:atility)?|implied|trend"
+_INSTRUMENT = "yields?|notes?|bonds?|moving|averages?|mean|[es]?ma|skew|funding|charts?|vol(?:atility)?|implied"
 _IN_TURN = "time|(?:re)?test|touch|tap|attempt|try|push|wave|drive|bounce|rejection|failure|sweep|session|peak|trough"
 _SHARE_IN_WORDS: Final = re.compile(
     r"(?i)\b(?:an?|one)[- ](?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\b"
@@ -147,14 +152,15 @@ _EXEMPT: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"\b(?:(?:75|95|90|99|50|25|10|5)(?:th)?|tenth|fifth)[- ]percentiles?\b|\bp(?:5|10|25|75|90|95)\b",
-        rf"\b{_FRAMES}(?= (?:{_FRAMED})\b)|\bon (?:the )?{_FRAMES}\b",
+        rf"\b{_FRAMES}(?= (?:{_FRAMED})\b)|\bon (?:the )?{_FRAMES}\b(?! (?:{_OF_MONEY})\b)",
         rf"(?<!within )(?<!over )(?<!during )(?<!after )(?<!for )\bthe {_FRAMES}\b(?! (?:{_LASTING})\b)",
         r"\b(?:every|per) 8h\b|\b(?:[01]?\d|2[0-3]):[0-5]\d(?= (?:utc|et|gmt|cet|prints?|release|data|open|close)\b)",
         rf"\b{_TENOR}(?:(?: and| or)(?: the)? {_TENOR})?(?= (?:{_INSTRUMENT})\b)|\b(?:[2357]|[123]0)-year"
         r"(?= (?:leads?|follows?|falls?|rises?|fell|rose|rallie[sd]|slips|slipped|is (?!at\b)|and the)\b)",
-        r"\b(?:rsi|adx|atr|mfi)(?:14| ?\(14\))|\bcmf(?:20| ?\(20\))|\b[eswh]?ma[- ]?\(?\d{1,3}\b\)?(?![.,]\d|%| ?k\b)",
+        r"\b(?:rsi|adx|atr|mfi)(?:14| ?\(14\))|\bcmf(?:20| ?\(20\))|\b[eswh]?ma[- ]?\(?[1-3]?\d{1,2}\b\)?"
+        rf"(?![.,]\d|%| ?(?:k|{_UNITS})\b)",
         r"\b\d{1,3}(?:/\d{1,3})?[- ](?:period |day |week |bar )?(?:[eswh]ma|ma)s?\b",
-        r"\b(?:macd|bollinger(?: bands?)?|stoch\w*|supertrend|keltner|ichimoku) ?\(\d{1,3}(?:, ?\d{1,3}(?:\.\d)?)+\)",
+        r"\bmacd ?\(12, ?26, ?9\)|\b(?:bollinger(?: bands?)?|keltner) ?\(20, ?2\)|\bstoch\w* ?\(14, ?3(?:, ?3)?\)",
         r"\b(?:in|since|early|late|cycle of|q[1-4]|h[12]) 20[012]\d\b(?=[.,;)]|$| (?:is|was|and)\b)",
         r"\b(?:q[1-4]|h[12]|t\+[0-3]|g7|g20|m[12]|l[123]|web3|layer[- ][12])\b|\bzero[- ](?:line|sum)\b",
         r"\b(?:the|this|last|next|first|second|third|fourth) quarter\b(?! of)|\bquarter[- ]end\b",
@@ -162,11 +168,11 @@ _EXEMPT: Final = tuple(
         r"\b(?:double|triple)[- ](?:top|bottom)s?\b|\bthree (?:white soldiers|black crows|drives)\b",
         rf"\bwaves? (?:[1-5]\b(?![.,]?\d|%)|one|two|three|four|five)\b(?! (?:{_UNITS})\b)",
         r"\b(?:two|three) (?:higher|lower|equal|rising|falling) (?:highs|lows|tops|bottoms|peaks|troughs)\b",
-        r"\b(?:upper|lower|first|second|latter) half\b|\bhalf-(?:hearted|baked)\b|\btwo-(?:sided|way)\b",
+        r"\b(?:upper|lower|first|second|latter)[- ]half\b|\bhalf-(?:hearted|baked)\b|\btwo-(?:sided|way)\b",
         r"\bzero(?= (?:conviction|evidence|doubt|interest|patience|appetite|support|merit|reason|sign)\b)",
         r"\bdoubl(?:es|ing) up\b|\bdouble-(?:edged|count\w*)\b|\b(?:the same(?: \w+){1,2}|think) twice\b",
         r"\b(?:two|three|four)(?= (?:are (?:bullish|bearish|neutral|silent)|agree|disagree|abstain|object)\b)",
-        r"\b(?:nasdaq|russell|ftse|nikkei|s&p) (?:100|2000|225|500)\b|\b(?:2s10s|25-delta)\b",
+        rf"\b(?:nasdaq|russell|ftse|nikkei|s&p) (?:100|2000|225|500)\b(?! (?:{_UNITS})\b)|\b(?:2s10s|25-delta)\b",
         r"\b(?:v[234]|erc-?(?:20|721)|permit2|eip-?1559|1st|2nd|3rd|[4-9]th|10th)\b",
         r"\b(?:last|past|previous|trailing) (?:24 ?-?h(?:ours?)?|7 ?-?d(?:ays?)?|30 ?-?d(?:ays?)?)\b",
         r"\b24 ?-?h(?:ours?)?(?= (?:of )?(?:fees|lvr|net|carry|changes?|moves?|volatility|exits?|windows?|horizon)\b)",
@@ -184,12 +190,15 @@ _STRESS: Final = re.compile(
 _TIER: Final = re.compile(r" (\d+(?:\.\d+)?) ?%$")
 _RETRACED: Final = re.compile(r"\.retracement_(\d+)$")
 _WINDOW: Final = re.compile(r"_(\d+)([hd])(?![a-z0-9])")
+_VALUED = "at near above below under over around about roughly leverage rsi adx score target stop".split()
+_NO_VALUE = r"(?:(?<!\bof )|(?<=first of )|(?<=last of ))" + "".join(rf"(?<!\b{word} )" for word in _VALUED)
+"""Before a count: "leverage of five risks ruin" and "RSI near 9 signals a low" count neither risks nor signals."""
 _CITED: Final = re.compile(
     r"(?i)\b(candidate|option|move|round|pool)(?:s?)[- ](#?\d+(?:(?:,? (?:and|or|vs\.?|to) |, ?|/| ?& ?)#?\d+)*)"
     rf"(?! ?(?:%|(?:{_UNITS})\b))"
 )
 _COUNTED: Final = re.compile(
-    rf"(?i)\b(?:one|{_ONES}|[1-9]|10)(?: (?:of|or)(?: the| its| these)?(?: (?:{_ONES}|[2-9]|10))?)?"
+    rf"(?i)\b(?:one|{_NO_VALUE}(?:{_ONES}|[1-9]|10))(?: (?:of|or)(?: the| its| these)?(?: (?:{_ONES}|[2-9]|10))?)?"
     rf"(?: (?!(?:{_ELSEWHERE})\b)[a-z]+){{0,2}} (?:{_NUMBERED})\b(?! (?:wide|long|deep|away|apart|high|low|old))"
 )
 _GLUED: Final = re.compile(
@@ -296,11 +305,11 @@ def _find_in_prose(prose: str, facts: FactSheet, cited: Sequence[str]) -> Iterat
 
 
 def _is_foreign(char: str) -> bool:
-    """Letters of other scripts, which may look like ours, and what a screen does not show."""
+    """Letters that are not, or only look like, those of our alphabet, pictures, and what a screen does not show."""
     category = unicodedata.category(char)
     if category[0] == "L":
-        return not unicodedata.name(char, "").startswith("LATIN")
-    return category[0] in "CM" or category in ("Zl", "Zp")
+        return not (unicodedata.name(char, "").startswith("LATIN") and unicodedata.normalize("NFKD", char)[0].isascii())
+    return category[0] in "CM" or category in ("Zl", "Zp", "So")
 
 
 def _fold(prose: str) -> str:
@@ -336,7 +345,8 @@ def _without_names(folded: str, facts: FactSheet, cited: Sequence[str]) -> str:
     folded = _CITED.sub(lambda match: " name " if _exist(match[1].lower(), match[2], facts) else match[0], folded)
     own = {round(float(fact.number), 1) for fact in facts.values() if fact.id.endswith("reward_over_risk")}
     folded = _RATIO.sub(lambda match: " name " if float(match[1] or match[2]) in own else match[0], folded)
-    for pattern in (*_EXEMPT, _STRESS, _COUNTED):
+    stressed = [_STRESS] if any(fact.stress for fact in facts.values()) else []
+    for pattern in (*_EXEMPT, *stressed, _COUNTED):
         folded = pattern.sub(" name ", folded)
     return folded
 

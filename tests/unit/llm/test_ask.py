@@ -21,6 +21,7 @@ from tests.wire.asking import (
     judge,
     question,
     twin,
+    unsupported,
     verdict,
 )
 from tests.wire.fakes.model import Line, ScriptedModel, Silence, in_order
@@ -28,7 +29,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.llm.ask import ask
 from zuno.llm.names import THINKING_TOKENS
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Reply
-from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS
+from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS, MOST_SENTENCES, TextScreen
 
 NESTED = "[" * 5_000 + "]" * 5_000
 
@@ -421,3 +422,12 @@ async def test_a_repaired_answer_and_the_rules_are_not_asked_about(desk: Desk) -
     assert (await ask(doubting, desk.model_context(says("no", GOOD)))).source == "repaired"
     assert desk.outcomes() == ["malformed", "ok"]
     assert (await ask(doubting, desk.model_context(says("no", "no")))).source == "fallback"
+
+
+@pytest.mark.parametrize("count", [MOST_SENTENCES, MOST_SENTENCES + 5])
+def test_of_a_long_text_with_a_fault_so_many_sentences_are_read(count: int) -> None:
+    sentences = ["It pays 77 %.", *("It is thin." for _ in range(count - 1))]
+    screen = TextScreen(())
+    kept = screen(" ".join(sentences), unsupported, RULES)
+    assert kept.count("It is thin.") == MOST_SENTENCES - 1
+    assert ("77" in screen.reasons, len(screen.reasons)) == (True, 1 if count == MOST_SENTENCES else 2)

@@ -94,6 +94,12 @@ async def test_tools_are_called_until_the_model_answers(tmp_path: Path) -> None:
     assert "{status.figure} = 7" in table.model.asked[1].turns[0].text
 
 
+async def test_words_beside_a_call_cost_no_call(tmp_path: Path) -> None:
+    table = Table(tmp_path, step("status", answer="See https://evil.example/x: 12."), step(answer="Fine."))
+    assert ((await table.answer()).answer, len(table.model.asked)) == ("Fine.", 2)
+    assert table.called == [("status", {})]
+
+
 WRONG = {
     "a tool that is not there": step("transfer", position="2"),
     "an argument that is not taken": step("status", position="2"),

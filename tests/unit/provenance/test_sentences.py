@@ -75,3 +75,11 @@ def test_a_retracement_is_named_where_the_card_has_it(text: str) -> None:
     other = FactSheet([Figure("4h.retracement_382", 64_200, Unit.PRICE)])
     assert find_faults(text, card) == []
     assert {fault.code for fault in find_faults(text, other)} == {Code.NUMERAL}
+
+
+@pytest.mark.parametrize("text", ["Take it at 3x.", "The trade fails at 2x."])
+def test_a_stress_is_named_only_where_the_facts_are_stressed(text: str) -> None:
+    stressed = FactSheet([Figure("c2.buffer_2x", 30, Unit.HOURS)])
+    leveraged = FactSheet([Figure("decision.leverage", 2, Unit.RATIO)])
+    assert find_faults(text, stressed) == []
+    assert {fault.code for fault in find_faults(text, leveraged)} == {Code.NUMERAL}

@@ -20,11 +20,12 @@ _REGULAR: Final = re.compile(
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}Z"  # a moment
 )
 _STRANGERS: Final = re.compile(
-    r"(?i)\w*(symbol|token|base|quote|pair|label|name|title|text|note|reason|why|query|model|rationale|said|because|headline|"
-    "caution|constraint|condition|setup|review|narrative|failed|failure|error|detail|unknown|difference|whyrule)s?[01]?"
+    r"(?i)\w*(symbol|token|base|quote|pair|label|unit|name|title|text|note|reason|why|query|model|rationale|said|because|"
+    "headline|caution|constraint|condition|setup|review|narrative|failed|failure|error|detail|unknown|difference|whyrule|"
+    "scenario|technical|derivatives|experts|logic|factor|uncertainty|claim|tiebreaker|consensus_signal)s?[01]?"
 )
 """Fields in which a stranger may have chosen every word: there a single short one is fenced too, unless it is ours."""
-_OURS: Final = frozenset({*Symbol, *(token.symbol for chain in CHAINS for token in chain.tokens)})
+_OURS: Final = frozenset({"USD", "gwei", *Symbol, *(token.symbol for chain in CHAINS for token in chain.tokens)})
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """A field's name; others are keys of a map, and texts."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from zuno.kernel.errors import Broken, Malformed
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
+from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field, text_faults
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Recall
-from zuno.lp.agents.transcript import publish_thoughts, with_speaker
+from zuno.lp.agents.transcript import MAX_THOUGHT, publish_thoughts, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
@@ -91,11 +91,20 @@ class Critic:
 def _screen_judgments(
     opinion: CriticOpinion, mechanical: Sequence[Judgment], facts: FactSheet, screen: Screen
 ) -> CriticOpinion:
-    """Reason and suggestion speak of the candidate that is judged."""
+    """Reason and suggestion speak of the candidate that is judged. A reason is read with what it is published behind,
+    as peers read it."""
 
     def screen_judgment(judgment: JudgmentOpinion) -> JudgmentOpinion:
         index, reason = judgment.index, mechanical[judgment.index].reason
-        kept = screen_field(judgment, "reason", screen, facts, reason, index)
+        lead = f"Candidate {index}, {judgment.verdict}: "
+
+        def screen_thought(text: str, faults: Callable[[str], Iterable[str]], otherwise: str) -> str:
+            def find(piece: str) -> Iterable[str]:
+                return [*faults(piece)] or text_faults(f"{lead}{piece}", facts, index, (0, MAX_THOUGHT))
+
+            return screen(text, find, otherwise)
+
+        kept = screen_field(judgment, "reason", screen_thought, facts, reason, index)
         return screen_field(kept, "suggestion", screen, facts, about=index)
 
     return opinion.model_copy(update={"judgments": [*map(screen_judgment, opinion.judgments)]})

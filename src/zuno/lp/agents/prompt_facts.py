@@ -242,13 +242,13 @@ def text_faults(
 
 
 def screen_field(
-    said: T, name: str, screen: Screen, facts: FactSheet, otherwise: str = "", about: int | None = None, most: int = 280
+    spoken: T, name: str, screen: Screen, facts: FactSheet, rules: str = "", about: int | None = None, most: int = 280
 ) -> T:
     """An answer with the faulty sentences left out of a field; where none is left the rules' words, which say that they
     are theirs."""
-    rules = cut(f"{BY_RULE}{otherwise}", facts, most, about) if otherwise else ""
-    text = screen(getattr(said, name) or "", lambda piece: text_faults(piece, facts, about, (0, most)), rules)
-    return said.model_copy(update={name: text})
+    otherwise = cut(f"{BY_RULE}{rules}", facts, most, about) if rules else ""
+    text = screen(getattr(spoken, name) or "", lambda piece: text_faults(piece, facts, about, (0, most)), otherwise)
+    return spoken.model_copy(update={name: text})
 
 
 def print_thoughts(context: Context, debate: Debate, decided: int | None = None) -> Iterator[Thought]:
@@ -260,9 +260,13 @@ def print_thoughts(context: Context, debate: Debate, decided: int | None = None)
 
 
 def print_thought(thought: Thought, facts: FactSheet, decided: int | None = None) -> Thought:
+    return thought.model_copy(update={"text": render(thought.text, facts, find_subject(thought, decided))})
+
+
+def find_subject(thought: Thought, decided: int | None) -> int | None:
+    """The candidate that a thought is about."""
     head = thought.text.partition(",")[0].removeprefix("Candidate ")
-    about = int(head) if head.isdecimal() else decided if thought.role is Role.ARBITER else None
-    return thought.model_copy(update={"text": render(thought.text, facts, about)})
+    return int(head) if head.isdecimal() else decided if thought.role is Role.ARBITER else None
 
 
 # -- the same facts as lines of a brief, few enough for a small model

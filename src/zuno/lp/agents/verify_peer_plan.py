@@ -13,7 +13,7 @@ from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import HexId, Seconds
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import MOST_POOLS, split_capital
-from zuno.lp.agents.prompt_facts import facts_of, text_faults
+from zuno.lp.agents.prompt_facts import facts_of, find_subject, text_faults
 from zuno.lp.agents.transcript import MAX_THOUGHT
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.delivery import LIFETIME_MS, SKEW_MS
@@ -30,6 +30,8 @@ NEWEST_BLOCKS: Final = 5
 none, and one that it makes in mid-debate must not make an honest Scout a liar."""
 NODES_APART: Final = SKEW_MS // 1000
 """Seconds by which the Scout's node may be ahead of the owner's: as much as their clocks may differ."""
+NO_FIGURES: Final = (ArithmeticError, ValueError, TypeError, LookupError, RecursionError)
+"""What comes of computing or reading with figures that mean nothing."""
 SEEDED_CHAIN: Final = "sim"
 """The one chain whose prices come from a seed; everywhere else there is a market, or a reference of its own."""
 
@@ -41,7 +43,7 @@ def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreat
     if isinstance(start, FlowCreateStart):
         _check_capital(context, start)
     check_debate(context, ready.debate.rounds)
-    check_transcript(context, ready.debate)
+    check_transcript(context, ready.debate, ready.decision.index)
     last = ready.debate.rounds[-1]
     if not last.is_judged:
         raise Malformed("the last round was never judged")
@@ -53,13 +55,13 @@ def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreat
         raise Malformed("the decision, its cautions or its confidence do not follow from the debate")
 
 
-def check_transcript(context: Context, debate: Debate) -> None:
+def check_transcript(context: Context, debate: Debate, decided: int | None = None) -> None:
     """`Malformed` unless every thought cites its figures."""
     for thought in debate.transcript:
         if thought.round >= max(len(debate.rounds), 1):
             raise Malformed(f"the {thought.role} thought in round {thought.round}, which was never argued")
         facts = facts_of(context, debate.rounds, thought.round)
-        if faults := text_faults(thought.text, facts, limits=(0, MAX_THOUGHT)):
+        if faults := text_faults(thought.text, facts, find_subject(thought, decided), (0, MAX_THOUGHT)):
             raise Malformed(f"the {thought.role} said in round {thought.round}: {faults[0]}")
 
 

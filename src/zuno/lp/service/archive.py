@@ -20,7 +20,7 @@ from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.agents.verify_debate import check_debate
-from zuno.lp.agents.verify_peer_plan import check_transcript
+from zuno.lp.agents.verify_peer_plan import NO_FIGURES, check_transcript
 from zuno.lp.execute.handed_out import explain_waiting
 from zuno.lp.execute.plan_state import load_progress
 from zuno.lp.mesh.envelope import Envelope, read_entry
@@ -469,7 +469,7 @@ async def _tell_what_peers_saw(request_id: str, journals: Sequence[Journal]) -> 
     """A debate as far as peers heard and said it; None where none took part."""
     messages: dict[str, Envelope] = {}
     seen: dict[Role, str] = {}
-    furthest: tuple[Debate, Context] | None = None
+    furthest: tuple[Context, Debate, int | None] | None = None
     for journal in journals:
         role: Role | None = None
         async for entry in journal.entries(request_id=request_id):
@@ -478,22 +478,24 @@ async def _tell_what_peers_saw(request_id: str, journals: Sequence[Journal]) -> 
             role = role or message.to  # the first is one it was sent
             messages[message.id], seen[role] = message, entry.code
             debate = message.payload.debate if isinstance(message.payload, Arguing) else None
-            if debate and (furthest is None or len(debate.transcript) > len(furthest[0].transcript)):
-                with suppress(ZunoError):  # what does not hold is not shown, whoever said it
+            decided = message.payload.decision.index if isinstance(message.payload, PlanReady) else None
+            if debate and (furthest is None or len(debate.transcript) > len(furthest[1].transcript)):
+                # What does not hold, or cannot be computed with, is not shown, whoever said it.
+                with suppress(ZunoError, *NO_FIGURES):
                     context = await load_context(journal, debate.context)
                     check_debate(context, debate.rounds)
-                    check_transcript(context, debate)
-                    furthest = debate, context
+                    check_transcript(context, debate, decided)
+                    furthest = context, debate, decided
     if not seen:
         return None
     return WhyView(
         request_id=request_id,
         code=next(iter(seen.values())),
         messages=_message_lines(sorted(messages.values(), key=lambda message: message.ts)),
-        transcript=() if furthest is None else plans.thoughts_of(furthest[1], furthest[0]),
-        sources=() if furthest is None else tuple(map(SourceView.model_validate, furthest[1].sources)),
+        transcript=() if furthest is None else plans.thoughts_of(*furthest),
+        sources=() if furthest is None else tuple(map(SourceView.model_validate, furthest[0].sources)),
         plan=None,
-        failed=None,
+        failed=_failure(request_id, [*messages.values()], "", heard=False),
         seen_by=tuple(role.value for role in seen),
     )
 
@@ -544,7 +546,7 @@ def _checked_message(entries: Sequence[Entry], record: Entry | None) -> str | No
 
 
 def _failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
-    """Why no plan is on record: the first end that a peer told, or what was messages here since."""
+    """Why no plan is on record: the first end that a peer told, or what went wrong here since."""
     ends = [message for message in messages if isinstance(message.payload, PlanReady | FlowFailed)]
     first = next((end for end in ends if end.key != own), None)
     reason: str | None = None

@@ -21,7 +21,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import sanitise
 from zuno.kernel.wire import Wire
-from zuno.lp.agents.verify_peer_plan import check_age, check_asked, check_ready, check_seen
+from zuno.lp.agents.verify_peer_plan import NO_FIGURES, check_age, check_asked, check_ready, check_seen
 from zuno.lp.agents.verify_scout import check_yield, find_doubts
 from zuno.lp.mesh.delivery import edition_refusal
 from zuno.lp.mesh.envelope import Envelope, to_bytes
@@ -59,8 +59,6 @@ SILENCE: Final = 60.0
 _MOST_WHY: Final = 500
 _ENDS: Final = frozenset({Kind.PLAN_READY.value, Kind.FLOW_FAILED.value})
 _STARTS: Final = frozenset({Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value})
-_NO_FIGURES: Final = (ArithmeticError, ValueError, TypeError, LookupError, RecursionError)
-"""What comes of computing or reading with figures that mean nothing."""
 
 
 class DisbelievedNote(Wire):
@@ -306,7 +304,7 @@ class MeshDebateRunner:
         sources do not bear out is handed back as doubts."""
         try:
             context = await load_context(self.journal, ready.debate.context)
-        except (Malformed, *_NO_FIGURES):
+        except (Malformed, *NO_FIGURES):
             raise await self._reject_end(opening, end, "its context cannot be read") from None
         lie = await self._find_unconfirmed(context, opening, start)  # before any computing
         if lie is not None:
@@ -317,7 +315,7 @@ class MeshDebateRunner:
             check_yield(ready)
         except (Malformed, Refused, UsageError) as error:
             raise await self._reject_end(opening, end, str(error)) from None
-        except _NO_FIGURES as error:
+        except NO_FIGURES as error:
             why = f"its figures cannot be computed with ({type(error).__name__})"
             raise await self._reject_end(opening, end, why) from None
         return doubts
@@ -342,7 +340,7 @@ class MeshDebateRunner:
             check_seen(context, seen.pools, seen.positions, chain.info.id)
         except (Malformed, Refused) as error:  # Refused: there is no such block
             return str(error)
-        except _NO_FIGURES as error:
+        except NO_FIGURES as error:
             return f"it names what no chain can be asked for ({type(error).__name__})"
         return None
 

@@ -59,6 +59,12 @@ def test_numbers_ids_and_moments_stay_as_they_are() -> None:
         "rationale",
         "said",
         "whyRules",
+        "valueUnit",
+        "unit",
+        "technical",
+        "experts",
+        "key_factors",
+        "counter_scenario",
     ],
 )
 def test_a_strangers_short_word_is_fenced_in_the_fields_they_fill(field: str) -> None:

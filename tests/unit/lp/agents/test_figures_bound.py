@@ -133,3 +133,23 @@ def test_the_percentile_that_is_told_is_the_one_that_rules(calm: Context) -> Non
 
     assert regime_at(mark) != "stressed"
     assert regime_at(mark * 1.000001) == "stressed"
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        ("Hold earns {c0.net_24h}, while this earns {c2.net_24h}.", True),
+        ("Unlike hold with {c0.net_24h}, {c2.net_24h} is earned.", True),
+        ("It is {c1.net_24h} elsewhere.", False),
+    ],
+)
+async def test_a_critic_that_compares_loses_no_plan(
+    seat: Seat, calm: Context, argued: dict[str, PlanReady], reason: str, kept: bool
+) -> None:
+    round_ = argued["calm"].debate.rounds[0]
+    rules = [str(one.verdict) for one in round_.mechanical]
+    table = seat(calm, critic=lambda request: opinions(round_.candidates, rules, "Go wider.", reason))
+    ready = await table.debate(max_rounds=0)
+    assert (ready.debate.rounds[0].judgments[2].reason == reason) is kept
+    check_debate(calm.model_copy(update={"max_rounds": 0}), ready.debate.rounds)
+    check_transcript(calm, ready.debate, ready.decision.index)

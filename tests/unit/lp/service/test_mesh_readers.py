@@ -306,3 +306,14 @@ async def test_a_peer_shows_no_words_that_do_not_hold(tmp_path: Path) -> None:
             await side.room.debate(START, deaf)
         shown = await archive_with(side.journals[Role.CRITIC]).why(REQUEST)
         assert (shown.seen_by, shown.transcript) == (("critic",), ())
+
+
+async def test_a_peer_that_ended_a_debate_says_why(tmp_path: Path) -> None:
+    def fail(envelope: Envelope, says: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.CRITIC, error="broken", reason="no figures"))]
+
+    async with a_mesh(tmp_path, twists={Role.CRITIC: fail}) as side:
+        with pytest.raises(Broken):
+            await side.room.debate(START, deaf)
+        shown = await archive_with(side.journals[Role.CRITIC]).why(REQUEST)
+        assert (shown.seen_by, shown.failed) == (("critic",), "no figures")
