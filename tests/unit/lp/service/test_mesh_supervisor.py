@@ -19,6 +19,7 @@ from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_supervisor import (
     LONG_LIFE,
     LONGEST_PAUSE,
+    LOOK,
     MISSING_SECONDS,
     MOST_DEATHS,
     MeshEventView,
@@ -229,6 +230,39 @@ async def test_without_a_node_of_its_own_no_mesh_is_up(home: Path, state: NodeSt
     story.files.keep_report(Role.CRITIC, said_by(story.ward.of("critic")[0].pid, NodeHealth(state="ok")))
     await story.beat()
     assert len(story.told("up")) == 1
+    story.stop.set()
+    await task
+
+
+async def test_a_node_that_breaks_in_another_way_each_time_is_told_all_the_same(home: Path) -> None:
+    story = Story(home, Ward())
+    task = story.up()
+    await story.beat()
+    for number in range(12):
+        for name, child in story.ward.born:
+            wrong = NodeHealth(state="late", why=f"In way {number}.")
+            story.files.keep_report(Role(name), said_by(child.pid, wrong))
+        story.moment += MISSING_SECONDS / 4
+        await story.beat()
+    assert len(story.told("note")) == 3  # once in five seconds
+    story.stop.set()
+    await task
+
+
+async def test_what_the_owners_own_node_lacks_is_told_as_soon_as_a_peers(home: Path) -> None:
+    async def open_endpoint(way: str) -> Any:
+        raise Unavailable("The owner's node. [node: late]")
+
+    story = Story(home, Ward(), open_endpoint)
+    task = story.up("axl")
+    await story.beat()
+    for name, child in story.ward.born:
+        story.files.keep_report(Role(name), said_by(child.pid, NodeHealth(state="ok")))
+    await story.beat()
+    story.moment += MISSING_SECONDS
+    await story.beat()
+    assert story.told("note")[1:] == ["The mesh is not up yet: The owner's node. [node: late]"]
+    assert set(story.pauses) == {LOOK}
     story.stop.set()
     await task
 
