@@ -159,4 +159,4 @@ def _parse_table(text: bytes) -> Table:
 
 def listen_host(host: str) -> str:
     """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
-    return "127.0.0.1" if host.lower() == "localhost" else host if host.startswith("127.") else "0.0.0.0"
+    return "127.0.0.1" if host.lower().rstrip(".") == "localhost" else host if host.startswith("127.") else "0.0.0.0"

@@ -290,7 +290,7 @@ class MeshService:
         async with tell_waiting(listen, *AGENTS, answered=answered):
             await endpoint.ping(PING_SECONDS, AGENTS, answered)
             silent = tuple(role for role in AGENTS if role not in answered)
-            here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0)
+            here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0) if endpoint.has_node else 0.0
             if longest and all(role not in here or self._folder.lock(role.value).holder() for role in silent):
                 await endpoint.ping(longest - PING_SECONDS, silent, answered)
         return answered

@@ -186,9 +186,10 @@ class MeshHost:
         except Refused as error:
             self._tell(hear, "note", str(error))
             return ""
-        if silent and not (missing := self._find_missing(roles)):
+        missing = self._find_missing(roles)  # one that answered may have died since
+        if silent and not missing:
             self._tell(hear, "note", silent_sentence(silent, way))
-        return missing if silent else ""
+        return missing
 
     async def _end_all(self, hear: Hear) -> None:
         """Ask each to end, and make those end that do not."""

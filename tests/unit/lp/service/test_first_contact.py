@@ -158,6 +158,10 @@ async def test_routes_are_not_warmed_through_a_node_that_is_not_there(
 ) -> None:
     """Whoever watches is to hear so now, and not when first contact is given up."""
     monkeypatch.setattr(mesh, "FIRST_CONTACT_SECONDS", {"axl": 600.0})
-    async with strangers(tmp_path, without_node=Role.CLI) as (keeper, _, _), asyncio.timeout(15):
+    async with strangers(tmp_path, without_node=Role.CLI) as (keeper, files, _), asyncio.timeout(15):
         with pytest.raises(Unavailable, match=r"\[node: late\]$"):
             await keeper.warm_routes("axl", AGENTS)
+        for role in AGENTS:
+            files.lock(role.value).take()
+        with pytest.raises(Unavailable, match=r"\[node: late\]$"):  # nobody can be asked, however long it takes
+            await keeper.ping("axl")

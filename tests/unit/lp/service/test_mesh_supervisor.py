@@ -267,6 +267,40 @@ async def test_what_the_owners_own_node_lacks_is_told_as_soon_as_a_peers(home: P
     await task
 
 
+async def test_one_that_dies_once_it_was_met_is_waited_for_again(home: Path) -> None:
+    class Met:
+        """An endpoint that everybody answers, and the critic with its last breath."""
+
+        node, has_node = NodeHealth(state="ok"), True
+
+        async def ping(self, seconds: float, roles: tuple[Role, ...]) -> tuple[Role, ...]:
+            if len(story.ward.of("critic")) == 1:
+                story.ward.of("critic")[0].die(-9)
+                await story.beat()
+            return roles
+
+        async def close(self) -> None:
+            return None
+
+    async def open_endpoint(way: str) -> Any:
+        return Met()
+
+    story = Story(home, Ward(), open_endpoint)
+    task = story.up("axl")
+    await story.beat()
+    for name, child in story.ward.born:
+        story.files.keep_report(Role(name), said_by(child.pid))
+    await story.beat()
+    await story.beat()
+    assert len(story.ward.of("critic")) == 2
+    assert story.told("up") == []
+    story.files.keep_report(Role.CRITIC, said_by(story.ward.of("critic")[1].pid))
+    await story.beat()
+    assert len(story.told("up")) == 1
+    story.stop.set()
+    await task
+
+
 async def test_the_table_goes_on_while_the_peers_are_met_for_the_first_time(home: Path) -> None:
     meeting = asyncio.Event()
 
