@@ -133,8 +133,9 @@ class MeshFiles:
         self._write(self.root / "kept.json", mesh.model_dump_json(by_alias=True).encode())
 
     def running_mesh(self) -> RunningMesh | None:
-        if self.lock(UP).holder() is None:
-            return None
+        return None if self.lock(UP).holder() is None else self.last_mesh()
+
+    def last_mesh(self) -> RunningMesh | None:
         with suppress(OSError, ValueError):
             return RunningMesh.model_validate_json((self.root / "kept.json").read_bytes())
         return None

@@ -232,7 +232,7 @@ class MeshService:
         return MeshView(transport=transport, kept_by=kept_by, peers=peers, **_node_fields(node))
 
     def _peer(self, role: Role, line: PeerAddress, answered: Answers | None) -> PeerView:
-        pid, kept = self._folder.lock(role.value).holder(), self._folder.running_mesh()
+        pid, kept = self._folder.lock(role.value).holder(), self._folder.last_mesh()
         report = self._folder.report(role)
         if report is not None and report.pid != pid:
             report = None  # of a life before

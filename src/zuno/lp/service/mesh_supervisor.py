@@ -77,7 +77,7 @@ class MeshHost:
         lock = self._folder.lock("up")
         lock.take()
         try:
-            before = self._folder.running_mesh()  # of the keeper before us: counted on, like what the peers count
+            before = self._folder.last_mesh()  # of the keeper before us: counted on, like what the peers count
             self._restarts = {role.value: 0 for role in roles} | dict(before.restarts if before else {})
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self._peer_processes.end_orphans():

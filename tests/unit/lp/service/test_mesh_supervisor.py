@@ -331,6 +331,9 @@ async def test_restarts_are_counted_on_by_the_next_keeper(home: Path) -> None:
         await story.beat()
         story.stop.set()
         assert (await task).restarts["critic"] == life
+        keeper = keeper_of(home)
+        peers = {peer.role: peer.restarts for peer in keeper.build_view(keeper.table(), "iroh", None).peers}
+        assert peers["critic"] == life  # while nobody keeps it, too
 
 
 async def test_what_dies_is_started_again_after_longer_and_longer_pauses(home: Path) -> None:
