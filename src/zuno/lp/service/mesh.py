@@ -164,7 +164,7 @@ class MeshService:
         stood, _, port = before.iroh_address.rpartition(":") if before else ("127.0.0.1", "", "")
         at = host or stood
         if url is not None:
-            listens = str(int(found[1]) - 1) if (found := _NODE_PORT.match(url)) else "9001"
+            listens = str(int(match[1]) - 1) if (match := _NODE_PORT.match(url)) else "9001"
         elif before is not None:
             url, listens = before.axl_api_url, before.axl_listens.rpartition(":")[2]
         else:
