@@ -152,7 +152,7 @@ class Meshes:
         inbox = OwnerInbox()
         running = await self._running(Role.CLI, way, None, await self._journal(), inbox.hear)
         endpoint = OwnerEndpoint(running, inbox, self._files(), way)
-        self._endpoints.append(endpoint)
+        self._endpoints = [*(other for other in self._endpoints if not other.closed), endpoint]
         endpoint.start()
         return endpoint
 

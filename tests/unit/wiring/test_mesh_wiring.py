@@ -75,6 +75,10 @@ async def test_a_node_that_is_not_there_is_named_and_not_the_peers_behind_it(
     with pytest.raises(Unavailable, match=f"^No AXL node answers at {url}; start it"):
         await meshes.keeper().ping("axl")
     assert [peer.answers for peer in (await meshes.keeper().status("axl")).peers] == [False] * 4
+    for _ in range(3):  # whoever keeps a mesh running opens one every moment until its node is there
+        with pytest.raises(Unavailable):
+            await meshes.keeper().warm_routes("axl", AGENTS)
+    assert len(meshes._endpoints) == 1
     await meshes.close()
 
 

@@ -133,8 +133,9 @@ class MeshFiles:
         self._write(self.root / "kept.json", mesh.model_dump_json(by_alias=True).encode())
 
     def running_mesh(self) -> RunningMesh | None:
-        if self.lock(UP).holder() is None:
-            return None
+        return None if self.lock(UP).holder() is None else self.last_mesh()
+
+    def last_mesh(self) -> RunningMesh | None:
         with suppress(OSError, ValueError):
             return RunningMesh.model_validate_json((self.root / "kept.json").read_bytes())
         return None
@@ -159,4 +160,4 @@ def _parse_table(text: bytes) -> Table:
 
 def listen_host(host: str) -> str:
     """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
-    return "127.0.0.1" if host.lower() == "localhost" else host if host.startswith("127.") else "0.0.0.0"
+    return "127.0.0.1" if host.lower().rstrip(".") == "localhost" else host if host.startswith("127.") else "0.0.0.0"

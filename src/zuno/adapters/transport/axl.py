@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
 from zuno.kernel.backoff import Backoff
@@ -55,6 +55,10 @@ _KEPT_BITS = 112
 _ALL = (1 << _KEY_BITS) - 1
 
 
+class _UncheckedConnectionError(Exception):
+    """A request would have opened a connection, to whatever listens there now."""
+
+
 class AxlTransport:
     """One role's endpoint, at its own node. `peers` are the ids of all, its own among them: without that any node will
     do. `patience` bounds an exchange as a whole, `first_patience` those with a peer until it has taken a message."""
@@ -79,7 +83,7 @@ class AxlTransport:
         self._first_patience = max(patience, first_patience)
         self._met: set[Role] = set()
         self._inbox = Inbox()
-        self._client: httpx2.AsyncClient | None = _build_client(self._url)  # now, and not while somebody waits
+        self._client = _build_client(self._url)  # now, and not while somebody waits
         self._fetching: asyncio.Task[None] | None = None
         self._under_way: set[asyncio.Timeout] = set()
         self._traffic = asyncio.Event()
@@ -94,23 +98,18 @@ class AxlTransport:
 
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > self.limit:
-            raise Refused(f"A message of {len(data)} bytes is over the limit of {self.limit}.")
-        if self._inbox.is_closed:
-            raise Unavailable(CLOSED)
-        peer_id = self._ids.get(to)
-        if peer_id is None:
+            raise Refused(self._with_state(f"A message of {len(data)} bytes is over the limit of {self.limit}."))
+        if to not in self._ids:
             raise Unavailable(self._with_state(f"No AXL peer id of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID."))
-        if self.node.state != "ok":
-            await self._check_node(self._patience)
         patience = self._patience if to in self._met else self._first_patience
-        status, _, headers = await self._exchange("/send", _LONGEST_ANSWER, patience, peer_id, _MARK + data)
+        status, _, headers = await self._ask_own_node("/send", _LONGEST_ANSWER, patience, to, _MARK + data)
         self._judge(status, headers.get("X-Sent-Bytes"), len(_MARK) + len(data), to)
         self._met.add(to)
         self._traffic.set()
 
     async def receive(self, role: Role) -> ReceivedMessage:
         if role is not self._me:
-            raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
+            raise Refused(self._with_state(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}."))
         if self._fetching is None and not self._inbox.is_closed:
             # A task of its own: a node forgets what it has handed out, so a receiver that gives up must not lose it.
             self._fetching = asyncio.create_task(self._fetch())
@@ -123,15 +122,13 @@ class AxlTransport:
             await self._check_node(min(self._patience, OPEN_PATIENCE))
 
     async def close(self) -> None:
-        self._inbox.close()
+        self._inbox.close(Unavailable(self._with_state(CLOSED)))
         for bound in self._under_way:
             bound.reschedule(asyncio.get_running_loop().time())
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.aclose()
+        await self._client.aclose()
 
     async def _fetch(self) -> None:
         """Drains the node until it has nothing, then asks less and less often; quick again after traffic either way."""
@@ -157,9 +154,7 @@ class AxlTransport:
         return True
 
     async def _fetch_one(self) -> bool:
-        if self.node.state != "ok":
-            await self._check_node(self._patience)
-        status, body, headers = await self._exchange("/recv", NODE_LIMIT, self._patience)
+        status, body, headers = await self._ask_own_node("/recv", NODE_LIMIT, self._patience)
         if status == _EMPTY:
             return False
         if status != _OK or "X-From-Peer-Id" not in headers:
@@ -171,6 +166,17 @@ class AxlTransport:
         else:
             self._inbox.put(ReceivedMessage(body[len(_MARK) :], sender))
         return True
+
+    async def _ask_own_node(
+        self, path: str, most: int, patience: float, to: Role | None = None, body: bytes | None = None
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Over a connection that is open already; before a new one the node is asked for its key, for another may have
+        come in its place between two requests."""
+        if self.node.state == "ok":
+            with suppress(_UncheckedConnectionError):
+                return await self._exchange(path, most, patience, to, body, {"trace": _refuse_to_connect})
+        await self._check_node(self._patience)
+        return await self._exchange(path, most, patience, to, body)
 
     async def _check_node(self, patience: float) -> None:
         """Hold the node's own key against the table. A node of somebody else's is neither asked for its mail nor given
@@ -208,33 +214,37 @@ class AxlTransport:
         return self._roles.get(_address(padded_id))
 
     async def _exchange(
-        self, path: str, most: int, patience: float, peer_id: str = "", body: bytes | None = None
+        self,
+        path: str,
+        most: int,
+        patience: float,
+        to: Role | None = None,
+        body: bytes | None = None,
+        extensions: dict[str, Any] | None = None,
     ) -> tuple[int, bytes, Mapping[str, str]]:
         import httpx2
 
-        method, headers = ("GET", {}) if body is None else ("POST", {"X-Destination-Peer-Id": peer_id})
+        if self._inbox.is_closed:
+            raise Unavailable(self._with_state(CLOSED))
+        method, headers = ("GET", {}) if to is None else ("POST", {"X-Destination-Peer-Id": self._ids[to]})
+        request = self._client.stream(method, self._url + path, headers=headers, content=body, extensions=extensions)
         bound = asyncio.timeout(patience)
         self._under_way.add(bound)
         try:
-            async with bound, self._http().stream(method, self._url + path, headers=headers, content=body) as response:
+            async with bound, request as response:
                 return response.status_code, await _whole(response, most), response.headers
         except (TimeoutError, httpx2.HTTPError) as error:
             if self._inbox.is_closed:
-                raise Unavailable(CLOSED) from None
+                raise Unavailable(self._with_state(CLOSED)) from None
             silent = isinstance(error, TimeoutError | httpx2.TimeoutException)
-            if silent and path == "/send":
-                why = f"The AXL node at {self._url} did not answer within {patience:g} s; what was sent may arrive."
+            if silent and to is not None:
+                why = f"The AXL node did not reach the {to} within {patience:g} s; what was sent may arrive."
                 raise Unavailable(self._with_state(why)) from None
             if isinstance(error, httpx2.RemoteProtocolError) and _HUNG_UP not in str(error):
                 raise self._note_fault("not AXL", "its answer cannot be read") from None
             raise self._note_fault("late", f"silent for {patience:g} s" if silent else "no connection") from None
         finally:
             self._under_way.discard(bound)
-
-    def _http(self) -> httpx2.AsyncClient:
-        if self._inbox.is_closed or self._client is None:
-            raise Unavailable(CLOSED)
-        return self._client
 
 
 def _build_client(url: str) -> httpx2.AsyncClient:
@@ -252,6 +262,11 @@ def _build_client(url: str) -> httpx2.AsyncClient:
         trust_env=False,
         verify=plain if url.startswith("http://") else True,
     )
+
+
+async def _refuse_to_connect(event: str, info: object) -> None:
+    if event == "connection.connect_tcp.started":
+        raise _UncheckedConnectionError
 
 
 def _readable(role: Role, peer_id: str) -> str:

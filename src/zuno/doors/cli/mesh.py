@@ -68,13 +68,13 @@ def mesh_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None
 @mesh.command("status")
 def mesh_status(ctx: typer.Context, transport: Way = None, home: Home = None, json: Json = False) -> None:
     """Show each peer: pid, uptime, reachability, messages received, sent and rejected."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().status(transport))
+    run_command.listen_and_answer(ctx.obj.at(home), json, lambda zuno, listen: zuno.mesh().status(transport, listen))
 
 
 @mesh.command("ping")
 def mesh_ping(ctx: typer.Context, transport: Way = None, home: Home = None, json: Json = False) -> None:
     """Ping all four agents; exit 4 if one does not answer."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().ping(transport))
+    run_command.listen_and_answer(ctx.obj.at(home), json, lambda zuno, listen: zuno.mesh().ping(transport, listen))
 
 
 @mesh.command("join")

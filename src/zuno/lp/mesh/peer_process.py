@@ -109,6 +109,8 @@ class PeerStats:
     dead: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     """By sender and reason."""
+    _reasons: dict[str, str] = field(default_factory=dict)
+    """By what they share: ids and numbers left out."""
 
     def add(self, before: PeerReport) -> None:
         """Goes on where the last life ended, as it reported."""
@@ -117,6 +119,17 @@ class PeerStats:
         self.again += before.again
         self.dead += before.dead
         self.rejected.update(before.rejected)
+        self._reasons.update({_VARYING.sub("#", reason): reason for reason in before.rejected})
+
+    def count_rejection(self, event: MessageRejected) -> None:
+        """By whose it was and the first words that were found for such a rejection: what differs in ids and numbers
+        alone is one reason."""
+        sender = f"from {'somebody' if event.claimed is None else f'the {event.claimed}'}: "
+        reason = sender + plain_text(event.why, _LONGEST_REASON)
+        shape = _VARYING.sub("#", reason)
+        if shape not in self._reasons and sum(known.startswith(sender) for known in self._reasons) >= MOST_REASONS:
+            shape = reason = f"{sender}something else"
+        self.rejected[self._reasons.setdefault(shape, reason)] += 1
 
 
 class ContextCache:
@@ -174,7 +187,6 @@ class MeshPeer:
         self._repeated: defaultdict[Role, OrderedDict[str, int]] = defaultdict(OrderedDict)
         self._answers: OrderedDict[str, list[Envelope]] = OrderedDict()
         self._notes: dict[Role | None, TokenBucket] = {}
-        self._reasons: dict[tuple[Role | None, str], str] = {}
         self.stats = PeerStats()
         self.pongs: dict[tuple[Role, str], str] = {}
         """Pings that were answered: by whom, which, and their version."""
@@ -466,23 +478,11 @@ class MeshPeer:
 
     async def _record_rejection(self, event: MessageRejected) -> None:
         """Counted by its reason, and written down unless there were many of late. Some of it is strangers' words."""
-        self.stats.rejected[self._reason(event)] += 1
+        self.stats.count_rejection(event)
         now = self._now()
         if self._notes.setdefault(event.claimed, TokenBucket(NOTES_A_SECOND, NOTES, now)).try_take(now):
             note = event.model_copy(update={"why": plain_text(event.why, _LONGEST_NOTE)})
             await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
-
-    def _reason(self, event: MessageRejected) -> str:
-        """Whose it was, and the first words that were found for such a rejection: what differs in ids and numbers alone
-        is one reason."""
-        sender = "somebody" if event.claimed is None else f"the {event.claimed}"
-        why = f"from {sender}: {plain_text(event.why, _LONGEST_REASON)}"
-        shape = event.claimed, _VARYING.sub("#", why)
-        if shape not in self._reasons:
-            if sum(claimed is event.claimed for claimed, _ in self._reasons) >= MOST_REASONS:
-                return f"from {sender}: something else"
-            self._reasons[shape] = why
-        return self._reasons[shape]
 
     async def _record_dead_letter(self, letter: DeadLetter) -> None:
         self.stats.dead += 1

@@ -130,22 +130,22 @@ class PeerRunner:
     ) -> dict[Role, PingReply]:
         """Who answers within `patience` seconds, added to `answered` at once. `elsewhere` knows answers that another
         process took in."""
-        found = {} if answered is None else answered
-        asking = [asyncio.create_task(self._ask(role, found, elsewhere)) for role in roles]
+        replies = {} if answered is None else answered
+        asking = [asyncio.create_task(self._ask(role, replies, elsewhere)) for role in roles]
         if asking:
             await asyncio.wait(asking, timeout=patience)
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-        return found
+        return replies
 
     async def _ask(
-        self, role: Role, found: dict[Role, PingReply], elsewhere: Callable[[Role, str], str | None]
+        self, role: Role, replies: dict[Role, PingReply], elsewhere: Callable[[Role, str], str | None]
     ) -> None:
         """Asks anew until one of the pings is answered; a ping may get lost like anything else."""
         asked: dict[str, float] = {}
         try:
-            while role not in found:
+            while role not in replies:
                 if not asked or self._stopwatch() - max(asked.values()) > PING_AGAIN:
                     nonce = self._nonce()
                     asked[nonce] = self._stopwatch()
@@ -155,7 +155,7 @@ class PeerRunner:
                 for nonce, began in asked.items():
                     code = self.peer.pongs.pop((role, nonce), None) or elsewhere(role, nonce)
                     if code is not None:
-                        found[role] = PingReply(*read_version(code), (self._stopwatch() - began) * 1000)
+                        replies[role] = PingReply(*read_version(code), (self._stopwatch() - began) * 1000)
         finally:
             self.awaited.difference_update(asked)
 

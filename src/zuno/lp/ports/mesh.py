@@ -111,6 +111,10 @@ class MeshFolder(Protocol):
         """The mesh that a process of this home keeps running; None where none does."""
         ...
 
+    def last_mesh(self) -> RunningMesh | None:
+        """The mesh that was kept running last, be it still or not."""
+        ...
+
 
 class Child(Protocol):
     """A process we started."""

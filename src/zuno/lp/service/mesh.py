@@ -164,7 +164,7 @@ class MeshService:
         stood, _, port = before.iroh_address.rpartition(":") if before else ("127.0.0.1", "", "")
         at = host or stood
         if url is not None:
-            listens = str(int(found[1]) - 1) if (found := _NODE_PORT.match(url)) else "9001"
+            listens = str(int(match[1]) - 1) if (match := _NODE_PORT.match(url)) else "9001"
         elif before is not None:
             url, listens = before.axl_api_url, before.axl_listens.rpartition(":")[2]
         else:
@@ -193,10 +193,10 @@ class MeshService:
     def exists(self) -> bool:
         return self._folder.table() is not None
 
-    async def status(self, transport: str | None) -> MeshView:
+    async def status(self, transport: str | None, listen: Listen = ignore_event) -> MeshView:
         """What the peers of this machine say of themselves, and who answers a ping."""
         table, way = self.table(), self.way(transport)
-        return self.build_view(table, way, *await self._ping(way))
+        return self.build_view(table, way, *await self._ping(way, listen))
 
     async def glance(self) -> MeshView | None:
         """The status where there is a mesh; nobody is waited for where nobody can be there."""
@@ -207,16 +207,16 @@ class MeshService:
         seen: tuple[Answers, NodeHealth | None] = {}, None
         with suppress(Unavailable, Refused):
             if self._may_answer():
-                seen = await self._ping(way)
+                seen = await self._ping(way, ignore_event)
         return self.build_view(table, way, *seen)
 
-    async def ping(self, transport: str | None) -> PingView:
+    async def ping(self, transport: str | None, listen: Listen = ignore_event) -> PingView:
         """`Unavailable`, with who is silent, unless all four answer."""
         self.table()
         way = self.way(transport)
         endpoint = await self._open_endpoint(way)
         try:
-            answered = await self._ask_all(endpoint, way, ignore_event)
+            answered = await self._ask_all(endpoint, way, listen)
         finally:
             await endpoint.close()
         check_answers(answered, endpoint, way)
@@ -232,7 +232,7 @@ class MeshService:
         return MeshView(transport=transport, kept_by=kept_by, peers=peers, **_node_fields(node))
 
     def _peer(self, role: Role, line: PeerAddress, answered: Answers | None) -> PeerView:
-        pid, kept = self._folder.lock(role.value).holder(), self._folder.running_mesh()
+        pid, kept = self._folder.lock(role.value).holder(), self._folder.last_mesh()
         report = self._folder.report(role)
         if report is not None and report.pid != pid:
             report = None  # of a life before
@@ -274,11 +274,13 @@ class MeshService:
         table = self.table()
         return tuple(role for role in AGENTS if self._here(role, table[role]))
 
-    async def _ping(self, transport: str) -> tuple[dict[Role, PingReply], NodeHealth | None]:
+    async def _ping(self, transport: str, listen: Listen) -> tuple[Answers, NodeHealth | None]:
         """Who answers, and how our own node does."""
+        answered: dict[Role, PingReply] = {}
         endpoint = await self._open_endpoint(transport)
         try:
-            return await endpoint.ping(PING_SECONDS), endpoint.node
+            async with tell_waiting(listen, *AGENTS, answered=answered):
+                return await endpoint.ping(PING_SECONDS, AGENTS, answered), endpoint.node
         finally:
             await endpoint.close()
 
@@ -288,7 +290,7 @@ class MeshService:
         async with tell_waiting(listen, *AGENTS, answered=answered):
             await endpoint.ping(PING_SECONDS, AGENTS, answered)
             silent = tuple(role for role in AGENTS if role not in answered)
-            here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0)
+            here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0) if endpoint.has_node else 0.0
             if longest and all(role not in here or self._folder.lock(role.value).holder() for role in silent):
                 await endpoint.ping(longest - PING_SECONDS, silent, answered)
         return answered
@@ -301,8 +303,8 @@ class MeshService:
             return ()
         endpoint = await self._open_endpoint(way)
         try:
-            answered = await endpoint.ping(longest, tuple(roles))
-            if endpoint.node is not None and endpoint.node.state != "ok":
+            answered = await endpoint.ping(longest, tuple(roles)) if endpoint.has_node else {}
+            if not endpoint.has_node:
                 raise Unavailable(add_node(endpoint.node))
         finally:
             await endpoint.close()
@@ -416,7 +418,7 @@ def check_answers(answered: Answers, endpoint: OwnerEndpoint, transport: str) ->
     if silent := [role for role in AGENTS if role not in answered]:
         raise Unavailable(endpoint.running.unsent or add_node(endpoint.node, silent_sentence(silent, transport)))
     if others := other_editions(answered):
-        raise Refused(f"{others}; run the same Zuno for both.")
+        raise Refused(add_node(endpoint.node, f"{others}; run the same Zuno for both."))
 
 
 def _node_fields(node: NodeHealth | None) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class OwnerEndpoint:
         self.transport = transport
         self._folder = folder
         self._sharing: asyncio.Task[None] | None = None
-        self._closed = False
+        self.closed = False
 
     def start(self) -> None:
         self.running.start()
@@ -137,6 +137,11 @@ class OwnerEndpoint:
         """How the owner's own node answered last; None where there is none."""
         return self.running.transport.node
 
+    @property
+    def has_node(self) -> bool:
+        """Whether its own node answered last, where it needs one."""
+        return self.node is None or self.node.state == "ok"
+
     async def ping(
         self, patience: float, roles: tuple[Role, ...] = AGENTS, answered: dict[Role, PingReply] | None = None
     ) -> dict[Role, PingReply]:
@@ -145,9 +150,9 @@ class OwnerEndpoint:
         return await self.running.ping(roles, patience, self._folder.pinned_reply, answered)
 
     async def close(self) -> None:
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         if self._sharing is not None:
             self._sharing.cancel()
         await self.running.close()

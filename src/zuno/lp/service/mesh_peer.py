@@ -122,10 +122,10 @@ class PeerService:
     async def _report(self, stop: asyncio.Event) -> None:
         """Keeps the report fresh, tells what is new, and notices when nobody needs us any more."""
         before = self.folder.report(self.role)
-        told, strangers, node = Counter[str](), 0, None
+        reported, strangers, node = Counter[str](), 0, None
         if before is not None:  # of the lives before: a restart is no way to be forgotten
             self.running.peer.stats.add(before)
-            told, strangers = Counter({**before.rejected, "": before.dead}), before.strangers
+            reported, strangers = Counter({**before.rejected, "": before.dead}), before.strangers
         since, count = self.now(), 0
         trips: dict[str, float] = {}
         missed: Counter[Role] = Counter()
@@ -146,12 +146,12 @@ class PeerService:
         while True:
             stats = self.running.peer.stats
             for why, times in stats.rejected.items():
-                if told[why] == 0:
+                if reported[why] == 0:
                     self.tell(f"Rejected: {sanitise(why)}.")
-                told[why] = times
-            if stats.dead > told[""]:
-                self.tell(f"{stats.dead - told['']} letters were never acknowledged; the journal names them.")
-                told[""] = stats.dead
+                reported[why] = times
+            if stats.dead > reported[""]:
+                self.tell(f"{stats.dead - reported['']} letters were never acknowledged; the journal names them.")
+                reported[""] = stats.dead
             if (health := self.running.transport.node) is not None and health != node:
                 self.tell(f"node: {health.state}. {sanitise(health.why)}".rstrip())
                 node = health

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from math import inf
 from typing import Final, Literal
 
 from zuno.kernel.backoff import Backoff
@@ -25,7 +24,7 @@ MOST_DEATHS: Final = 6
 GRACE: Final = 5.0
 LOOK: Final = 0.5
 MISSING_SECONDS: Final = 5.0
-"""What a mesh that is not up has waited for that long is told."""
+"""Between two notes on what a mesh that is not up waits for."""
 
 Event = Literal["starting", "started", "died", "up", "note", "ending"]
 Hear = Callable[["MeshEventView"], None]
@@ -78,7 +77,7 @@ class MeshHost:
         lock = self._folder.lock("up")
         lock.take()
         try:
-            before = self._folder.running_mesh()  # of the keeper before us: counted on, like what the peers count
+            before = self._folder.last_mesh()  # of the keeper before us: counted on, like what the peers count
             self._restarts = {role.value: 0 for role in roles} | dict(before.restarts if before else {})
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self._peer_processes.end_orphans():
@@ -140,7 +139,7 @@ class MeshHost:
     async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear) -> None:
         """Tells when a new process is there, when all are and the owner has met them, and what that waits for."""
         there: dict[Role, int] = {}
-        is_up, missing, since = False, "", inf
+        is_up, missing, since = False, "", self._stopwatch()
         while True:
             for role in roles:
                 report = self._report(role)
@@ -151,10 +150,8 @@ class MeshHost:
                 why = self._find_missing(roles) or await self._meet(roles, way, hear)
                 if is_up := not why:
                     self._tell(hear, "up", "The mesh is up.")
-                elif why != missing:
+                elif why != missing and self._stopwatch() - since >= MISSING_SECONDS:
                     missing, since = why, self._stopwatch()
-                elif self._stopwatch() - since >= MISSING_SECONDS:
-                    since = inf
                     self._tell(hear, "note", f"The mesh is not up yet: {why}")
             await self._sleep(LOOK)
 
@@ -185,14 +182,14 @@ class MeshHost:
         try:
             silent = await self._keeper.warm_routes(way, roles)
         except Unavailable as error:
-            await self._sleep(MISSING_SECONDS)
             return str(error)
         except Refused as error:
             self._tell(hear, "note", str(error))
             return ""
-        if silent and not (missing := self._find_missing(roles)):
+        missing = self._find_missing(roles)  # one that answered may have died since
+        if silent and not missing:
             self._tell(hear, "note", silent_sentence(silent, way))
-        return missing if silent else ""
+        return missing
 
     async def _end_all(self, hear: Hear) -> None:
         """Ask each to end, and make those end that do not."""

@@ -68,6 +68,7 @@ def test_nodes_have_one_link_for_each_pair_and_no_public_peer(tmp_path: Path) ->
         ("127.0.0.1", "127.0.0.1"),
         ("127.0.0.7", "127.0.0.7"),
         ("localhost", "127.0.0.1"),
+        ("Localhost.", "127.0.0.1"),
         ("LocalHost", "127.0.0.1"),
         ("10.0.0.2", "0.0.0.0"),
         ("desk.example", "0.0.0.0"),

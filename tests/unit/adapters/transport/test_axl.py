@@ -191,6 +191,30 @@ async def test_a_node_that_came_in_place_of_ours_is_noticed(nodes: list[AxlNode]
     waiting.cancel()
 
 
+@pytest.mark.parametrize("polls", [True, False])
+async def test_a_node_that_came_between_two_requests_gets_and_gives_nothing(
+    nodes: list[AxlNode], cli: AxlTransport, monkeypatch: pytest.MonkeyPatch, polls: bool
+) -> None:
+    for pause in ("SHORTEST_PAUSE", "LONGEST_PAUSE"):
+        monkeypatch.setattr(f"zuno.adapters.transport.axl.{pause}", 0.3)
+    await cli.send(SCOUT, b"x")
+    waiting = asyncio.create_task(cli.receive(CLI) if polls else asyncio.sleep(BOUND))
+    while polls and nodes[0].heard[-1].path != "/recv":  # noqa: ASYNC110 - nothing waits there, and the pause begins
+        await asyncio.sleep(0.01)
+    await nodes[0].stop()
+    nodes[0].key = KEYS[2]
+    await nodes[0].start()
+    nodes[0].inbox.append((rebuilt(nodes[1].address), b"\x01for its owner"))
+    nodes[0].heard.clear()
+    if not polls:
+        with pytest.raises(Unavailable, match=r"\[node: not ours\]$"):
+            await cli.send(SCOUT, b"x")
+    await wait_for_state(cli, "not ours")
+    assert {request.path for request in nodes[0].heard} == {"/topology"}
+    assert (len(nodes[0].inbox), len(nodes[1].inbox)) == (1, 1)
+    waiting.cancel()
+
+
 async def test_without_an_id_of_its_own_any_node_will_do(nodes: list[AxlNode]) -> None:
     cli = AxlTransport(CLI, nodes[2].url, {SCOUT: KEYS[1]})
     await cli.open()
@@ -366,6 +390,21 @@ async def test_a_bug_while_fetching_is_seen_by_whoever_receives(
     monkeypatch.setattr(cli, "_fetch_one", broken)
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(cli.receive(CLI), BOUND)
+
+
+async def test_every_error_says_how_the_node_is_and_a_silence_whose_it_is(nodes: list[AxlNode]) -> None:
+    """Two peers that are gone: words that are the same for both would be about this side."""
+    gone = {Role.CRITIC: "11" * 32, Role.ARBITER: "22" * 32}
+    cli = AxlTransport(CLI, nodes[0].url, TABLE | gone, patience=0.2, first_patience=0.2)
+    await cli.open()
+    silences = await asyncio.gather(*(cli.send(role, b"x") for role in gone), return_exceptions=True)
+    assert [role in str(error) for role, error in zip(gone, silences, strict=True)] == [True, True]
+    errors = [*silences, *await asyncio.gather(cli.send(SCOUT, bytes(cli.limit + 1)), cli.send(Role.STRATEGIST, b""),
+                                               cli.receive(SCOUT), return_exceptions=True)]  # fmt: skip
+    await cli.close()
+    errors += await asyncio.gather(cli.send(SCOUT, b"x"), cli.receive(CLI), return_exceptions=True)
+    assert len(errors) == 7
+    assert {str(error)[-10:] for error in errors} == {"[node: ok]"}
 
 
 # -- tables that cannot work

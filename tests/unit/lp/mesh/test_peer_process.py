@@ -36,11 +36,13 @@ from zuno.lp.mesh.peer_process import (
     WINDOW_MS,
     ContextCache,
     MeshPeer,
+    PeerStats,
     run_concurrently,
     run_receiver,
 )
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import ContextObserved, Debate, FlowFailed, FlowStart, Role, Thought
+from zuno.lp.ports.mesh import PeerReport
 from zuno.lp.ports.transport import ReceivedMessage
 
 REQUEST = "req_00000000000000cc"
@@ -294,6 +296,24 @@ async def test_one_neighbour_s_inventions_do_not_hide_another_s_reasons(tmp_path
     assert len(reasons) == MOST_REASONS + 2
     notes = [str(entry.payload["why"]) async for entry in pair.journals[Role.STRATEGIST].entries(kind=REJECTED)]
     assert all(text.isprintable() for text in (*reasons, *notes))
+
+
+def test_a_restart_makes_no_room_for_more_inventions_and_forgets_no_words() -> None:
+    report = PeerReport(
+        pid=1, since=Millis(1), at=Millis(1), code="", transport="axl", heard=0, said=0, again=0, dead=0, rejected={},
+        round_trips={},
+    )  # fmt: skip
+    for life in range(5):
+        stats = PeerStats()
+        stats.add(report)
+        stats.count_rejection(MessageRejected(why=f"msg_{life:016} expired {life} ms ago", claimed=Role.CRITIC))
+        for number in range(2 * MOST_REASONS):
+            word = "".join(chr(ord("g") + int(digit)) for digit in f"{life}{number:03}")
+            stats.count_rejection(MessageRejected(why=f"a reason {word}", claimed=Role.SCOUT))
+        report = report.model_copy(update={"rejected": dict(stats.rejected)})
+    assert report.rejected["from the critic: msg_0000000000000000 expired 0 ms ago"] == 5
+    assert len(report.rejected) == MOST_REASONS + 2
+    assert sum(report.rejected.values()) == 5 * (1 + 2 * MOST_REASONS)
 
 
 async def test_the_same_words_of_two_neighbours_are_two_reasons(tmp_path: Path) -> None:

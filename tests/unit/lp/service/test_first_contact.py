@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +31,7 @@ from zuno.lp.service.recommend import Waiting
 
 @asynccontextmanager
 async def strangers(
-    home: Path, absent: Role | None = None
+    home: Path, absent: Role | None = None, without_node: Role | None = None
 ) -> AsyncIterator[tuple[MeshService, MeshFiles, Callable[[], None]]]:
     """Four peers and their owner, each at a node that has met no other; and what starts the absent one."""
     files = MeshFiles(home)
@@ -43,6 +44,8 @@ async def strangers(
     async def open_endpoint(way: str) -> OwnerEndpoint:
         inbox = OwnerInbox()
         endpoint = OwnerEndpoint(runner(Role.CLI), inbox, files, way)
+        assert isinstance(endpoint.running.transport, AxlTransport)
+        await endpoint.running.transport.open()
         endpoint.start()
         return endpoint
 
@@ -78,6 +81,9 @@ async def strangers(
         fresh = axl_nodes(list(peer_ids.values()), first_sends=FIRST_SENDS, pace=0.1)
         nodes = await stack.enter_async_context(fresh)
         urls = {role: node.url for role, node in zip(peer_ids, nodes, strict=True)}
+        for role, node in zip(peer_ids, nodes, strict=True):
+            if role is without_node:
+                await node.stop()
 
         def start(role: Role) -> None:
             peer = runner(role)
@@ -112,8 +118,9 @@ async def test_routes_that_are_warm_answer_at_once(tmp_path: Path, monkeypatch: 
         assert await keeper.warm_routes("iroh", AGENTS) == ()  # where first contact is quick nobody is asked
 
 
+@pytest.mark.parametrize("command", ["plan", "ping"])
 async def test_whoever_waits_is_told_who_has_not_answered_and_for_how_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setattr(recommend, "TICK", 0.05)
     heard: list[Waiting] = []
@@ -127,10 +134,34 @@ async def test_whoever_waits_is_told_who_has_not_answered_and_for_how_long(
                 start_critic()
             heard.append(event)
 
-        endpoint = await keeper.endpoint_for("axl", lambda: "test", pytest.fail, hear)
-        assert endpoint is not None
-        await endpoint.close()
+        if command == "plan":
+            endpoint = await keeper.endpoint_for("axl", lambda: "test", pytest.fail, hear)
+            assert endpoint is not None
+            await endpoint.close()
+        else:
+            await keeper.ping("axl", hear)
     assert heard[0] == Waiting(AGENTS, 0)
     assert Waiting((Role.CRITIC,), 1) in heard  # asked at once with the others, who have answered since
     assert "critic" in str(Waiting((Role.CRITIC,), 12))
     assert "12 s" in str(Waiting((Role.CRITIC,), 12))
+
+
+async def test_a_status_tells_whom_it_waits_for(tmp_path: Path) -> None:
+    heard: list[object] = []
+    async with strangers(tmp_path, absent=Role.CRITIC) as (keeper, _, _):
+        await keeper.status("axl", heard.append)
+    assert heard[0] == Waiting(AGENTS, 0)
+
+
+async def test_routes_are_not_warmed_through_a_node_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever watches is to hear so now, and not when first contact is given up."""
+    monkeypatch.setattr(mesh, "FIRST_CONTACT_SECONDS", {"axl": 600.0})
+    async with strangers(tmp_path, without_node=Role.CLI) as (keeper, files, _), asyncio.timeout(15):
+        with pytest.raises(Unavailable, match=r"\[node: late\]$"):
+            await keeper.warm_routes("axl", AGENTS)
+        for role in AGENTS:
+            files.lock(role.value).take()
+        with pytest.raises(Unavailable, match=r"\[node: late\]$"):  # nobody can be asked, however long it takes
+            await keeper.ping("axl")

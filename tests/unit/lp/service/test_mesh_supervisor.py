@@ -19,6 +19,7 @@ from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_supervisor import (
     LONG_LIFE,
     LONGEST_PAUSE,
+    LOOK,
     MISSING_SECONDS,
     MOST_DEATHS,
     MeshEventView,
@@ -233,6 +234,73 @@ async def test_without_a_node_of_its_own_no_mesh_is_up(home: Path, state: NodeSt
     await task
 
 
+async def test_a_node_that_breaks_in_another_way_each_time_is_told_all_the_same(home: Path) -> None:
+    story = Story(home, Ward())
+    task = story.up()
+    await story.beat()
+    for number in range(12):
+        for name, child in story.ward.born:
+            wrong = NodeHealth(state="late", why=f"In way {number}.")
+            story.files.keep_report(Role(name), said_by(child.pid, wrong))
+        story.moment += MISSING_SECONDS / 4
+        await story.beat()
+    assert len(story.told("note")) == 3  # once in five seconds
+    story.stop.set()
+    await task
+
+
+async def test_what_the_owners_own_node_lacks_is_told_as_soon_as_a_peers(home: Path) -> None:
+    async def open_endpoint(way: str) -> Any:
+        raise Unavailable("The owner's node. [node: late]")
+
+    story = Story(home, Ward(), open_endpoint)
+    task = story.up("axl")
+    await story.beat()
+    for name, child in story.ward.born:
+        story.files.keep_report(Role(name), said_by(child.pid, NodeHealth(state="ok")))
+    await story.beat()
+    story.moment += MISSING_SECONDS
+    await story.beat()
+    assert story.told("note")[1:] == ["The mesh is not up yet: The owner's node. [node: late]"]
+    assert set(story.pauses) == {LOOK}
+    story.stop.set()
+    await task
+
+
+async def test_one_that_dies_once_it_was_met_is_waited_for_again(home: Path) -> None:
+    class Met:
+        """An endpoint that everybody answers, and the critic with its last breath."""
+
+        node, has_node = NodeHealth(state="ok"), True
+
+        async def ping(self, seconds: float, roles: tuple[Role, ...]) -> tuple[Role, ...]:
+            if len(story.ward.of("critic")) == 1:
+                story.ward.of("critic")[0].die(-9)
+                await story.beat()
+            return roles
+
+        async def close(self) -> None:
+            return None
+
+    async def open_endpoint(way: str) -> Any:
+        return Met()
+
+    story = Story(home, Ward(), open_endpoint)
+    task = story.up("axl")
+    await story.beat()
+    for name, child in story.ward.born:
+        story.files.keep_report(Role(name), said_by(child.pid))
+    await story.beat()
+    await story.beat()
+    assert len(story.ward.of("critic")) == 2
+    assert story.told("up") == []
+    story.files.keep_report(Role.CRITIC, said_by(story.ward.of("critic")[1].pid))
+    await story.beat()
+    assert len(story.told("up")) == 1
+    story.stop.set()
+    await task
+
+
 async def test_the_table_goes_on_while_the_peers_are_met_for_the_first_time(home: Path) -> None:
     meeting = asyncio.Event()
 
@@ -263,6 +331,9 @@ async def test_restarts_are_counted_on_by_the_next_keeper(home: Path) -> None:
         await story.beat()
         story.stop.set()
         assert (await task).restarts["critic"] == life
+        keeper = keeper_of(home)
+        peers = {peer.role: peer.restarts for peer in keeper.build_view(keeper.table(), "iroh", None).peers}
+        assert peers["critic"] == life  # while nobody keeps it, too
 
 
 async def test_what_dies_is_started_again_after_longer_and_longer_pauses(home: Path) -> None:
