@@ -202,6 +202,21 @@ async def test_a_store_that_is_slow_to_fail_is_left_alone_for_a_while(tmp_path: 
     assert (await index.recall(ask())).source == "memory"
 
 
+async def test_a_store_without_a_fallback_is_left_alone_too_and_fails_at_once() -> None:
+    slow = SlowIndex()
+    index = FallbackIndex(slow, None, lambda: slow.now)
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="no answer within 3 s"):
+            await index.recall(ask())
+    assert (slow.asked, slow.now) == (1, 3)
+    slow.now += 30
+    slow.down = False
+    await index.add([record(1)])
+    assert [recalled.id for recalled in (await index.recall(ask())).found] == ["m1"]
+    await index.remove("m1")
+    assert (await index.recall(ask())).found == ()
+
+
 async def test_the_graph_relates_only_by_what_was_known_then(tmp_path: Path) -> None:
     pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
     from zuno.adapters.memory.lightrag import LightRagMemoryIndex

@@ -112,7 +112,9 @@ def memory_file(home: Path) -> MemoryIndex:
 def news_index(settings: Settings, home: Path) -> MemoryIndex:
     """Of news and narrative, in the same store, apart from what the desk lived through: it can be built again from the
     recorded series. Entities in a graph of them are found by rules: a model would be asked about each headline."""
-    return _open_index(settings, home / "memory", None, "news")
+    from zuno.adapters.memory.fallback import FallbackIndex
+
+    return FallbackIndex(_open_index(settings, home / "memory", None, "news"), None)
 
 
 def _collection_name(folder: Path) -> str:

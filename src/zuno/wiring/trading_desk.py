@@ -374,14 +374,14 @@ class TradingWiring(SharedWiring):
         from zuno.trading.learn.lessons import LessonBook
         from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
         from zuno.trading.service.memory import MemoryDesk
-        from zuno.wiring.memory import print_progress
+        from zuno.wiring.memory import memory_file, print_progress
 
         store, book = self._recordings.selected_store(), MemoryBook(self._read_journal)
         return MemoryDesk(
             self._read_journal,
             book,
             LessonBook(self._read_journal),
-            MemoryIndexes(book, [self._memory_index()], print_progress),
+            MemoryIndexes(book, [memory_file(self._settings.home), self._memory_index()], print_progress),
             lambda: store.origin.label,
             unix_millis if self._settings.market == "live" else None,
         )

@@ -20,10 +20,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class FallbackIndex:
-    """A store that is down stops no recall. The fallback is filled by its owner; what is forgotten leaves both."""
+    """A store that is down is left alone for a while, and stops no recall where there is a fallback. That is filled by
+    its owner; what is forgotten leaves both."""
 
     def __init__(
-        self, index: MemoryIndex, fallback: MemoryIndex, stopwatch: Callable[[], float] = time.monotonic
+        self, index: MemoryIndex, fallback: MemoryIndex | None, stopwatch: Callable[[], float] = time.monotonic
     ) -> None:
         self._index = index
         self._fallback = fallback
@@ -42,12 +43,15 @@ class FallbackIndex:
         try:
             return await self._ask(lambda: self._index.recall(query))
         except (Unavailable, Broken) as error:
+            if self._fallback is None:
+                raise
             self._tell("recall by age alone", error)
             recent = await self._fallback.recall(query.model_copy(update={"symbol": query.symbol or query.recent_of}))
             return recent.model_copy(update={"note": f"{self.name}: {error}"})
 
     async def remove(self, id: str) -> None:
-        await self._fallback.remove(id)
+        if self._fallback is not None:
+            await self._fallback.remove(id)
         try:
             await self._ask(lambda: self._index.remove(id))
         except (Unavailable, Broken) as error:

@@ -30,7 +30,7 @@ from zuno.adapters.memory.table import cut_query, keep_new, rank_rows
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.trading.measure.entities import Entities, find_entities
-from zuno.trading.measure.similarity import split_words, unpack_vector
+from zuno.trading.measure.similarity import list_terms, unpack_vector
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
 from zuno.trading.ports.recall import Embedder
 
@@ -331,5 +331,5 @@ def _words_around(graph: _Graph, known: Collection[str]) -> dict[str, frozenset[
     words = {}
     for id in known:
         related = (other.split()[1:] for entity in graph.mentions[id] for other in near.get(entity, ()))
-        words[id] = frozenset(split_words(graph.records[id].text)).union(*related)
+        words[id] = frozenset(list_terms(graph.records[id].text)).union(*related)
     return words

@@ -11,6 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,11 @@ _AT_ONCE: Final = 5_000
 _TIMEOUT: Final = 10.0
 _CONNECT_TIMEOUT: Final = 3.0
 """Of a server; the one in process may take longer to start."""
+_CALLS: Final = (
+    "create_collection create_index delete describe_collection drop_collection has_collection insert list_collections "
+    "load_collection query query_iterator search upsert"
+)
+"""Ours and LightRAG's: the client waits for a server that hangs as long as that hangs, unless each call has a time."""
 _TEXTS: Final = {"digest": 64, "scope": 64, "channel": 40, "symbol": 40, "words": 40_000}
 """Columns of text and the bytes they may hold. A scope is the hash of a market's name: names need no quoting then."""
 
@@ -86,7 +92,7 @@ class MilvusMemoryIndex:
 
     async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
         try:
-            await self._ask(lambda client: client.drop_collection(self._collection, timeout=_TIMEOUT))
+            await self._ask(lambda client: client.drop_collection(self._collection))
         except Broken:
             await asyncio.to_thread(_discard, Path(self._place))
         self._client = None  # the next call makes the collection anew
@@ -121,7 +127,7 @@ class MilvusMemoryIndex:
 
     def _put(self, client: Any, rows: Sequence[dict[str, object]]) -> None:
         for start in range(0, len(rows), _AT_ONCE):
-            client.upsert(self._collection, list(rows[start : start + _AT_ONCE]), timeout=_TIMEOUT)
+            client.upsert(self._collection, list(rows[start : start + _AT_ONCE]))
 
     def _search(self, client: Any, query: RecallQuery, vector: bytes) -> list[dict[str, Any]]:
         channels = ", ".join(f'"{channel.value}"' for channel in query.channels)
@@ -135,12 +141,12 @@ class MilvusMemoryIndex:
             limit=NEAREST,
             filter=where,
             output_fields=["channel", "symbol", "at", "words", "vector"],
-            timeout=_TIMEOUT,
         )
         return [{"id": hit["id"], **hit["entity"]} for hit in found]
 
     def _query(self, client: Any, where: str, fields: list[str]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
+        client.describe_collection(self._collection)  # the iterator asks this again, and without a time
         pages = client.query_iterator(self._collection, batch_size=_AT_ONCE, filter=where, output_fields=fields)
         try:
             while page := pages.next():
@@ -166,8 +172,8 @@ class MilvusMemoryIndex:
     def _prepare(self, client: Any) -> None:
         from pymilvus import DataType, MilvusClient
 
-        if client.has_collection(self._collection, timeout=_TIMEOUT):
-            client.load_collection(self._collection, timeout=_TIMEOUT)
+        if client.has_collection(self._collection):
+            client.load_collection(self._collection)
             return
         schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
         schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
@@ -178,9 +184,7 @@ class MilvusMemoryIndex:
         schema.add_field("vector", DataType.FLOAT_VECTOR, dim=self._embedder.dimension)
         index = MilvusClient.prepare_index_params()
         index.add_index("vector", index_type="FLAT", metric_type="COSINE")
-        client.create_collection(
-            self._collection, schema=schema, index_params=index, consistency_level="Strong", timeout=_TIMEOUT
-        )
+        client.create_collection(self._collection, schema=schema, index_params=index, consistency_level="Strong")
 
 
 def has_local_milvus() -> bool:
@@ -206,6 +210,8 @@ def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any
         if in_process:
             Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         client = MilvusClient(place, token=token, timeout=_TIMEOUT if in_process else _CONNECT_TIMEOUT)
+        for name in _CALLS.split():
+            setattr(client, name, partial(getattr(client, name), timeout=_TIMEOUT))
         prepare(client)
     except milvus_errors(OSError, ValueError, TypeError) as error:
         if not in_process:
@@ -228,13 +234,15 @@ def release_milvus(place: str) -> None:
 def milvus_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
     if find_spec("pymilvus") is None:
         return more
+    from grpc import RpcError  # a call whose time is over
     from pymilvus import MilvusException
 
-    return MilvusException, *more
+    return MilvusException, RpcError, *more
 
 
 def did_not_answer(error: Exception) -> Unavailable:
-    why = " ".join(str(getattr(error, "message", "") or error).split())[:200]
+    why = getattr(error, "message", "") or getattr(error, "details", lambda: error)()
+    why = " ".join(str(why).split())[:200]
     return Unavailable(f"Milvus did not answer as Milvus does ({why}).")
 
 

@@ -103,8 +103,11 @@ async def _add_missing(book: MemoryBook, index: MemoryIndex, tell: TellProgress 
         await index.add(missing[start : start + part])
         if tell is not None:
             tell(index.name, min(start + part, len(missing)), len(missing))
-    if missing and not written.keys() <= await index.ids():
-        raise Broken(f"{index.name} does not keep what it is given.")
+    if missing:
+        kept = await index.ids()
+        await book.read()  # what was forgotten meanwhile, perhaps in another process, need not be there
+        if written.keys() - kept - book.forgotten:
+            raise Broken(f"{index.name} does not keep what it is given.")
     for id in sorted(there & book.forgotten):
         await index.remove(id)
 

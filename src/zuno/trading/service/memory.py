@@ -12,7 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.learn.lessons import LessonBook
 from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
-from zuno.trading.measure.similarity import LEAST_ALIKE, QUERY_WORDS, split_words
+from zuno.trading.measure.similarity import LEAST_ALIKE, split_words
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery, Verdict
 from zuno.trading.model.trade_events import ExitReason
@@ -76,9 +76,10 @@ class MemoryDesk:
 
     async def search(self, query: str, lines: int = 5) -> SearchView:
         """By its words, as far as a memory's symbol, side, exit, outcome or setup hold them, and by likeness of the
-        setup, whichever is more. `UsageError` for a query without a word; of a long one the beginning is read."""
+        setup, whichever is more; of other markets where nothing of this one fits. `UsageError` for a query without a
+        word; of a long one the beginning is read."""
         text = plain_text(query, SEARCH_CHARS)
-        words = split_words(text)[:QUERY_WORDS]
+        words = set(split_words(text))
         if not words:
             raise UsageError('What is to be found? For example `zuno memory search "BTC long stopped out"`.')
         if not 1 <= lines <= MOST_FOUND:
@@ -89,21 +90,25 @@ class MemoryDesk:
         origin, before = self._market_of([(each.origin, each.closed) for each in known.values()])
         answer = await self._index.recall(RecallQuery(text=text, origin=origin, before=before, limit=MOST_FOUND))
         likeness = {found.id: found for found in answer.found if found.id in known}
-        ranked: list[tuple[float, float, int, str]] = []
+        ranked: list[tuple[bool, float, float, int, str]] = []
         for each in known.values():
-            held = len(set(words) & set(split_words(_list_words(each)))) if each.origin == origin else 0
+            held = len(words.intersection(split_words(_list_words(each))))
             found = likeness.get(each.id)
             similarity = max(round(held / len(words), 4), (found and found.similarity) or 0.0)
             if held or similarity >= LEAST_ALIKE:
-                ranked.append((-similarity, -found.score if found else 0.0, -each.closed, each.id))
-        notes = [note_memory(known[id], -negative) for negative, _, _, id in sorted(ranked)]
+                score = found.score if found else 0.0
+                ranked.append((each.origin != origin, -similarity, -score, -each.closed, each.id))
+        elsewhere = bool(ranked) and min(ranked)[0]
+        notes = [note_memory(known[id], -rank) for other, rank, _, _, id in sorted(ranked) if other == elsewhere]
         if not notes:  # a store that is down answers with the most recent
             notes = [note_memory(known[id]) for id, found in likeness.items() if found.similarity is None]
-        said = answer.note
-        if not notes and not said:
+        note = answer.note
+        if elsewhere:
+            note = "; ".join(filter(None, (note, f"of other markets: no memory of {origin} holds a word of it")))
+        elif not notes and not note:
             nearest = max((found.similarity or 0.0 for found in answer.found), default=0.0)
-            said = f"nothing alike: no memory holds a word of it, and the nearest similarity is {nearest:.2f}"
-        return SearchView(query=text, source=answer.source, note=said, memories=tuple(map(memory_view, notes[:lines])))
+            note = f"nothing alike: no memory holds a word of it, and the nearest similarity is {nearest:.2f}"
+        return SearchView(query=text, source=answer.source, note=note, memories=tuple(map(memory_view, notes[:lines])))
 
     async def lessons(self) -> LessonsView:
         """Every lesson as it stands now, on a recording after its newest close; the newest first."""

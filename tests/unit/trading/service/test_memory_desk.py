@@ -20,7 +20,7 @@ from zuno.kernel.errors import NotFound, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import write_document
 from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, update_index
+from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes, update_index
 from zuno.trading.measure.similarity import split_words
 from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.memory import LESSON, MEMORY_FORGOTTEN, POST_MORTEM, PostMortem, Verdict
@@ -58,9 +58,9 @@ class Memories:
 
     @property
     def desk(self) -> MemoryDesk:
-        return MemoryDesk(
-            self.opened, MemoryBook(self.opened), LessonBook(self.opened), self.index, lambda: "another market"
-        )
+        book = MemoryBook(self.opened)
+        indexes = MemoryIndexes(book, [JsonlMemory(self.home / "memory" / "post_mortems.jsonl"), self.index])
+        return MemoryDesk(self.opened, book, LessonBook(self.opened), indexes, lambda: "another market")
 
     async def keep(self, *written: PostMortem) -> None:
         for each in written:
@@ -142,6 +142,17 @@ async def test_no_word_of_a_memory_is_called_unlike_it(memories: Memories) -> No
             assert [found.id for found in (await memories.desk.search(query)).memories] == [told.id], query
 
 
+async def test_words_are_found_in_other_markets_where_this_one_holds_none(memories: Memories) -> None:
+    here = post_mortem(1, CALM, origin="another market")
+    there = post_mortem(2, CROWDED, reason=ExitReason.LIQUIDATION)
+    await memories.keep(here, there)
+    view = await memories.desk.search("liquidated")
+    assert [memory.id for memory in view.memories] == [there.id]
+    assert "another market" in view.note
+    view = await memories.desk.search("btc liquidated")
+    assert ([memory.id for memory in view.memories], view.note) == ([here.id], "")
+
+
 async def test_words_are_found_while_the_store_is_down(memories: Memories) -> None:
     await memories.keep(*list_thirty())
     memories.index = open_index(memories.home, SilentEmbedder())
@@ -166,6 +177,7 @@ async def test_a_query_without_a_word_is_refused(memories: Memories, query: str)
         "stopped \x00 “失敗” \ud800",
         "stopped " + "x" * 20_000,
         "stopped " + " ".join(map(str, range(5_000))),
+        " ".join(f"w{n}" for n in range(200)) + " stopped",
     ],
 )
 async def test_an_odd_query_finds_what_its_words_name(memories: Memories, query: str) -> None:
