@@ -36,8 +36,10 @@ class Recordings:
 
     def describe_choice(self) -> str:
         """Why the desk reads the store it reads."""
-        imported = "rows were" if self.own().has_imported() else "nothing was"
-        return f"ZUNO_MARKET={self._settings.market}, ZUNO_RECORDING={self._settings.recording}, {imported} imported"
+        imported = "rows were imported" if self.own().has_imported() else "nothing was imported"
+        if self.own().has_imported() and not self.reads_own and self._settings.recording == "auto":
+            imported += " since this process began; it reads them when it is started again"
+        return f"ZUNO_MARKET={self._settings.market}, ZUNO_RECORDING={self._settings.recording}, {imported}"
 
     def synthetic(self) -> SqliteSeries:
         from zuno.trading.ports.series import INVENTED

@@ -92,7 +92,8 @@ class TradingWiring(SharedWiring):
 
         self._chains.require_writable()
         read_here = self._settings.market == "live" or self._settings.recording != "synthetic"
-        return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here)
+        first = read_here and not self._recordings.reads_own
+        return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here, first=first)
 
     def book(self) -> PaperBookDesk:
         """One for the process: it keeps how far it has read the account."""

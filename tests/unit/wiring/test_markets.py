@@ -111,6 +111,8 @@ async def test_what_was_imported_is_read_from_then_on(home: Path, monkeypatch: p
     for source, reads_own in ((Source.COLLECTED, False), (Source.DOWNLOADED, False), (Source.IMPORTED, True)):
         await first.own().write([Batch(series, [bar._replace(volume=len(source))], None, source)])
         assert Recordings(read_settings({}, home)).reads_own is reads_own
+    late, now = first.describe_choice(), Recordings(read_settings({}, home)).describe_choice()
+    assert late.startswith(f"{now} ")  # says that it reads something else than what was imported
     assert not first.reads_own  # a desk that runs goes on in the market it began in
     monkeypatch.setenv("ZUNO_RECORDING", "synthetic")
     assert not Recordings(read_settings({}, home)).reads_own

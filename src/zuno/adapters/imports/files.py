@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile, ZipFile
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.kernel.text import plain_text
 from zuno.trading.model.market import Series
 from zuno.trading.ports.imports import FoundFile, ImportFile
 
@@ -23,18 +25,11 @@ class HistoryFiles:
 
     def find(self, paths: Sequence[str]) -> list[FoundFile]:
         found: dict[Path, None] = {}
-        for path in (Path(written).expanduser() for written in paths):
-            if path.is_dir():
-                inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _TABLES.fullmatch(file.name)]
-                if not inside:
-                    raise Refused(
-                        f"{path} has no CSV, gzip, zip, Parquet or feather, and no JSON named as BTC_USDT-1h.json."
-                    )
-                found.update(dict.fromkeys(inside))
-            elif path.exists():
-                found[path] = None
-            else:
-                raise Refused(f"{path} is not there.")
+        for written in paths:
+            try:
+                found.update(dict.fromkeys(_find_tables(Path(expanduser(written)))))
+            except OSError as error:
+                raise Refused(f"{plain_text(written, 80)} cannot be read ({error.strerror}).") from error
         return [FoundFile(str(path), path.name, path.stat().st_size) for path in found]
 
     def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:
@@ -53,6 +48,17 @@ class HistoryFiles:
         if start.startswith((b"FEA1", b"\x89HDF")):
             raise Refused("Its form is not read here: convert it to CSV, Parquet or feather of today.")
         return _open_text(file, start, series, layout, dates)
+
+
+def _find_tables(path: Path) -> list[Path]:
+    if path.is_dir():
+        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _TABLES.fullmatch(file.name)]
+        if not inside:
+            raise Refused(f"{path} has no CSV, gzip, zip, Parquet or feather, and no JSON named as BTC_USDT-1h.json.")
+        return inside
+    if not path.is_file():
+        raise Refused(f"{path} is {'no file' if path.exists() else 'not there'}.")
+    return [path]
 
 
 def _open_text(file: FoundFile, start: bytes, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:

@@ -72,9 +72,7 @@ class ColumnTable(RecognisedFile):
         name, kind = self._columns[self._time]
         moment = _quote(name)
         symbol = symbol_column(self._names)
-        if kind.startswith(
-            ("TIMESTAMP", "DATE")
-        ):  # one with a zone is kept as UTC; pandas' own nanoseconds have no cast
+        if kind.startswith(("TIMESTAMP", "DATE")):  # with a zone it is kept as UTC; pandas' nanoseconds have no cast
             nanos = kind.endswith("_NS")
             moment = f"epoch_ns({moment}) // 1000000" if nanos else f"epoch_ms(CAST({moment} AS TIMESTAMP))"
         chosen = [

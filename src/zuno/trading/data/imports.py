@@ -35,8 +35,6 @@ COARSER: Final = {
     Timeframe.H1: (Timeframe.H4, Timeframe.D1, Timeframe.W1),
 }
 """What is made of which bars."""
-_ENOUGH: Final = 24
-"""Bars without any volume: no market is that quiet for so long."""
 _UNLIKELY: Final = 0.1  # the share of closes that is asked about: a few may be a venue's bad minute
 _FIRST_BLOCK: Final = 1_230_940_800_000
 """2009-01-03: a bar before it has a time that was read wrongly, or none."""
@@ -102,8 +100,7 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
         return await _take_prints(state, columns, lines, file)
     if series.row is Candle:
         timeframe = timeframe_of(series)
-        step = timeframe.millis // parts
-        _refuse_clocks(series, measured.find_late_clocks(columns.at - timeframe.floor(0), step))
+        _refuse_clocks(series, measured.find_late_clocks(columns.at - timeframe.floor(0), timeframe.millis // parts))
     placed = measured.sort_rows(columns, state.now, with_blanks=series.row is not Candle, parts=parts)
     found = Imported(repeated=placed.repeated, blank=placed.blank)
     bad = measured.take_rows(columns, placed.bad)
@@ -262,17 +259,24 @@ async def _check_market(state: ImportState, columns: Columns, file: str) -> None
     if not len(columns):
         return
     series = columns.series
-    if len(columns) >= _ENOUGH and not columns.values[4].any():
+    if len(columns) >= measured.ENOUGH and not columns.values[4].any():
         raise NotNeeded(
             "Its volume is 0 throughout: it is a mark, index or premium price, and candles of trades are kept here"
         )
-    standing = await _read_around(state, columns)
-    ratio = measured.measure_price_ratio(columns, standing)
-    if ratio is not None and not 1 / measured.LEAP < ratio < measured.LEAP:
-        raise Refused(f"Its prices are {ratio:.3g} times those that are here of {series}: they are another market's")
-    _refuse_clocks(series, measured.find_clock_shifts(columns, standing))
-    if ratio is None:
-        await _check_neighbours(state, columns)
+    held = [columns]
+    if timeframe_of(series) is Timeframe.M1:  # hours may be here without their minutes
+        held += filter(len, [measured.take_hour_closes(columns)])
+    compared = False
+    for part in held:
+        standing = await _read_around(state, part)
+        ratio = measured.measure_price_ratio(part, standing)
+        if ratio is not None and not 1 / measured.LEAP < ratio < measured.LEAP:
+            raise Refused(f"Its prices are {ratio:.3g} times those of {part.series} here: they are another market's")
+        _refuse_clocks(part.series, measured.find_clock_shifts(part, standing))
+        compared |= ratio is not None
+    if not compared:
+        for part in held:
+            await _check_neighbours(state, part)
         _check_bounds(state, columns, file)
 
 
@@ -285,7 +289,7 @@ def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
     elif share > _UNLIKELY:
         question = (
             f"{file}: {share:.0%} of its closes, {closes.min():g} to {closes.max():g}, are none {series} was ever near "
-            "in those years: another symbol's, or in another unit (`--yes` takes them)"
+            "in those years: another symbol's, or in another unit (`--yes` takes them)."
         )
         if (series, file) not in state.confirmed and not state.confirm(question):
             raise Refused(question)
@@ -297,14 +301,12 @@ async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     series = columns.series
     if series.venue == UPBIT:
         return
-    named, _, length = series.name.rpartition("/")
     since, until = Millis(int(columns.at[0])), Millis(int(columns.at[-1]))
     for symbol in Symbol:
-        for timeframe in dict.fromkeys((Timeframe(length), Timeframe.H1)) if symbol != named else ():
-            other = candles(series.venue, symbol, timeframe)
-            ratio = measured.measure_price_ratio(columns, await state.store.read_columns(other, since, until))
-            if ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
-                raise Refused(f"Its prices are those of {other}, not of {series}")
+        other = candles(series.venue, symbol, timeframe_of(series))
+        ratio = measured.measure_price_ratio(columns, await state.store.read_columns(other, since, until))
+        if other != series and ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
+            raise Refused(f"Its prices are those of {other}, not of {series}")
 
 
 # -- coarser bars
@@ -335,8 +337,7 @@ async def _make_stretch(
             coarse = measured.take_rows(coarse, inside & measured.mark_valid_rows(coarse, state.now))
             if not len(coarse):
                 continue
-            bars_inside = f"{timeframe} bars"
-            written = await state.store.write_columns(coarse, Source.IMPORTED, bars_inside, state.now, changed)
+            written = await state.store.write_columns(coarse, Source.IMPORTED, f"{timeframe} bars", state.now, changed)
             made[coarse.series] = made.get(coarse.series, 0) + _note_touched(state, coarse, written)
 
 

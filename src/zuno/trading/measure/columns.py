@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -39,8 +39,8 @@ NEAR: Final = 90 * DAY_MS
 """Bars further apart than that are not held against each other."""
 SAME_PRICE: Final = 0.02
 """Closes of two venues differ by less."""
-_ENOUGH: Final = 24
-"""So many bars, or different closes, tell something."""
+ENOUGH: Final = 24
+"""So many bars tell something; no market is without any volume for so long."""
 _STRETCH, _MOST_STRETCHES = 48, 60
 """Rows that are held against a clock together, for summer time begins and ends, and how many stretches of them."""
 _VARIED: Final = 8
@@ -195,7 +195,7 @@ def resample_columns(coarse: Timeframe, columns: Columns, parts: int | None = No
     """The coarse bars whose every part is here, as `bars.resample_bars` makes them. `parts`: how many bars make one,
     where the series does not say it."""
     size = parts or bars_per_bar(coarse, timeframe_of(columns.series))
-    series = Series(columns.series.feed, columns.series.venue, _renamed(columns.series.name, coarse), Candle)
+    series = replace(columns.series, name=_renamed(columns.series.name, coarse))
     shift = coarse.floor(0)
     bucket = (columns.at - shift) // coarse.millis
     starts = np.flatnonzero(np.diff(bucket, prepend=np.iinfo(np.int64).min))
@@ -205,6 +205,13 @@ def resample_columns(coarse: Timeframe, columns: Columns, parts: int | None = No
     opened, high, low, close, volume, taken = (column.reshape(-1, size) for column in inside.values)
     values = (opened[:, 0], high.max(axis=1), low.min(axis=1), close[:, -1], _sums(volume), _sums(taken))
     return Columns(series, bucket[starts[whole]] * coarse.millis + shift, values)
+
+
+def take_hour_closes(columns: Columns) -> Columns:
+    """Minutes that end an hour, at the hour's time: they close as it does."""
+    hours = replace(columns.series, name=_renamed(columns.series.name, Timeframe.H1))
+    last = take_rows(columns, (columns.at + Timeframe.M1.millis) % HOUR_MS == 0)
+    return Columns(hours, last.at + Timeframe.M1.millis - HOUR_MS, last.values)
 
 
 def build_bars(columns: Columns, parts: int) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
@@ -292,7 +299,7 @@ def find_clock_shifts(columns: Columns, standing: Columns) -> list[int]:
     clocks, shifts = range(-MOST_SHIFT, MOST_SHIFT + 1, QUARTER_MS), set()
     for part in doubtful[:: len(doubtful) // _MOST_STRETCHES + 1]:
         agreeing, met, shift = max((*_count_agreeing(part, standing, shift), shift) for shift in clocks)
-        if agreeing >= max(_ENOUGH, 0.9 * met) and len(np.unique(_level(part))) >= _VARIED:
+        if agreeing >= max(ENOUGH, 0.9 * met) and len(np.unique(_level(part))) >= _VARIED:
             shifts.add(shift)
     return sorted(shifts)
 

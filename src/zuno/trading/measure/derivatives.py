@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from zuno.kernel.units import Millis
+from zuno.trading.measure.data_quality import LEEWAY
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, STALE_AFTER, Feed, Funding, Level, MarkAndIndex, Row
 
@@ -77,17 +78,21 @@ def funding_figures(row: Funding) -> Known[FundingFigures]:
 
 
 def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[MeanFunding]:
-    """The mean of the rates settled in the seven days up to `as_of`; a rate that is told twice was paid once."""
+    """The mean of the rates settled in the seven days up to `as_of`; an hour that is told twice was paid once."""
     lately = {row.at: row for row in rows if as_of - MEAN_DAYS * DAY_MS < row.at <= as_of}.values()
-    used = [row for row in lately if _implausible(row) is None]
+    believed = [row for row in lately if _implausible(row) is None]
+    used: list[Funding] = []
+    for row in sorted(believed, key=_moment):
+        if not used or row.at - row.interval_hours * HOUR_MS >= used[-1].at - LEEWAY:
+            used.append(row)
     hours = fsum(row.interval_hours for row in used)
     if hours < LEAST_MEAN_HOURS:
         return Missing(
             f"settled rates of {hours:g} hours of the last {MEAN_DAYS} days are known, {LEAST_MEAN_HOURS} are needed "
-            f"({len(lately) - len(used)} could not be believed)"
+            f"({len(lately) - len(believed)} could not be believed)"
         )
     paid = fsum(row.rate for row in used)
-    return MeanFunding(paid / hours * NORMAL_HOURS, len(used), len(lately) - len(used), hours)
+    return MeanFunding(paid / hours * NORMAL_HOURS, len(used), len(lately) - len(believed), hours)
 
 
 def open_interest_change(

@@ -36,6 +36,10 @@ Confirm = Callable[[str], bool]
 MOST_LISTED: Final = 200
 """Lines of one file that are listed; the others are counted by their reason."""
 _LONGEST_REASON: Final = 120
+_READ_FROM_NOW: Final = (
+    "the desk reads these rows from now on; the synthetic market and its accounts are where ZUNO_RECORDING=synthetic "
+    "says, and what is running reads these rows when it is started again"
+)
 _FIGURES: Final = re.compile(r"-?\d[\d.,e+-]*")
 
 
@@ -132,12 +136,12 @@ class _FileTally:
 class Imports:
     """Into one store, as history: rows are known from when they were complete. A second import changes nothing."""
 
-    def __init__(self, reader: ImportReader, store: ColumnStore, now: Now, *, read_here: bool) -> None:
-        """`read_here`: the desk reads that store."""
-        self._reader = reader
-        self._store = store
-        self._now = now
-        self._read_here = read_here
+    def __init__(
+        self, reader: ImportReader, store: ColumnStore, now: Now, *, read_here: bool, first: bool = False
+    ) -> None:
+        """`read_here`: the desk reads that store; `first`: it does from this import on."""
+        self._reader, self._store, self._now = reader, store, now
+        self._read_here, self._first = read_here, first
 
     async def run(
         self,
@@ -219,6 +223,7 @@ class Imports:
         said = f"{rows:,} rows of {many}: {new:,} new, {changed:,} changed, {aside:,} lines set aside."
         notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
         notes += [f"nothing could be held against the prices of {series}: not checked" for series in unchecked]
+        notes += [_READ_FROM_NOW] if self._first and rows else []
         if failed:
             notes.append(f"{failed} of {len(files)} files were not imported, or not to their end")
         return ImportView(

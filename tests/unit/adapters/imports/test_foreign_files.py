@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.imports.files import HistoryFiles
-from zuno.kernel.errors import UsageError
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import (
     DAY_MS,
@@ -258,6 +259,13 @@ async def test_a_foreign_file_is_refused_with_what_helps(form: str, tmp_path: Pa
 async def test_an_order_of_dates_nobody_knows_is_no_command(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         await run(put(tmp_path, "btc-1h.csv", DAY_FIRST), "european")
+
+
+def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "btc-1h.csv")
+    for path in (str(tmp_path / "btc-1h.csv"), str(tmp_path / ("a" * 300)), "/dev/zero", "~nobody-here/btc-1h.csv"):
+        with pytest.raises(Refused):
+            HistoryFiles().find([path])
 
 
 async def test_a_field_of_300_kb_where_a_number_stands_costs_its_line(tmp_path: Path) -> None:

@@ -90,6 +90,16 @@ def test_a_rate_told_twice_was_paid_once() -> None:
     assert isinstance(mean_funding(rows[:10] * 2, NOW), Missing)
 
 
+def test_a_week_on_two_clocks_has_the_hours_of_a_week() -> None:
+    rows = [paid(8 * n, 0.0001 * (n % 3)) for n in range(21)]
+    for shift in (1, 2, 5, 7):
+        mean = mean_funding([*rows, *(paid(8 * n + shift, 0.0001 * (n % 3)) for n in range(20))], NOW)
+        assert not isinstance(mean, Missing)
+        assert mean.hours <= 168.0
+    jitter = [row._replace(at=Millis(row.at - n % 2 * 900)) for n, row in enumerate(rows)]
+    assert or_none(mean_funding(jitter, NOW)) == or_none(mean_funding(rows, NOW))
+
+
 def test_a_mean_of_too_few_days_is_not_given() -> None:
     assert or_none(mean_funding([paid(8 * n, 0.0001) for n in range(15)], NOW)) is not None
     assert "112 hours of the last 7 days are known, 120 are needed" in why(

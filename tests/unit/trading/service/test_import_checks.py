@@ -277,6 +277,25 @@ async def test_minutes_of_another_symbol_are_held_against_its_hours(tmp_path: Pa
     assert "ETHUSDT" in view.files[0].failure
 
 
+@pytest.mark.parametrize(
+    ("factor", "shift", "ok"), [(1.0, 0, True), (5.0, 0, False), (0.01, 0, False), (1.0, 9, False)]
+)
+async def test_minutes_are_held_against_the_hours_of_their_symbol(
+    tmp_path: Path, factor: float, shift: int, ok: bool
+) -> None:
+    """Nothing of the minutes is here, but the hours are."""
+    store, closes = MemorySeries(RECORDED), draw(72, 41_000.0, 43_000.0)
+    rows = [f"{price},{price},{price},{price},1" for price in closes]
+    assert (await run(store, write_rows(tmp_path / "btc-1h.csv", OHLC, 1, rows))).ok
+    lines = [f"date,{OHLC}"]
+    for hour, price in enumerate(closes[:60]):
+        begin, at = BEGIN + timedelta(hours=hour + shift), price * factor
+        lines += [f"{begin + timedelta(minutes=minute)},{at},{at},{at},{at},1" for minute in range(60)]
+    (tmp_path / "btc-1m.csv").write_text("\n".join(lines))
+    view = await run(store, tmp_path / "btc-1m.csv", confirm=lambda question: True)
+    assert (view.ok, bool(view.rows)) == (ok, ok)
+
+
 # -- what nobody needs
 
 
