@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
 from typing import Generic, Literal, NoReturn
 
 from pydantic import ValidationError
@@ -25,6 +27,8 @@ ECHO_WORDS = 5
 ECHO_SIGNS = 30
 """So many words of a stranger's text in a row are repetition, not mention; so are so many letters and digits, for not
 everybody writes words with spaces between them."""
+PROSE_CHARS = 500
+"""A field that may be longer holds sentences, and what is too long of it can be left out; a shorter one is a name."""
 MOST_SENTENCES = 40
 """Of a text with a fault: each is looked at with all before it."""
 
@@ -91,7 +95,7 @@ def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ..
         return Unusable("malformed", f"{len(text)} characters, where {MAX_REPLY_CHARS} are the most")
     body = _strip_code_fence(text)
     try:
-        value = question.output.model_validate_json(body)
+        value, cut = _validate(body, question.output)
     except ValidationError as error:
         return _explain_invalid(error)
     try:
@@ -100,7 +104,7 @@ def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ..
         return Unusable("malformed", shorten_reason(str(error)))
     if error_named := question.judge(value):
         return Unusable("out_of_bounds", _find_stranger([error_named], untrusted) or shorten_reason(error_named))
-    screen = TextScreen(untrusted)
+    screen = TextScreen(untrusted, cut)
     kept = question.prose(value, screen)
     fields = [text for text in _strings(value.model_dump()) if text not in screen.screened]
     if stranger := _find_stranger(fields, untrusted):
@@ -109,6 +113,36 @@ def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ..
     if left_out and (gone := question.judge(kept)):
         return Unusable("out_of_bounds", shorten_reason(f"{gone} ({left_out})"))
     return Usable(kept, shorten_reason(left_out))
+
+
+def _validate(body: str, output: type[T]) -> tuple[T, list[str]]:
+    """The object, and what was cut off for it: prose that is too long ends with its last sentence in bounds."""
+    try:
+        return output.model_validate_json(body), []
+    except ValidationError as error:
+        bounds = [
+            (detail["loc"], detail.get("ctx", {}).get("max_length", 0), detail["type"]) for detail in error.errors()
+        ]
+        if any(kind != "string_too_long" or most < PROSE_CHARS for _, most, kind in bounds):
+            raise
+        document = json.loads(body)
+        try:
+            for (*path, name), most, _ in bounds:
+                holder = reduce(getitem, path, document)
+                holder[name] = _cut_text(holder[name], most)
+            value = output.model_validate_json(json.dumps(document))
+        except (ValidationError, LookupError, TypeError):
+            raise error from None
+        return value, [f"what follows {most} characters" for _, most, _ in bounds]
+
+
+def _cut_text(text: str, most: int) -> str:
+    kept = ""
+    for sentence in _SENTENCE.findall(text):
+        if len((kept + sentence).rstrip()) > most:
+            break
+        kept += sentence
+    return kept.rstrip()
 
 
 def _find_stranger(texts: list[str], untrusted: tuple[Untrusted, ...]) -> str:

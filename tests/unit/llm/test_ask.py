@@ -6,8 +6,10 @@ import asyncio
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from tests.wire.asking import (
     CENT,
@@ -29,7 +31,16 @@ from zuno.kernel.errors import Unavailable
 from zuno.llm.ask import ask
 from zuno.llm.names import THINKING_TOKENS
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Reply
-from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS, MOST_SENTENCES, TextScreen
+from zuno.llm.question import Opinion, Question
+from zuno.llm.reply import (
+    EVIDENCE_CHARS,
+    MAX_REPLY_CHARS,
+    MOST_SENTENCES,
+    TextScreen,
+    Unusable,
+    Usable,
+    parse_reply,
+)
 
 NESTED = "[" * 5_000 + "]" * 5_000
 
@@ -97,6 +108,33 @@ async def test_a_good_answer_is_the_models(desk: Desk) -> None:
 async def test_an_answer_in_a_code_fence_is_the_same_answer(desk: Desk) -> None:
     spoken = await ask(question(), desk.model_context(says(f"```json\n{GOOD}\n```")))
     assert spoken.source == "model"
+
+
+class Remark(Opinion):
+    call: Annotated[str, Field(max_length=40)]
+    texts: list[Annotated[str, Field(min_length=1, max_length=600)]]
+
+
+def read_remark(call: str, *texts: str) -> Usable[Remark] | Unusable:
+    critique: Any = question()
+    asked: Question[Remark] = replace(
+        critique, output=Remark, judge=lambda value: None, prose=lambda value, screen: value
+    )
+    return parse_reply(Remark.model_construct(call=call, texts=list(texts)).model_dump_json(), asked, ())
+
+
+def test_prose_that_is_too_long_costs_its_end_and_not_the_answer() -> None:
+    sentence = "The trend is up and nothing speaks against it. "
+    read = read_remark("LONG", "Short.", sentence * 20, sentence * 13)
+    assert isinstance(read, Usable)
+    assert read.value.call == "LONG"
+    assert read.value.texts == ["Short.", (sentence * 12).strip(), (sentence * 12).strip()]
+    assert "600 characters" in read.left_out
+
+
+@pytest.mark.parametrize(("call", "text"), [("L" * 41, "Short."), ("LONG", "a" * 601), ("LONG", "")])
+def test_a_name_that_is_too_long_and_a_text_without_a_sentence_are_wrong_fields(call: str, text: str) -> None:
+    assert isinstance(read_remark(call, text, "It holds. " * 100), Unusable)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
