@@ -94,7 +94,7 @@ def data_import(
     dates: Annotated[
         str, typer.Option("--dates", metavar="ORDER", help="Order of dates: iso, day-first or month-first.")
     ] = "iso",
-    yes: Annotated[bool, typer.Option("--yes", help="Take prices the symbol was never near without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Take prices far from the symbol's without asking.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:

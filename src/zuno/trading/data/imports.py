@@ -281,15 +281,15 @@ async def _check_market(state: ImportState, columns: Columns, file: str) -> None
 
 
 def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
-    """Ask before closes are taken that this symbol was never near."""
+    """Ask before closes are taken that are far from what the symbol traded at."""
     series, closes = columns.series, columns.values[3]
     share = measured.measure_unlikely_closes(columns)
     if share is None:
         state.unchecked.add(series)
     elif share > _UNLIKELY:
         question = (
-            f"{file}: {share:.0%} of its closes, {closes.min():g} to {closes.max():g}, are none {series} was ever near "
-            "in those years: another symbol's, or in another unit (`--yes` takes them)."
+            f"{file}: {share:.0%} of its closes, from {closes.min():g} to {closes.max():g}, are far from what {series} "
+            "traded at in those years; they may be another symbol's or in another unit (`--yes` takes them)."
         )
         if (series, file) not in state.confirmed and not state.confirm(question):
             raise Refused(question)

@@ -154,7 +154,7 @@ class Imports:
         dates: str = ISO,
     ) -> ImportView:
         """Every file of these paths; one that cannot be read is told, and the others go on. `confirm` is asked about
-        prices that the symbol was never near."""
+        prices far from what the symbol traded at."""
         wanted = None if series is None else _parse_target(series)
         if layout not in FORMATS:
             raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
