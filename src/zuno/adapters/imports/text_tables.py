@@ -449,8 +449,8 @@ def _split(dialect: Dialect, lines: Sequence[bytes]) -> Iterator[list[str]]:
 def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]], times: Sequence[int]) -> FileHead:
     whole = [row for row in rows if len(row) == dialect.width]
     symbol = symbol_column(dialect.names)
-    said = whole[0][symbol] if symbol is not None and whole else None
-    return FileHead(name, dialect.names, dialect.width, said, common_step(times))
+    first_symbol = whole[0][symbol] if symbol is not None and whole else None
+    return FileHead(name, dialect.names, dialect.width, first_symbol, common_step(times))
 
 
 def common_step(times: Sequence[int]) -> int | None:

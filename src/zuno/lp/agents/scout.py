@@ -53,7 +53,7 @@ class Scout:
             variables=lambda: {"facts": context_lines(context), "pair": pairs_of(context)},
             output=ScoutOpinion,
             fallback=lambda: ScoutOpinion(summary=summarise_context(context)),
-            prose=lambda said, screen: screen_field(said, "summary", screen, facts, summarise_context(context)),
+            prose=lambda opinion, screen: screen_field(opinion, "summary", screen, facts, summarise_context(context)),
         )
 
 

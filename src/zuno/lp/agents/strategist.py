@@ -97,8 +97,8 @@ class Strategist:
             output=CreateStrategistOpinion if create else StrategistOpinion,
             fallback=lambda: rules,
             judge=lambda opinion: None if opinion is rules else _objection(opinion, inputs),
-            prose=lambda said, screen: said.model_copy(
-                update={"shapes": [screen_field(shape, "rationale", screen, facts) for shape in said.shapes]}
+            prose=lambda opinion, screen: opinion.model_copy(
+                update={"shapes": [screen_field(shape, "rationale", screen, facts) for shape in opinion.shapes]}
             ),
         )
 

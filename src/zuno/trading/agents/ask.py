@@ -41,10 +41,10 @@ Keep = Callable[[str, int, str], str]
 which say that they are theirs."""
 
 
-def keep_fields(said: T, rules: T | None, keep: Keep, **most: int) -> T:
+def keep_fields(opinion: T, rules: T | None, keep: Keep, **most: int) -> T:
     """The answer with these fields held to what was told, each with its longest printed length."""
-    kept = {name: keep(getattr(said, name), longest, getattr(rules, name, "")) for name, longest in most.items()}
-    return said.model_copy(update=kept)
+    kept = {name: keep(getattr(opinion, name), longest, getattr(rules, name, "")) for name, longest in most.items()}
+    return opinion.model_copy(update=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def expert_question(
         sections=sections,
         output=output,
         fallback=fallback,
-        prose=lambda said, keep: keep_fields(said, fallback(), keep, rationale=LONG_TEXT),
+        prose=lambda opinion, keep: keep_fields(opinion, fallback(), keep, rationale=LONG_TEXT),
         own=lambda said: (figure_of(f"{expert}.confidence", said.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
@@ -94,14 +94,14 @@ async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> So
             model_context.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role)
         )
 
-    def screen_prose(said: T, screen: Screen) -> T:
-        facts = FactSheet((*fit().figures, *asking.own(said)))
+    def screen_prose(opinion: T, screen: Screen) -> T:
+        facts = FactSheet((*fit().figures, *asking.own(opinion)))
 
         def keep(text: str, most: int, rules: str) -> str:
             otherwise = cut(f"{BY_RULE}{rules}", facts, most) if rules else ""
             return screen(text, lambda piece: map(str, find_faults(piece, facts, limits=(0, most))), otherwise)
 
-        return asking.prose(said, keep)
+        return asking.prose(opinion, keep)
 
     question = Question(
         role=asking.role,

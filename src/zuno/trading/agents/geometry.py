@@ -89,8 +89,8 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
             ),
             output=GeometryOpinion,
             fallback=lambda: answer_by_rules(case, shown),
-            prose=lambda said, keep: keep_fields(
-                said, answer_by_rules(case, shown), keep, rationale=LONG_TEXT, fibonacci_context=LONG_TEXT
+            prose=lambda opinion, keep: keep_fields(
+                opinion, answer_by_rules(case, shown), keep, rationale=LONG_TEXT, fibonacci_context=LONG_TEXT
             ),
             own=lambda said: (prompt_facts.figure_of(CONFIDENCE, said.confidence, Unit.NUMBER),),
             own_ids=(CONFIDENCE,),

@@ -111,7 +111,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
             others={"directive": prompt_facts.directive(meta)},
             output=JudgeOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
-            prose=lambda said, keep: _keep_texts(said, case, meta, board, keep),
+            prose=lambda opinion, keep: _keep_texts(opinion, case, meta, board, keep),
             own=lambda said: own_figures(said, case),
             own_ids=OWN_IDS,
             judge=lambda said: find_objection(said, case.menu, case.inputs, board),
@@ -158,18 +158,18 @@ def _exit(raw: Decision, why: str) -> Decision:
     )
 
 
-def _keep_texts(said: JudgeOpinion, case: Case, meta: Meta, board: Blackboard, keep: Keep) -> JudgeOpinion:
+def _keep_texts(opinion: JudgeOpinion, case: Case, meta: Meta, board: Blackboard, keep: Keep) -> JudgeOpinion:
     """Where no word of a field is left, what the rules say of this very decision."""
-    side, prices = said.decision.side, (said.entry_price, said.stop_loss, said.take_profit)
+    side, prices = opinion.decision.side, (opinion.entry_price, opinion.stop_loss, opinion.take_profit)
     against, odds = _opposite_case(board), NOTHING_EXPECTED
     if side is not None and None not in prices:
         against, odds = strongest_counter(board, side), f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}."
-    logic = f"{said.decision} is the Judge's own decision; its words for it cannot be used."
+    logic = f"{opinion.decision} is the Judge's own decision; its words for it cannot be used."
     rules = _reasoning(case, meta, board, logic, against)
-    reasoning = keep_fields(said.reasoning, rules, keep, **dict.fromkeys(ReasoningOpinion.model_fields, LONG_TEXT))
-    factors = [*filter(None, (keep(text, SHORT_TEXT, "") for text in said.key_factors))]
-    kept = {"reasoning": reasoning, "ev_rationale": keep(said.ev_rationale, LONG_TEXT, odds), "key_factors": factors}
-    return said.model_copy(update=kept)
+    reasoning = keep_fields(opinion.reasoning, rules, keep, **dict.fromkeys(ReasoningOpinion.model_fields, LONG_TEXT))
+    factors = [*filter(None, (keep(text, SHORT_TEXT, "") for text in opinion.key_factors))]
+    kept = {"reasoning": reasoning, "ev_rationale": keep(opinion.ev_rationale, LONG_TEXT, odds), "key_factors": factors}
+    return opinion.model_copy(update=kept)
 
 
 OWN_IDS: Final = tuple(

@@ -76,7 +76,7 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
             ),
             output=MetaOpinion,
             fallback=lambda: answer_by_rules(case),
-            prose=lambda said, keep: _keep_texts(said, answer_by_rules(case), keep),
+            prose=lambda opinion, keep: _keep_texts(opinion, answer_by_rules(case), keep),
         ),
         model_context,
     )
@@ -90,9 +90,9 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
     )
 
 
-def _keep_texts(said: MetaOpinion, rules: MetaOpinion, keep: Keep) -> MetaOpinion:
-    trust = keep_fields(said.trust_directive, rules.trust_directive, keep, note=SHORT_TEXT)
-    return keep_fields(said, rules, keep, rationale=LONG_TEXT).model_copy(update={"trust_directive": trust})
+def _keep_texts(opinion: MetaOpinion, rules: MetaOpinion, keep: Keep) -> MetaOpinion:
+    trust = keep_fields(opinion.trust_directive, rules.trust_directive, keep, note=SHORT_TEXT)
+    return keep_fields(opinion, rules, keep, rationale=LONG_TEXT).model_copy(update={"trust_directive": trust})
 
 
 def _describe_cut(said: MetaOpinion, ruled: RegimeRuling) -> str:

@@ -91,7 +91,7 @@ async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> Wr
             sections=lambda: (_trade_section(case), _setup_section(case)),
             output=PostMortemOpinion,
             fallback=lambda: answer_by_rules(case),
-            prose=lambda said, keep: keep_fields(said, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
+            prose=lambda opinion, keep: keep_fields(opinion, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
             judge=lambda said: "" if said.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome",
         ),
         model_context,

@@ -54,7 +54,7 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
             sections=lambda: (section, _texts_section(stories)),
             output=RagOpinion,
             fallback=lambda: answer_by_rules(stories),
-            prose=lambda said, keep: keep_fields(said, None, keep, summary=LONG_TEXT),
+            prose=lambda opinion, keep: keep_fields(opinion, None, keep, summary=LONG_TEXT),
         ),
         model_context,
     )

@@ -42,7 +42,7 @@ async def extract_entities(text: str, model_context: ModelContext) -> Entities:
             ),
             output=ExtractionOpinion,
             fallback=lambda: ExtractionOpinion(names=()),
-            prose=lambda said, keep: said,
+            prose=lambda opinion, keep: opinion,
             judge=lambda said: _objection(said, text),
         ),
         model_context,

@@ -43,7 +43,7 @@ async def ask_risk_manager(
             sections=lambda: _list_sections(case, draft) if shown is None else shown,
             output=RiskOpinion,
             fallback=lambda: answer_by_rules(case, draft),
-            prose=lambda said, keep: keep_fields(said, answer_by_rules(case, draft), keep, rationale=LONG_TEXT),
+            prose=lambda opinion, keep: keep_fields(opinion, answer_by_rules(case, draft), keep, rationale=LONG_TEXT),
         ),
         model_context,
     )

@@ -46,7 +46,7 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
             sections=lambda: sections,
             output=LessonOpinion,
             fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
-            prose=lambda said, keep: keep_fields(said, None, keep, text=LONG_TEXT),
+            prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
             judge=lambda said: "" if said.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
         ),
         model_context,
@@ -69,7 +69,7 @@ async def word_review(
             sections=lambda: sections,
             output=ReviewOpinion,
             fallback=lambda: ReviewOpinion(text=rules_text),
-            prose=lambda said, keep: keep_fields(said, None, keep, text=LONG_TEXT),
+            prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
         ),
         model_context,
     )

@@ -50,7 +50,7 @@ async def ask_synthesis(
             others={"directive": prompt_facts.directive(meta, quotable=False)},
             output=SynthesisOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
-            prose=lambda said, keep: _keep_texts(said, answer_by_rules(case, meta, board), board, keep),
+            prose=lambda opinion, keep: _keep_texts(opinion, answer_by_rules(case, meta, board), board, keep),
             judge=lambda said: _objection(said, board),
         ),
         model_context,
@@ -60,7 +60,7 @@ async def ask_synthesis(
     return AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
 
 
-def _keep_texts(said: SynthesisOpinion, rules: SynthesisOpinion, board: Blackboard, keep: Keep) -> SynthesisOpinion:
+def _keep_texts(opinion: SynthesisOpinion, rules: SynthesisOpinion, board: Blackboard, keep: Keep) -> SynthesisOpinion:
     """A claim without words of its own is told by the rules; a signal without any is none."""
     there = board_entries(board)
     conflicts = [
@@ -72,10 +72,10 @@ def _keep_texts(said: SynthesisOpinion, rules: SynthesisOpinion, board: Blackboa
             expert_b_claim=SHORT_TEXT,
             tiebreaker=SHORT_TEXT,
         )
-        for conflict in said.conflicts
+        for conflict in opinion.conflicts
     ]
-    signals = [*filter(None, (keep(text, SHORT_TEXT, "") for text in said.consensus_signals))]
-    kept = keep_fields(said, rules, keep, key_uncertainty=SHORT_TEXT, regime_note=SHORT_TEXT)
+    signals = [*filter(None, (keep(text, SHORT_TEXT, "") for text in opinion.consensus_signals))]
+    kept = keep_fields(opinion, rules, keep, key_uncertainty=SHORT_TEXT, regime_note=SHORT_TEXT)
     return kept.model_copy(update={"consensus_signals": signals, "conflicts": conflicts})
 
 
