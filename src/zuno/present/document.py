@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
+from itertools import compress
 from typing import Protocol, runtime_checkable
 
 
@@ -46,6 +47,8 @@ class Value:
     number."""
     digits: int = 2
     signed: bool = False
+    short: str = ""
+    """The same in a table on a phone; empty: the text itself."""
 
     def __post_init__(self) -> None:
         if not self.text.isprintable():  # whatever wrote it, no screen gets a control character
@@ -197,7 +200,7 @@ def document(
         as_value(context),
         tuple(map(as_value, urgent)),
         tuple(section for section in sections if section.blocks),
-        tuple(map(as_value, notes)),
+        tuple(value for value in map(as_value, notes) if value.text),
         tuple(act for act in acts if act is not None),
         tuple(pictures),
         as_of,
@@ -223,6 +226,20 @@ def include(inner: Document, title: str = "") -> Iterator[Section]:
     yield from others
     if inner.notes:
         yield Section("", (Lines(inner.notes, Mark.NOTE),))
+
+
+def select_columns(whole: Document, names: Collection[str]) -> Document:
+    """The same with no other columns in its tables."""
+
+    def cut(block: Block) -> Block:
+        if not isinstance(block, Table):
+            return block
+        kept = [column.name in names for column in block.columns]
+        rows = (replace(line, cells=tuple(compress(line.cells, kept))) for line in block.rows)
+        return Table(tuple(compress(block.columns, kept)), tuple(rows))
+
+    sections = (Section(part.title, tuple(map(cut, part.blocks))) for part in whole.sections)
+    return replace(whole, sections=tuple(sections))
 
 
 def facts(*rows: tuple[str, str | Value] | Fact | None) -> Facts:

@@ -79,7 +79,7 @@ class _Writer:
         """In type of one width where it fits a phone; else a card for each row, without the columns that go first."""
         fitting = fit_table(_clean(table), PHONE_WIDTH, gap=1)
         if fitting is None:
-            return "\n".join(self._card(table, row) for row in table.rows)
+            return "\n\n".join(self._card(table, row) for row in table.rows)
         columns, rows = fitting
         grid = [[column.name for column in columns], *([cell.text for cell in row.cells] for row in rows)]
         sizes = [max(map(count_columns, column)) for column in zip(*grid, strict=True)]
@@ -102,7 +102,7 @@ def _clean(table: Table) -> Table:
     """Each cell on one printable line that keeps its indent."""
 
     def clean(cell: Value, place: int) -> Value:
-        text = one_line(cell, table.columns[place])
+        text = cell.short or one_line(cell, table.columns[place])
         indent = " " * min(2, len(text) - len(text.lstrip(" ")))
         return Value(indent + sanitise(text), cell.tone, cell.kind, cell.number)
 

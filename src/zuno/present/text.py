@@ -13,7 +13,7 @@ from zuno.present.document import Column, Document, Fact, Facts, Lines, Mark, Ro
 GAP: Final = "  "
 _LEAST_ROOM: Final = 16
 """Columns that a value needs beside its label; with less it stands under it."""
-_BLANKS: Final = frozenset({"", "–", "?"})
+_BLANKS: Final = frozenset({"", "–", "?", "unknown"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "symbol": ("BTCUSDT", "ETHUSDT"),
     "symbols": (("BTCUSDT",), ("ETHUSDT", "BTCUSDT")),
     "currency": ("USD", "KRW"),
+    "regime": ("all", "TREND"),
+    "account": ("live", "demo", "paper:SYNTHETIC", "paper:SYNTHETIC:alpha"),
+    "stops": ("venue", "desk"),
 }
 """Fields whose text is one of a few, though their type does not say so."""
 
@@ -60,7 +63,7 @@ class Maker:
         return kind(**{name: self.field(name, info) for name, info in kind.model_fields.items()})
 
     def field(self, name: str, info: FieldInfo) -> Any:
-        if name in KNOWN:
+        if name in KNOWN and info.annotation in (str, tuple[str, ...]):
             return self._random.choice(KNOWN[name])
         foreign = any(isinstance(part, AfterValidator) and part.func is sanitise for part in info.metadata)
         return self._text(foreign=True) if foreign else self.value(info.annotation)
@@ -121,7 +124,14 @@ class Maker:
     def _text(self, *, foreign: bool) -> str:
         """Digits, so that a field that holds a number as text can be read."""
         number = str(self._random.randrange(100, 999_999))
+        if foreign and self._random.random() < 0.1:
+            return ""
         return f"{STRANGER}{number}" if foreign and self._strangers else number
+
+
+def left_out(owner: type[View], name: str, answer: type[View]) -> bool:
+    """Named by the view itself, or by the answer that it is a part of."""
+    return name in getattr(owner, "LEFT_OUT", ()) or f"{owner.__name__}.{name}" in getattr(answer, "LEFT_OUT", ())
 
 
 def changes(view: Any, maker: Maker) -> Iterator[tuple[type[View], str, Callable[[], Any]]]:
@@ -135,7 +145,8 @@ def changes(view: Any, maker: Maker) -> Iterator[tuple[type[View], str, Callable
                     return rebuild(node.model_copy(update={name: value}))
 
                 yield type(node), name, lambda replace=replace, name=name, info=info: replace(maker.field(name, info))  # type: ignore[misc]
-                yield from walk(getattr(node, name), replace)
+                if not left_out(type(node), name, type(view)):
+                    yield from walk(getattr(node, name), replace)
         elif isinstance(node, tuple):
             for place, part in enumerate(node):
                 yield from walk(

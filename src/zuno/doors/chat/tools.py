@@ -16,7 +16,7 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
 from zuno.lp.service.plan_view import PLAN_KIND
-from zuno.present.document import Documented
+from zuno.present.document import Documented, document_of
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
 from zuno.trading.service.runs_view import CycleWhyView
@@ -35,17 +35,18 @@ class Tool:
     """What a person sends for the same view, with its arguments in capitals."""
     description: str
     look: Callable[[Zuno, Slots], Awaitable[View]]
-    write: Callable[[Any, FactWriter], ToolFacts]
-    """The view as facts."""
     prefix: str
     """Of the ids of its facts."""
     takes: Mapping[str, bool] = field(default_factory=dict)
     """Its arguments; whether one is needed."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of arguments that are one of a few words."""
+    write: Callable[[Any, FactWriter], ToolFacts] | None = None
 
     def write_facts(self, view: View, facts: FactWriter) -> ToolFacts:
-        return facts.document(view.to_document()) if isinstance(view, Documented) else self.write(view, facts)
+        if isinstance(view, Documented) or self.write is None:
+            return facts.document(document_of(view))
+        return self.write(view, facts)
 
     @property
     def spec(self) -> ToolSpec:
@@ -86,7 +87,6 @@ TOOLS: Final = {
             "/status",
             "the trading account: equity, PnL, open trades, locks, mandate",
             lambda zuno, slots: zuno.account().status(),
-            trading_facts.write_status,
             "status",
         ),
         Tool(
@@ -94,7 +94,6 @@ TOOLS: Final = {
             "/status",
             "open trades: entry, mark, unrealised PnL, stop, target",
             lambda zuno, slots: zuno.account().positions(),
-            trading_facts.write_positions,
             "open",
         ),
         Tool(
@@ -102,7 +101,6 @@ TOOLS: Final = {
             "/trades",
             "closed trades, newest first: net PnL, R, fees, exit",
             lambda zuno, slots: zuno.account().trades(_MOST_LINES),
-            trading_facts.write_trades,
             "trades",
         ),
         Tool(
@@ -110,7 +108,6 @@ TOOLS: Final = {
             "/profit BY",
             f"win rate, profit factor, expectancy, drawdown of closed trades; by: {', '.join(GROUPS)}",
             lambda zuno, slots: zuno.account().profit(slots.get("by")),
-            trading_facts.write_profit,
             "profit",
             {"by": False},
             {"by": GROUPS},
@@ -120,7 +117,6 @@ TOOLS: Final = {
             "/performance",
             "equity and drawdown over time",
             lambda zuno, slots: zuno.account().equity(),
-            trading_facts.write_performance,
             "performance",
         ),
         Tool(
@@ -128,7 +124,6 @@ TOOLS: Final = {
             "/balance",
             "cash, margin and equity by exchange",
             lambda zuno, slots: zuno.account().balance(),
-            trading_facts.write_balance,
             "balance",
         ),
         Tool(
@@ -136,7 +131,6 @@ TOOLS: Final = {
             "/locks",
             "what keeps the desk from new trades",
             lambda zuno, slots: zuno.account().locks(),
-            trading_facts.write_locks,
             "locks",
         ),
         Tool(
@@ -144,43 +138,43 @@ TOOLS: Final = {
             "/report list",
             "the trading desk's runs: decision, ruling, veto",
             lambda zuno, slots: Reports(zuno.cycles()).runs(),
-            trading_facts.write_runs,
             "runs",
+            write=trading_facts.write_runs,
         ),
         Tool(
             "why",
             "/why REFERENCE",
             "why a decision was made; reference: run_…, plan_… or req_…, the last decision if empty",
             _look_at_reference,
-            _write_reference,
             "why",
             {"reference": False},
+            write=_write_reference,
         ),
         Tool(
             "memory_list",
             "/memory",
             "post-mortems of closed trades; symbol: BTCUSDT or ETHUSDT",
             lambda zuno, slots: zuno.memory().list(_MOST_LINES, slots.get("symbol")),
-            trading_facts.write_memories,
             "memories",
             {"symbol": False},
+            write=trading_facts.write_memories,
         ),
         Tool(
             "memory_search",
             "/memory search QUERY",
             "post-mortems by words; query: symbol, side, exit, outcome or setup",
             lambda zuno, slots: zuno.memory().search(slots["query"], 5),
-            trading_facts.write_search,
             "found",
             {"query": True},
+            write=trading_facts.write_search,
         ),
         Tool(
             "memory_lessons",
             "/memory lessons",
             "lessons drawn from post-mortems",
             lambda zuno, slots: zuno.memory().lessons(),
-            trading_facts.write_lessons,
             "lessons",
+            write=trading_facts.write_lessons,
         ),
         Tool(
             "positions",
@@ -189,19 +183,19 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.lp(slots.get("chain")).positions(
                 [slots["position"]] if "position" in slots else (), slots.get("address"), slots.get("only")
             ),
-            lp_facts.write_positions,
             "positions",
             {"only": False, "chain": False},
             {"only": STATES},
+            write=lp_facts.write_positions,
         ),
         Tool(
             "inspect",
             "/positions POSITION CHAIN",
             "one LP position by its id",
             lambda zuno, slots: zuno.lp(slots.get("chain")).inspect(slots["position"]),
-            lp_facts.write_inspect,
             "position",
             {"position": True, "chain": False},
+            write=lp_facts.write_inspect,
         ),
         Tool(
             "portfolio",
@@ -210,61 +204,61 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.portfolio().portfolio(
                 [slots["address"]] if "address" in slots else (), slots.get("span", "24h"), slots.get("chain")
             ),
-            lp_facts.write_portfolio,
             "portfolio",
             {"span": False, "chain": False},
+            write=lp_facts.write_portfolio,
         ),
         Tool(
             "pnl",
             "/pnl POSITION SINCE CHAIN",
             "what an LP position earned: fees, impermanent loss, gas; since: 7d or a date",
             lambda zuno, slots: zuno.lp(slots.get("chain")).pnl(slots["position"], slots.get("since")),
-            lp_facts.write_pnl,
             "pnl",
             {"position": True, "since": False, "chain": False},
+            write=lp_facts.write_pnl,
         ),
         Tool(
             "whatif",
             "/whatif POSITION MOVE CHAIN",
             "an LP position at another price; move: -20% or a price",
             lambda zuno, slots: zuno.lp(slots.get("chain")).whatif(slots["position"], slots.get("move")),
-            lp_facts.write_whatif,
             "whatif",
             {"position": True, "move": False, "chain": False},
+            write=lp_facts.write_whatif,
         ),
         Tool(
             "plans",
             "/plan",
             "the LP plans and how far they have come",
             lambda zuno, slots: zuno.archive().plans(),
-            lp_facts.write_plans,
             "plans",
+            write=lp_facts.write_plans,
         ),
         Tool(
             "plan",
             "/plan PLAN",
             "one LP plan: verdict, range, costs, cautions",
             lambda zuno, slots: zuno.archive().plan(slots["plan"]),
-            lp_facts.write_plan,
             "plan",
             {"plan": True},
+            write=lp_facts.write_plan,
         ),
         Tool(
             "alerts",
             "/alerts",
             "alerts of the LP monitor",
             lambda zuno, slots: zuno.alerts().list(),
-            lp_facts.write_alerts,
             "alerts",
+            write=lp_facts.write_alerts,
         ),
         Tool(
             "balances",
             "zuno wallet balance",
             "the tokens in the wallet on a chain",
             lambda zuno, slots: zuno.wallet(slots.get("chain")).balance(),
-            lp_facts.write_balances,
             "wallet",
             {"chain": False},
+            write=lp_facts.write_balances,
         ),
     )
 }

@@ -17,8 +17,9 @@ from zuno.kernel.errors import Refused, Unavailable, UsageError
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
-    from zuno.trading.service.account_view import MandateStateView, PerformanceView
+    from zuno.trading.service.account_view import MandateStateView
     from zuno.trading.service.live_start import Confirm
+    from zuno.trading.service.profit_view import PerformanceView
 
 mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
 trade.add_typer(mandate, name="mandate")

@@ -108,7 +108,6 @@ def data_import(
 
 
 async def _run_collector(zuno: Zuno, symbols: list[str], json: bool) -> View:
-    from zuno.doors.cli.data_screens import collect_line
     from zuno.doors.cli.service import serve
 
-    return await serve(zuno.collector(symbols).run, collect_line, json=json)
+    return await serve(zuno.collector(symbols).run, lambda view: view.write_line(), json=json)

@@ -200,7 +200,6 @@ def trade_start(
     """Run the desk by itself, on paper unless --live: cycles at the mode's cadence beside a protective watch."""
 
     async def run(zuno: Zuno) -> View:
-        from zuno.doors.cli.desk_screens import desk_event_line
         from zuno.doors.cli.service import serve
 
         desk = zuno.trade_desk()
@@ -221,7 +220,7 @@ def trade_start(
             cut_short.append(speed is not None and stop.is_set())
             return view
 
-        return await serve(start, desk_event_line, json=json, beside=zuno.upgrade_journal)
+        return await serve(start, lambda event: event.write_line(), json=json, beside=zuno.upgrade_journal)
 
     cut_short: list[bool] = []
     run_command.answer(ctx.obj.at(home), json, run)

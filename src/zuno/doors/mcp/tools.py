@@ -18,8 +18,9 @@ from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
 from zuno.lp.watch.alerts import AlertsView
-from zuno.trading.service.account_view import ProfitView, TradeStatusView, TradesView
+from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.memory_view import LessonsView, SearchView
+from zuno.trading.service.profit_view import ProfitView
 from zuno.trading.service.runs_view import CycleWhyView, RunsView, runs_view, why_view
 
 Word = Annotated[str, Field(min_length=1, max_length=100)]

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from zuno.doors.telegram import (
-    account_messages,
     learning_messages,
     lp_messages,
     plan_messages,
     run_messages,
 )
-from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.telegram.terminal_words import chat_command, translate_commands
 from zuno.kernel.view import View
@@ -24,23 +22,8 @@ from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfVie
 from zuno.lp.watch.alerts import AlertsView, AnsweredView, RuleView
 from zuno.present.document import Document, Documented
 from zuno.present.html import to_html
-from zuno.trading.service.account_view import (
-    ActionView,
-    FillsView,
-    LocksView,
-    MandateStateView,
-    PerformanceView,
-    ProfitView,
-    TradeBalanceView,
-    TradeOrdersView,
-    TradePositionsView,
-    TradeStatusView,
-    TradesView,
-)
-from zuno.trading.service.learning_view import EvaluationView, TradeCalibrationView, VetoesView
 from zuno.trading.service.memory_view import ForgottenView, LessonsView, MemoriesView, PostMortemView, SearchView
 from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
-from zuno.trading.service.trade_desk import DeskStopView
 
 
 def render(view: View) -> Reply:
@@ -59,22 +42,7 @@ def render_document(document: Document) -> Reply:
     return Reply(to_html(document, translate_commands), buttons)
 
 
-def show_desk_stop(view: DeskStopView) -> Reply:
-    return Reply(text(view.said))
-
-
 MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
-    TradeStatusView: account_messages.show_status,
-    TradePositionsView: account_messages.show_positions,
-    TradeOrdersView: account_messages.show_orders,
-    FillsView: account_messages.show_fills,
-    TradesView: account_messages.show_trades,
-    TradeBalanceView: account_messages.show_balance,
-    ProfitView: account_messages.show_profit,
-    PerformanceView: account_messages.show_performance,
-    LocksView: account_messages.show_locks,
-    MandateStateView: account_messages.show_mandate,
-    ActionView: account_messages.show_action,
     RunView: run_messages.show_run,
     CycleWhyView: run_messages.show_why,
     RunsView: run_messages.show_runs,
@@ -83,9 +51,6 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     PostMortemView: learning_messages.show_post_mortem,
     LessonsView: learning_messages.show_lessons,
     ForgottenView: learning_messages.show_forgotten,
-    EvaluationView: learning_messages.show_evaluation,
-    TradeCalibrationView: learning_messages.show_calibration,
-    VetoesView: learning_messages.show_vetoes,
     PositionsView: lp_messages.show_positions,
     InspectView: lp_messages.show_inspect,
     PnlView: lp_messages.show_pnl,
@@ -102,6 +67,5 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     ApprovalView: plan_messages.show_approval,
     ExecutionView: plan_messages.show_execution,
     UnsignedView: plan_messages.show_unsigned,
-    DeskStopView: show_desk_stop,
 }
 """A view is looked up by its class, then by what it is a kind of."""

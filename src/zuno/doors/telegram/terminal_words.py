@@ -78,7 +78,10 @@ def _translate(words: list[str]) -> str | None:
 
 def _read_arguments(words: Iterable[str], *, everything: bool) -> list[str] | None:
     """None where an option is among them that the chat has no word for."""
-    given = [word for word in words if word not in _VALUED]
+    given, listed = [], list(words)
+    for before, word in zip(["", *listed], listed, strict=False):
+        if word not in _VALUED:
+            given.append(f"paper:{word}" if before == "--account" and word not in ("live", "demo") else word)
     if everything:
         given = ["all" if word == "--all" else word for word in given]
     return None if any(word.startswith("--") for word in given) else given

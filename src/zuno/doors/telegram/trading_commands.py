@@ -9,18 +9,20 @@ from importlib.metadata import version
 from typing import Final
 
 from zuno.doors.telegram.access import Role
-from zuno.doors.telegram.account_messages import account_label, show_position_table
 from zuno.doors.telegram.commands import ChatRequest, Command, Level, take_account
 from zuno.doors.telegram.layout import block, bold, command, fact, join, paragraphs, text
-from zuno.doors.telegram.render import render
+from zuno.doors.telegram.render import render, render_document
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import UsageError
+from zuno.present.document import select_columns
 from zuno.trading.model.market import Mode
 from zuno.trading.service.account import AccountDesk
 
 TRADES: Final = 15
 LOG_LINES: Final = 20
+_SHORT: Final = ("position", "entry", "unrealised", "R")
+"""Columns of `/status table`."""
 MOST_LINES: Final = 100
 _TABLE: Final = "table"
 _PRIVATE: Final = re.compile(
@@ -63,7 +65,7 @@ async def show_status(asked: ChatRequest, zuno: Zuno) -> Reply:
     if words not in ((), (_TABLE,)):
         raise UsageError("Write `/status [table] [live|demo]`.")
     view = await desk.positions()
-    return show_position_table(view) if words else render(view)
+    return render_document(select_columns(view.to_document(), _SHORT)) if words else render(view)
 
 
 async def show_trades(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -101,7 +103,7 @@ async def show_count(asked: ChatRequest, zuno: Zuno) -> Reply:
         fact("open orders", str(view.open_orders)),
         fact("closed trades", str(view.closed_trades)),
     )
-    return Reply(join(f"{bold('Count')} · {text(account_label(view))}", counts))
+    return Reply(join(f"{bold('Count')} · {text(view.label)}", counts))
 
 
 async def show_locks(asked: ChatRequest, zuno: Zuno) -> Reply:

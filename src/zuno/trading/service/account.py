@@ -53,21 +53,19 @@ from zuno.trading.service.account_to_views import (
 )
 from zuno.trading.service.account_view import (
     ActionView,
-    EquityPointView,
     FillsView,
-    LedgerView,
     LocksView,
     MandateStateView,
-    PerformanceView,
-    ProfitView,
     TradeBalanceView,
     TradeOrdersView,
     TradePositionsView,
     TradeStatusView,
     TradesView,
 )
+from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.paper_book import parse_exchange
+from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
 MOST_LINES: Final = 10_000

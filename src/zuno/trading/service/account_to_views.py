@@ -24,17 +24,15 @@ from zuno.trading.service.account_view import (
     ExchangeBalanceView,
     ExposureView,
     FillView,
-    LedgerBalancesView,
-    LedgerLineView,
     MandateView,
     ManualOrderView,
     MarkView,
-    PostingView,
-    ProfitRowView,
     RiskBookView,
     TradeOrderView,
     TradePositionView,
 )
+from zuno.trading.service.ledger_view import LedgerBalancesView, LedgerLineView, PostingView
+from zuno.trading.service.profit_view import ProfitRowView
 
 
 def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:

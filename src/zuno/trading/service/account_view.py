@@ -5,13 +5,56 @@ Money in an exchange's own currency unless a name says USD. What is not known is
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
 
-from zuno.kernel.numbers_text import currency_text, multiple_text
 from zuno.kernel.view import ForeignText, View
+from zuno.present.document import (
+    Act,
+    Block,
+    Document,
+    Facts,
+    Lines,
+    Part,
+    Picture,
+    Table,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    row,
+    section,
+    table,
+)
+from zuno.present.values import (
+    bad,
+    count,
+    foreign,
+    gain,
+    good,
+    hours,
+    id_,
+    money,
+    number,
+    percent,
+    quiet,
+    warn,
+)
 from zuno.trading.model.exchange_answer import ExchangeAnswer
+from zuno.trading.model.market import Symbol
+from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.trade_desk import ProtectionView
+
+_MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
+
+
+_MANDATE_DETAILS = (
+    "symbols", "venues", "max_margin_per_trade_usd", "max_margin_per_day_usd", "max_daily_loss_usd", "stops",
+    "judge_fallback", "granted",
+)  # fmt: skip
+"""`zuno trade mandate show` has them."""
 
 
 class MarkView(View):
@@ -40,6 +83,40 @@ class AccountView(OriginView):
     exchanges: tuple[ExchangeAnswer, ...] | None = None
     """What the exchanges of a live or demo account answered; null: none was asked."""
     notes: tuple[ForeignText, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"recorded", "marks", "exchanges"})
+    """Notes say what of them a reader must know."""
+
+    @property
+    def label(self) -> str:
+        """Whose money: a paper account on a synthetic market is marked as both, and one of several by its name."""
+        label = f"SYNTHETIC {self.mode.upper()}" if self.synthetic else self.mode.upper()
+        name = account_word(self.account).removeprefix(PAPER_WORD) if self.mode == "paper" else ""
+        return f"{label} {name}".rstrip()
+
+    def act(self, label: str, command: str) -> Act:
+        """A command for this account."""
+        word = account_word(self.account).removeprefix(PAPER_WORD)
+        return Act(label, f"{command} --account {word}" if word else command)
+
+    def write(self, title: str, *parts: Part, acts: Iterable[Act] = (), pictures: Iterable[Picture] = ()) -> Document:
+        """Whose money it is first; then what keeps it from new risk."""
+        return document(
+            foreign(f"{self.label} · {title}", _MODE_TONES[self.mode]),
+            *parts,
+            context=foreign(f"as of {self.as_of} · {self.market}"),
+            urgent=[
+                foreign(
+                    f"LOCKED{'' if lock.symbol is None else f' {lock.symbol}'} by {lock.protection} {lock.ends}: "
+                    f"{lock.reason}",
+                    Tone.WARN,
+                )
+                for lock in self.protections
+            ],
+            notes=map(foreign, self.notes),
+            acts=acts,
+            pictures=pictures,
+            as_of=self.as_of,
+        )
 
     @property
     def complete(self) -> bool:
@@ -101,6 +178,25 @@ class MandateView(View):
     expires: str
     active: bool
 
+    def summarise(self) -> Value:
+        if not self.active:
+            return warn(f"expired at {self.expires}: paper only")
+        return Value(f"{self.hash[:16]}… until {self.expires}")
+
+    def write_facts(self) -> Facts:
+        return facts(
+            ("hash", id_(self.hash)),
+            ("symbols", ", ".join(self.symbols)),
+            ("exchanges", ", ".join(self.venues)),
+            ("most margin per trade", money(self.max_margin_per_trade_usd)),
+            ("most margin per day", money(self.max_margin_per_day_usd)),
+            ("most loss per day", money(self.max_daily_loss_usd)),
+            ("stops", "at the exchange" if self.stops == "venue" else "may be watched by the desk"),
+            ("failed Judge", "rules may decide" if self.judge_fallback else "no new trade"),
+            ("granted", self.granted),
+            ("expires", self.expires if self.active else bad(f"{self.expires}, past")),
+        )
+
 
 class TradeOrderView(View):
     """An order: as it was planned, and as the exchange has it."""
@@ -126,6 +222,7 @@ class TradeOrderView(View):
     intent: str | None
     decision: str | None
     reason: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"average_price", "time_in_force", "reduce_only", "intent", "decision"})
 
 
 class ManualOrderView(View):
@@ -173,6 +270,7 @@ class TradePositionView(View):
     """Client ids of the protective orders; null where the desk watches the level itself."""
     orders: tuple[str, ...]
     """Client ids of every open order of this position."""
+    LEFT_OUT: ClassVar = frozenset({"liquidation", "fees", "funding", "decision", "target_order"})
 
 
 class TradeStatusView(AccountView):
@@ -193,16 +291,93 @@ class TradeStatusView(AccountView):
     """Why equity cannot be told."""
     risk: RiskBookView
     mandate: MandateView | None
+    LEFT_OUT: ClassVar = (AccountView.LEFT_OUT - {"exchanges"}) | {
+        "RiskBookView.equity_usd",
+        *(f"MandateView.{name}" for name in _MANDATE_DETAILS),
+        *(f"ExchangeAnswer.{name}" for name in ExchangeAnswer.model_fields),
+    }
+
+    def to_document(self) -> Document:
+        equity = money(self.equity_usd) if self.unknown is None else foreign(f"unknown: {self.unknown}", Tone.BAD)
+        return self.write(
+            "Trading status",
+            facts(
+                ("desk", quiet("not running") if self.running is None else foreign(self.running, Tone.GOOD)),
+                ("equity", equity),
+                ("unrealised PnL", gain(self.unrealised_usd)),
+                ("realised PnL", gain(self.net_pnl_usd)),
+                ("today", gain(self.today_usd)),
+                ("open trades", count(self.open_trades)),
+                ("open orders", count(self.open_orders)),
+                ("closed trades", count(self.closed_trades)),
+                ("mandate", quiet("none: paper only") if self.mandate is None else self.mandate.summarise()),
+            ),
+            section("Risk book", *self._write_risk()),
+            acts=(
+                self.act("Positions", "trade positions"),
+                self.act("Profit", "trade profit"),
+                self.act("Balance", "trade balance"),
+            ),
+        )
+
+    def _write_risk(self) -> list[Block | None]:
+        """Positions and liquidity in one table: signed for the delta, added up for what the guard allows."""
+        risk = self.risk
+        if not risk.rows:
+            return [lines(quiet("nothing is at risk" if self.complete else "the log has nothing at risk"))]
+        rows = [
+            row(
+                exposure.symbol,
+                *(
+                    f"{amount:+.6g} {Symbol(exposure.symbol).base}" if amount else "–"
+                    for amount in (exposure.positions, exposure.pending, exposure.lp, exposure.delta)
+                ),
+                money(exposure.delta_usd),
+                money(exposure.gross_usd),
+            )
+            for exposure in risk.rows
+        ]
+        rows.append(row("all", "", "", "", "", money(risk.delta_usd), money(risk.gross_usd), tone=Tone.STRONG))
+        columns = ("symbol", "positions", "orders", "in LP", "delta", "delta in USD", "gross in USD")
+        over = risk.leverage is None or risk.leverage > risk.max_leverage
+        leverage = bad("unknown") if risk.leverage is None else number(risk.leverage, unit="×")
+        return [
+            table(columns, rows, spare=("orders", "positions", "in LP", "delta")),
+            facts(
+                ("leverage", leverage.toned(Tone.BAD) if over else leverage),
+                ("most leverage", number(risk.max_leverage, 1, unit="×")),
+            ),
+        ]
 
 
 class TradePositionsView(AccountView):
     positions: tuple[TradePositionView, ...]
     unrealised_usd: float | None
 
+    def to_document(self) -> Document:
+        if not self.positions:
+            return self.write("Positions", lines("no position is open"))
+        total = facts(("unrealised PnL", gain(self.unrealised_usd)))
+        return self.write("Positions", _write_positions(self.positions), total)
+
 
 class TradeOrdersView(AccountView):
     orders: tuple[TradeOrderView, ...]
     manual: tuple[ManualOrderView, ...]
+
+    def to_document(self) -> Document:
+        if not self.orders and not self.manual:
+            return self.write("Orders", lines("no order is open"))
+        rows = [
+            (
+                id_(order.id),
+                _describe(order.side, order.quantity, order.symbol, order.exchange),
+                money(order.price, order.currency),
+            )
+            for order in self.manual
+        ]
+        by_hand = section("Written by hand", table(("id", "order", "price"), rows)) if rows else None
+        return self.write("Orders", _write_orders(self.orders) if self.orders else None, by_hand)
 
 
 class FillView(View):
@@ -226,6 +401,25 @@ class FillsView(AccountView):
     fills: tuple[FillView, ...]
     total: int
 
+    def to_document(self) -> Document:
+        if not self.fills:
+            return self.write("Fills", lines("nothing was filled yet"), note_rest(0, self.total))
+        columns = ("time", "fill", "price", "fee", "kind", "order", "id")
+        rows = (
+            (
+                _moment(fill.at),
+                _describe(fill.side, fill.quantity, fill.symbol, fill.exchange, digits=8),
+                money(fill.price, fill.currency),
+                money(fill.fee, fill.currency),
+                bad("liquidation") if fill.liquidation else "maker" if fill.maker else "taker",
+                fill.order,
+                fill.id,
+            )
+            for fill in self.fills
+        )
+        filled = table(columns, rows, spare=("id", "order", "kind", "fee"))
+        return self.write("Fills", filled, note_rest(len(self.fills), self.total))
+
 
 class ClosedTradeView(View):
     id: str
@@ -248,6 +442,7 @@ class ClosedTradeView(View):
     duration_hours: float
     exploration: bool
     decision: str | None
+    LEFT_OUT: ClassVar = frozenset({"mode", "gross_pnl", "opened"})
 
 
 class TradesView(AccountView):
@@ -256,41 +451,31 @@ class TradesView(AccountView):
     trades: tuple[ClosedTradeView, ...]
     total: int
 
-
-class LedgerLineView(View):
-    account: str
-    amount: str
-    """A debit is above zero."""
-
-
-class PostingView(View):
-    number: int
-    at: str
-    exchange: str
-    currency: str
-    what: ForeignText
-    lines: tuple[LedgerLineView, ...]
-
-
-class LedgerBalancesView(View):
-    """Exact, as decimal strings."""
-
-    exchange: str
-    currency: str
-    balances: dict[str, str]
-    debits: str
-    credits: str
-    assets: str
-    """Equity with positions at cost."""
-    balanced: bool
-
-
-class LedgerView(AccountView):
-    """Postings newest first."""
-
-    ledgers: tuple[LedgerBalancesView, ...]
-    postings: tuple[PostingView, ...]
-    total: int
+    def to_document(self) -> Document:
+        if not self.trades:
+            return self.write("Closed trades", lines("no trade was closed yet"), note_rest(0, self.total))
+        columns = ("closed", "trade", "entry", "exit", "net PnL", "R", "fees", "funding", "exit by", "held", "id")
+        rows = (
+            (
+                Value(trade.closed, short=trade.closed[5:10]),
+                _describe(trade.side, trade.quantity, trade.symbol, trade.exchange, explored=trade.exploration),
+                money(trade.entry, trade.currency),
+                money(trade.exit, trade.currency),
+                gain(trade.net_pnl, trade.currency),
+                number(trade.r, unit="R", signed=True),
+                money(trade.fees, trade.currency),
+                money(trade.funding, trade.currency),
+                trade.exit_reason,
+                hours(trade.duration_hours),
+                trade.id,
+                id_(trade.decision or ""),
+            )
+            for trade in self.trades
+        )
+        closed = table(
+            (*columns, "run"), rows, spare=("run", "funding", "fees", "id", "held", "exit by", "entry", "exit")
+        )
+        return self.write("Closed trades", closed, note_rest(len(self.trades), self.total))
 
 
 class TradeBalanceView(AccountView):
@@ -298,72 +483,42 @@ class TradeBalanceView(AccountView):
     equity_usd: float | None
     unknown: ForeignText | None
 
-
-class ProfitRowView(View):
-    """Figures over closed trades, in USD."""
-
-    name: str
-    trades: int
-    wins: int
-    losses: int
-    win_rate: float | None
-    net_pnl: float
-    gross_pnl: float
-    profit_factor: float | None
-    expectancy_usd: float | None
-    """Mean net PnL of a trade: larger trades weigh more."""
-    expectancy_r: float | None
-    """Mean net PnL over the risk at the first stop, of the `rTrades` that had one: each counts alike."""
-    r_trades: int
-    mean_duration_hours: float | None
-    fees: float
-    funding: float
-    model_cost: float
-    best: float | None
-    worst: float | None
-    unconverted: int
-
-
-class DrawdownView(AccountView):
-    """The deepest fall of the account's equity, open positions included, by its share of the peak."""
-
-    max_drawdown_usd: float | None
-    max_drawdown_pct: float | None
-    peak_at: str | None
-    trough_at: str | None
-
-
-class ProfitView(DrawdownView):
-    by: str | None
-    whole: ProfitRowView
-    groups: tuple[ProfitRowView, ...]
-
-
-class EquityPointView(View):
-    at: str
-    equity_usd: float
-    drawdown_pct: float | None
-
-
-class PerformanceView(DrawdownView):
-    """Equity of the account at the closes that are stored, and how far it fell."""
-
-    file: str | None
-    """Where the picture is."""
-    whole: ProfitRowView
-    start_usd: float | None
-    equity_usd: float | None
-    return_pct: float | None
-    points: tuple[EquityPointView, ...]
+    def to_document(self) -> Document:
+        columns = ("exchange", "equity", "free", "cash", "margin", "pending", "coins at cost", "unrealised")
+        rows = []
+        for balance in self.purses:
+            amounts = (balance.cash, balance.margin, balance.pending_margin, balance.inventory)
+            free = money(balance.free, balance.currency)
+            rows.append(
+                row(
+                    balance.exchange,
+                    money(balance.equity, balance.currency),
+                    free.toned(Tone.BAD) if balance.free is not None and balance.free < 0 else free,
+                    *(money(held, balance.currency) for held in amounts),
+                    gain(balance.unrealised, balance.currency),
+                )
+            )
+        whole = foreign(f"unknown: {self.unknown}", Tone.BAD) if self.unknown else money(self.equity_usd)
+        balances = table(columns, rows, spare=("pending", "coins at cost"))
+        return self.write("Balance", balances, facts(("equity in USD", whole)))
 
 
 class LocksView(AccountView):
     """Protections that stand now; the same as `protections`, for whoever asked for nothing else."""
 
+    def to_document(self) -> Document:
+        if not self.protections:
+            return self.write("Locks", lines(good("nothing is locked: new trades may be opened")))
+        unlock = lines(quiet("`zuno trade unlock [PROTECTION]` lifts them"))
+        return self.write("Locks", unlock, acts=(self.act("Unlock…", "trade unlock"),))
+
 
 class MandateStateView(AccountView):
     mandate: MandateView | None
     said: str
+
+    def to_document(self) -> Document:
+        return self.write("Mandate", lines(self.said), None if self.mandate is None else self.mandate.write_facts())
 
 
 class ActionView(AccountView):
@@ -373,18 +528,84 @@ class ActionView(AccountView):
     positions: tuple[TradePositionView, ...]
     orders: tuple[TradeOrderView, ...]
 
-
-# -- in words
-
-
-def describe_expectancy(row: ProfitRowView) -> str:
-    """In money and in R, and what each is the mean of: a large loss and small gains may give them different signs."""
-    r = f"{multiple_text(row.expectancy_r)} a trade of the {row.r_trades} with a stop, each counted alike"
-    return f"{currency_text(row.expectancy_usd)} a trade" + ("" if row.expectancy_r is None else f"; {r}")
+    def to_document(self) -> Document:
+        left = _write_positions(self.positions) if self.positions else lines("no position is open")
+        orders = section("Orders", _write_orders(self.orders)) if self.orders else None
+        return self.write("Positions", lines(*map(foreign, self.said)), left, orders)
 
 
-def describe_drawdown(view: DrawdownView) -> str:
-    if not view.max_drawdown_usd:
-        return "none"
-    share = "" if view.max_drawdown_pct is None else f" ({view.max_drawdown_pct:.2f} %)"
-    return f"{currency_text(view.max_drawdown_usd)}{share}, {view.peak_at} to {view.trough_at}"
+# -- parts of several documents
+
+
+def _write_positions(positions: Sequence[TradePositionView]) -> Table:
+    columns = ("position", "entry", "mark", "unrealised", "R", "gain", "stop", "target", "levels", "id", "hold until")
+    return table(
+        (*columns, "opened", "orders", "margin"),
+        map(_position_row, positions),
+        spare=("margin", "orders", "opened", "hold until", "gain", "levels", "id"),
+        joiners={"orders": ", "},
+    )
+
+
+def _position_row(position: TradePositionView) -> tuple[str | Value, ...]:
+    currency = position.currency
+    levels = "at the exchange" if position.stop_order else "by hand" if position.manual else "watched"
+    return (
+        _describe(
+            position.side,
+            position.quantity,
+            position.symbol,
+            f"{position.leverage:g}× {position.exchange}",
+            explored=position.exploration,
+        ),
+        money(position.entry, currency),
+        money(position.mark, currency),
+        gain(position.unrealised, currency),
+        number(position.r, unit="R", signed=True),
+        percent(position.gain_pct, signed=True),
+        quiet("–") if position.stop is None else money(position.stop, currency),
+        quiet("–") if position.target is None else money(position.target, currency),
+        levels,
+        id_(position.id),
+        position.hold_until or "–",
+        position.opened,
+        "\n".join(position.orders) or "–",
+        money(position.margin, currency),
+    )
+
+
+def _write_orders(orders: Sequence[TradeOrderView]) -> Table:
+    columns = ("for", "order", "price", "filled", "status", "id", "expires", "at the exchange", "placed")
+    rows = (
+        (
+            order.purpose,
+            _describe(order.side, order.quantity, order.symbol, f"{order.type.lower()} {order.exchange}", digits=8),
+            "market" if order.price is None else money(order.price, order.currency),
+            f"{order.filled:.8g}",
+            foreign(
+                f"{order.status}: {order.reason}" if order.reason else order.status,
+                Tone.BAD if order.status == "REJECTED" else Tone.PLAIN,
+            ),
+            id_(order.id),
+            order.expires or "–",
+            order.venue_id or "–",
+            order.planned,
+        )
+        for order in orders
+    )
+    return table(columns, rows, spare=("placed", "at the exchange", "expires", "id"))
+
+
+def _describe(side: str, quantity: float, symbol: str, where: str, *, digits: int = 6, explored: bool = False) -> Value:
+    base = Symbol(symbol).base
+    text = f"{side} {quantity:.{digits}g} {base} {where}{' exploration' if explored else ''}"
+    return Value(text, short=f"{side} {base}")
+
+
+def _moment(text: str) -> Value:
+    """A time as an account's log writes it; on a phone month, day and minute."""
+    return Value(text, short=text[5:16].replace("T", " "))
+
+
+def note_rest(shown: int, total: int) -> Lines | None:
+    return lines(quiet(f"{shown} of {total}; `--lines` shows more")) if shown < total else None

@@ -11,13 +11,15 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.present.document import Document, Tone, document, table
+from zuno.present.values import foreign
 from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, describe_bug
 from zuno.trading.data.sources import Sources, fresh_for, is_streamed, poll_schedule_of
 from zuno.trading.measure.bars import timeframe_of
@@ -25,7 +27,7 @@ from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbea
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
-from zuno.trading.service.data import format_minute
+from zuno.trading.service.data import MOST_NAMED, format_minute
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Chance: TypeAlias = Callable[[], float]
@@ -85,6 +87,35 @@ class CollectView(View):
     store: ForeignText
     """What keeps the store from being written, if anything does."""
 
+    def write_line(self) -> str:
+        """How it stands, as one line of a log."""
+        heard = [stream for stream in self.streams if stream.heard]
+        parts = [
+            f"{self.fresh} of {self.series} series fresh",
+            f"{len(heard)} of {len(self.streams)} streams heard",
+            f"{self.rows:,} new rows",
+        ]
+        parts += [f"{self.unwritten} unwritten"] if self.unwritten else []
+        parts += [f"the store: {self.store}"] if self.store else []
+        parts += [
+            f"the stream of {stream.venue} since {_clock(stream.since)}: {stream.why}"
+            for stream in self.streams
+            if not stream.heard
+        ]
+        parts += [
+            f"{series.series} fails since {_clock(series.since)}: {series.why}" for series in self.failing[:MOST_NAMED]
+        ]
+        if len(self.failing) > MOST_NAMED:
+            parts.append(f"{len(self.failing) - MOST_NAMED} more fail")
+        if self.waiting_for:
+            parts.append(f"{len(self.waiting_for)} are waited for")
+        parts += [f"{series} is given up {where}" for series, where in self.given_up.items()]
+        return f"{_clock(self.at)} UTC  {'; '.join(parts)}"
+
+
+def _clock(at: int) -> str:
+    return format_minute(at // 1_000 * 1_000)
+
 
 class RoundView(VerdictView):
     """One round of everything. `ok`: everybody who could be asked answered; else exit code 4."""
@@ -98,6 +129,15 @@ class RoundView(VerdictView):
     given_up: dict[str, ForeignText]
     said: str
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"ok", "at", "series", "answered", "rows", "FailingView.since"})
+    """The sentence says them."""
+
+    def to_document(self) -> Document:
+        rows = ((failing.series, foreign(failing.why, Tone.BAD)) for failing in self.failing)
+        unasked = (foreign(f"{venue} is not asked: {why}") for venue, why in self.unasked.items())
+        given_up = (foreign(f"{series} is given up {where}") for series, where in self.given_up.items())
+        failing = table(("series", "why"), rows) if self.failing else None
+        return document(self.said, failing, notes=(*unasked, *given_up, *self.notes))
 
 
 class CollectedView(View):
@@ -105,6 +145,10 @@ class CollectedView(View):
 
     rows: int
     said: str
+    LEFT_OUT: ClassVar = frozenset({"rows"})
+
+    def to_document(self) -> Document:
+        return document(self.said)
 
 
 # -- between venues and store

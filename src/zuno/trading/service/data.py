@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.present.document import Document, document, lines, table
+from zuno.present.values import bad, count, foreign, good, quiet
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
 from zuno.trading.model.market import Series
 from zuno.trading.model.venues import is_read
@@ -22,6 +24,12 @@ LARGEST_SEED: Final = 2**63 - 1
 MOST_GAPS: Final = 20
 
 
+MOST_SHOWN: Final = 60
+"""Flaws of one check that are listed."""
+MOST_NAMED: Final = 6
+"""Gaps, or series that fail, named in one sentence."""
+
+
 class SourceOfRowsView(View):
     """How rows of a series came in."""
 
@@ -32,6 +40,7 @@ class SourceOfRowsView(View):
     rows: int
     first: int
     last: int
+    LEFT_OUT: ClassVar = frozenset({"rows", "first", "last"})
 
 
 class GapView(View):
@@ -41,6 +50,7 @@ class GapView(View):
     last: int
     count: int
     place: str
+    LEFT_OUT: ClassVar = frozenset({"first", "last"})
 
 
 class SpanView(View):
@@ -65,6 +75,23 @@ class SpanView(View):
     """How the newest of its rows came in, and from which file."""
     doubled: int
     """Rows of an interval that has another one: hours that would be counted twice."""
+    LEFT_OUT: ClassVar = frozenset({"first", "last", "used", "used_from", "doubled"})
+    """Notes of the status say what of them matters."""
+
+    @property
+    def came_from(self) -> str:
+        """Each way once; of imported files the first and how many more."""
+        ways = list(dict.fromkeys(source.source for source in self.sources if not source.file))
+        files = [source.file for source in self.sources if source.file]
+        more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+        return ", ".join([*ways, *([f"{files[0]}{more}"] if files else [])])
+
+    def describe_gaps(self) -> list[str]:
+        if not self.gaps:
+            return []
+        shown = ", ".join(f"{gap.place} ({gap.count:,})" for gap in self.gaps[:MOST_NAMED])
+        more = f" and {len(self.gaps) - MOST_NAMED} more" if len(self.gaps) > MOST_NAMED else ""
+        return [f"missing of {self.series}: {shown}{more}"]
 
 
 class DataStatusView(OriginView):
@@ -77,6 +104,27 @@ class DataStatusView(OriginView):
     unsettled: dict[str, int]
     """What was noted when rows came in and nothing was done about yet, by kind."""
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"synthetic", "live", "chosen_by"})
+
+    def to_document(self) -> Document:
+        rows = (
+            (
+                span.series,
+                count(span.count),
+                span.place,
+                foreign(span.came_from),
+                count(span.missing) if span.missing else "",
+                count(span.sealed) if span.sealed else "",
+            )
+            for span in self.series
+        )
+        columns = ("series", "rows", "from – to", "came from", "missing", "in files")
+        noted = (f"{number:,} × {kind} noted; `zuno data check` tells more" for kind, number in self.unsettled.items())
+        return document(
+            foreign(f"The market's past, {self.origin}: {self.rows:,} rows"),
+            table(columns, rows, spare=("in files", "came from")) if self.series else None,
+            notes=(*(gap for span in self.series for gap in span.describe_gaps()), *noted, *self.notes),
+        )
 
 
 class FlawView(View):
@@ -92,6 +140,7 @@ class FlawView(View):
     """What is done about such a flaw."""
     mended: str | None
     """What was done about this one."""
+    LEFT_OUT: ClassVar = frozenset({"first", "last"})
 
 
 class DataCheckView(VerdictView):
@@ -106,6 +155,29 @@ class DataCheckView(VerdictView):
     remaining: int
     settled_before: int
     """Notes about which something was done earlier."""
+    LEFT_OUT: ClassVar = frozenset({"ok", "synthetic", "settled_before"})
+
+    def to_document(self) -> Document:
+        rows = (
+            (
+                flaw.series,
+                flaw.kind,
+                flaw.place,
+                count(flaw.count),
+                foreign(flaw.detail),
+                quiet(flaw.rule) if flaw.mended is None else good(flaw.mended),
+            )
+            for flaw in self.flaws[:MOST_SHOWN]
+        )
+        rest = Counter(flaw.kind for flaw in self.flaws[MOST_SHOWN:])
+        mended = f"{self.mended:,} mended, " if self.mended else ""
+        total = f"{mended}{self.remaining:,} remain." if self.flaws else "Nothing is wrong."
+        return document(
+            f"{self.checked} series of the market's past, {self.origin}",
+            table(("series", "what", "when", "rows", "how", "done"), rows, spare=("done",)) if self.flaws else None,
+            lines(bad(total) if self.remaining else good(total)),
+            notes=(f"{number:,} more × {kind}; `--json` has all of them" for kind, number in rest.items()),
+        )
 
 
 class SynthView(View):
@@ -124,6 +196,12 @@ class SynthView(View):
     corrected: int
     said: str
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"synthetic", "origin", "seed", "series", "rows", "last"})
+    """The sentence says them."""
+
+    def to_document(self) -> Document:
+        dirt = f"{self.set_aside} rows no market can have made, {self.repeated} repeated, {self.corrected} corrected"
+        return document(self.said, notes=(dirt, *self.notes))
 
 
 class DataDesk:

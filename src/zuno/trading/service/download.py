@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from zuno.kernel import arguments
 from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.present.document import Document, Tone, document, table
+from zuno.present.values import count, foreign
 from zuno.trading.data.intake import PATIENCE, Now, clause
 from zuno.trading.data.sources import (
     Sources,
@@ -57,6 +59,23 @@ class DownloadView(VerdictView):
     new: int
     said: str
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"ok", "since", "until", "new"})
+    """The sentence says them."""
+
+    def to_document(self) -> Document:
+        rows = (
+            (line.series, count(line.here), count(line.new), foreign(line.failure, Tone.BAD)) for line in self.series
+        )
+        reasons: dict[str, list[str]] = {}
+        for series, why in self.not_downloadable.items():
+            reasons.setdefault(why, []).append(series)
+        absent = (foreign(f"not downloadable: {', '.join(several)} ({why})") for why, several in reasons.items())
+        beyond = (foreign(f"{line.series}: {line.beyond}") for line in self.series if line.beyond)
+        return document(
+            f"{self.symbol}: {self.said}",
+            table(("series", "rows", "new", "why it is not complete"), rows, spare=("new",)),
+            notes=(*absent, *beyond, *self.notes),
+        )
 
 
 class Downloads:

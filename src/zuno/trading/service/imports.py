@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.present.document import Document, Tone, document, lines, table
+from zuno.present.values import count, foreign
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
 from zuno.trading.data.intake import Now, clause
 from zuno.trading.model.market import Series
@@ -53,6 +55,10 @@ class ImportProgress:
     rows: int
 
 
+MOST_LINES: Final = 10
+"""Lines of a file that were set aside and are listed."""
+
+
 class SetAsideView(View):
     """A line that was not imported."""
 
@@ -74,6 +80,7 @@ class ImportedView(View):
     last: int | None
     place: str
     """From when to when, for people."""
+    LEFT_OUT: ClassVar = frozenset({"unmade", "first", "last"})
 
 
 class ImportedFileView(View):
@@ -96,6 +103,22 @@ class ImportedFileView(View):
     """Why it was not imported, or not to its end; empty where it was."""
     incomplete: bool
     """Whether anything the desk reads was set aside or not imported."""
+    LEFT_OUT: ClassVar = frozenset({"layout", "rows", "reasons", "incomplete"})
+
+    @property
+    def name(self) -> str:
+        return self.file.rpartition("/")[2]
+
+    def describe_rest(self) -> Iterator[str]:
+        """What became of lines that are no rows of a series."""
+        yield from self.notes
+        if self.repeated:
+            yield f"{self.repeated:,} rows stood in it twice"
+        if self.blank:
+            yield f"{self.blank:,} rows have no value"
+        yield from (f"line {line.line:,}: {line.reason}" for line in self.lines[:MOST_LINES])
+        if rest := self.set_aside - min(MOST_LINES, len(self.lines)):
+            yield f"{rest:,} more lines set aside; `--json` has them by reason"
 
 
 class ImportView(VerdictView):
@@ -110,6 +133,25 @@ class ImportView(VerdictView):
     """Coarser bars that were made of them, by series."""
     said: str
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"ok", "rows", "new", "changed", "set_aside"})
+    """The sentence says them."""
+
+    def to_document(self) -> Document:
+        rows = [
+            (foreign(file.name), part.series, count(part.rows), count(part.new), count(part.changed), part.place)
+            for file in self.files
+            for part in file.series
+        ]
+        columns = ("file", "series", "rows", "new", "changed", "from – to")
+        failed = (foreign(f"{file.file}: {file.failure}", Tone.BAD) for file in self.files if file.failure)
+        rest = (foreign(f"{file.name}: {line}") for file in self.files for line in file.describe_rest())
+        made = (f"{number:,} bars of {series} made" for series, number in self.made.items())
+        return document(
+            self.said,
+            table(columns, rows, spare=("changed", "from – to")) if rows else None,
+            lines(*failed),
+            notes=(*rest, *made, *self.notes),
+        )
 
 
 @dataclass(slots=True)

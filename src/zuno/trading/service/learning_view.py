@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import ClassVar, Final, Literal
 
 from zuno.kernel.view import ForeignText, View
+from zuno.present.document import (
+    Document,
+    Part,
+    Picture,
+    Section,
+    Table,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    row,
+    section,
+    table,
+)
+from zuno.present.values import count, foreign, id_, multiple, number, quiet
 from zuno.trading.service.origin_view import OriginView
+
+_TONES: Final = {"SUCCESS": Tone.GOOD, "FAILURE": Tone.BAD}
 
 
 class LearningView(OriginView):
@@ -16,6 +35,18 @@ class LearningView(OriginView):
     as_of: str
     said: ForeignText
     notes: tuple[ForeignText, ...] = ()
+
+    def write(self, title: str, *parts: Part, pictures: Iterable[Picture] = ()) -> Document:
+        label = f"SYNTHETIC {self.mode.upper()}" if self.synthetic else self.mode.upper()
+        return document(
+            Value(f"{label} · {title}", Tone.STRONG if self.mode == "paper" else Tone.BAD),
+            lines(foreign(self.said)),
+            *parts,
+            context=foreign(f"{self.account}, as of {self.as_of} · {self.market}"),
+            notes=map(foreign, self.notes),
+            pictures=pictures,
+            as_of=self.as_of,
+        )
 
 
 class LearnedTradeView(View):
@@ -35,6 +66,21 @@ class LearnedTradeView(View):
     source: Literal["model", "rules"]
     why_rules: ForeignText
     """Why rules wrote it where a model was to."""
+    LEFT_OUT: ClassVar = frozenset({"trade", "first_touch"})
+
+    def write_section(self) -> Section:
+        written = self.source if not self.why_rules else f"{self.source}: {self.why_rules}"
+        return section(
+            f"{self.symbol} {self.side}, closed {self.closed}",
+            facts(
+                ("verdict", Value(self.verdict, _TONES.get(self.verdict, Tone.PLAIN))),
+                ("result", multiple(self.r)),
+                ("outcome", foreign(self.outcome)),
+                ("constraint", foreign(self.constraint)),
+                ("written by", foreign(written, Tone.QUIET)),
+                ("id", id_(self.id)),
+            ),
+        )
 
 
 class VetoRuleView(View):
@@ -43,6 +89,10 @@ class VetoRuleView(View):
     rule: str
     owner: str
     share: float
+    LEFT_OUT: ClassVar = frozenset({"owner"})
+
+    def describe(self) -> str:
+        return self.rule if self.share == 1 else f"{self.rule} {100 * self.share:.0f} %"
 
 
 class VetoScoreView(View):
@@ -58,6 +108,7 @@ class VetoScoreView(View):
     r: float
     pct: float
     rules: tuple[VetoRuleView, ...]
+    LEFT_OUT: ClassVar = frozenset({"regime", "resolved"})
 
 
 class NewLessonView(View):
@@ -75,6 +126,13 @@ class EvaluationView(LearningView):
     """That enough cases agree on since."""
     waiting: int
     """Decisions whose trade would not be over yet."""
+    LEFT_OUT: ClassVar = frozenset({"waiting"})
+
+    def to_document(self) -> Document:
+        lessons = (foreign(f"lesson {lesson.id}, from {lesson.cases} trades: {lesson.text}") for lesson in self.lessons)
+        vetoes = section("Vetoes and cuts", _write_scores(self.vetoes)) if self.vetoes else None
+        learned = (learned.write_section() for learned in self.post_mortems)
+        return self.write("Evaluation", *learned, section("", lines(*lessons)), vetoes)
 
 
 class ReliabilityBinView(View):
@@ -83,6 +141,7 @@ class ReliabilityBinView(View):
     n: int
     claimed: float
     came: float
+    LEFT_OUT: ClassVar = frozenset({"low", "high"})
 
 
 class AgentCalibrationView(View):
@@ -97,6 +156,7 @@ class AgentCalibrationView(View):
     bins: tuple[ReliabilityBinView, ...]
     enough: bool
     """Whether there are outcomes enough for a verdict."""
+    LEFT_OUT: ClassVar = frozenset({"enough"})
 
 
 class TradeCalibrationView(LearningView):
@@ -105,6 +165,37 @@ class TradeCalibrationView(LearningView):
     agents: tuple[AgentCalibrationView, ...]
     file: str | None = None
     """The picture."""
+    LEFT_OUT: ClassVar = frozenset({"outcomes"})
+
+    def to_document(self) -> Document:
+        rows = (
+            row(
+                agent.role,
+                count(agent.n),
+                number(agent.brier, 3),
+                number(agent.skill, signed=True),
+                number(agent.ece),
+                agent.source,
+                agent.regime,
+                tone=Tone.PLAIN if agent.regime == "all" else Tone.QUIET,
+            )
+            for agent in self.agents
+        )
+        bins = (
+            (
+                f"{agent.role} ({agent.source})",
+                ", ".join(f"{part.claimed:.2f} → {part.came:.2f} ({part.n})" for part in agent.bins),
+            )
+            for agent in self.agents
+            if agent.regime == "all"
+        )
+        columns = ("agent", "n", "Brier", "skill", "ECE", "spoke", "regime")
+        return self.write(
+            "Calibration",
+            table(columns, rows, spare=("ECE", "spoke")) if self.agents else None,
+            section("Claimed → came (n), over all regimes", facts(*bins)) if self.agents else None,
+            pictures=() if self.file is None else (Picture(self.file),),
+        )
 
 
 class VetoTotalsView(View):
@@ -124,6 +215,7 @@ class VetoTotalsView(View):
     mean_pct: float
     """Of the notional that was wanted."""
     enough: bool
+    LEFT_OUT: ClassVar = frozenset({"unfilled", "enough"})
 
 
 class VetoesView(LearningView):
@@ -132,3 +224,48 @@ class VetoesView(LearningView):
     rules: tuple[VetoTotalsView, ...]
     scores: tuple[VetoScoreView, ...]
     """The newest."""
+    LEFT_OUT: ClassVar = frozenset({"outcomes"})
+
+    def to_document(self) -> Document:
+        columns = ("rule", "of", "n", "vetoed", "cut", "saved", "cost", "R in all", "R each", "±", "% each")
+        rows = (
+            row(
+                rule.rule,
+                rule.owner,
+                *map(count, (rule.n, rule.vetoes, rule.cuts, rule.saved_trades, rule.cost_trades)),
+                _signed(rule.total_r),
+                _signed(rule.mean_r),
+                number(rule.error_r),
+                _signed(rule.mean_pct),
+            )
+            for rule in self.rules
+        )
+        spare = ("±", "% each", "vetoed", "cut", "of", "R each", "cost", "saved")
+        key = quiet("above zero: losses that were not made; below zero: gains that were not")
+        return self.write(
+            "Vetoes",
+            table(columns, rows, spare=spare) if self.rules else None,
+            lines(key) if self.rules else None,
+            section("The newest", _write_scores(self.scores)) if self.scores else None,
+        )
+
+
+def _write_scores(scores: tuple[VetoScoreView, ...]) -> Table:
+    columns = ("trade", "R", "taken away by", "%", "decided", "ended by", "run")
+    rows = (
+        (
+            f"{score.side} {score.symbol}",
+            number(score.r, signed=True),
+            ", ".join(map(VetoRuleView.describe, score.rules)),
+            number(score.pct, signed=True),
+            score.decided,
+            score.exit,
+            id_(score.run),
+        )
+        for score in scores
+    )
+    return table(columns, rows, spare=("%", "decided", "ended by", "run"))
+
+
+def _signed(value: float) -> Value:
+    return number(value, signed=True).toned(Tone.GOOD if value > 0 else Tone.BAD if value < 0 else Tone.PLAIN)

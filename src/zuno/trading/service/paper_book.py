@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel import arguments
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
+from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
+from zuno.present.values import bad, foreign, gain, id_, money, number, percent
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.account import (
     Account,
@@ -141,6 +143,75 @@ class BookView(OriginView):
     unknown: ForeignText | None
     """Why the whole cannot be told."""
     notes: tuple[ForeignText, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"synthetic", "live", "recorded", "PositionView.hold"})
+
+    def to_document(self) -> Document:
+        positions = ("id", "position", "entry", "mark", "margin", "unrealised", "of the entry", "exits", "opened")
+        orders = ("id", "order", "price", "margin", "placed")
+        balances = ("exchange", "cash", "equity", "margin open", "margin pending", "free")
+        unknown = None if self.unknown is None else ("the whole", foreign(f"unknown: {self.unknown}", Tone.BAD))
+        return document(
+            foreign(f"Paper book, as of {self.as_of} · {self.origin}"),
+            lines(*map(foreign, self.said)),
+            table(positions, map(_position_row, self.positions), spare=("opened", "margin"))
+            if self.positions
+            else lines("no position is open"),
+            section("Orders that rest", table(orders, map(_order_row, self.pending), spare=("placed",)))
+            if self.pending
+            else None,
+            section(
+                "Cash",
+                table(balances, map(_balance_row, self.purses), spare=("margin pending",)),
+                facts(
+                    *(
+                        ("in liquidity", f"{pool.quantity:g} {Symbol(pool.symbol).base}, {money(pool.usd).text}")
+                        for pool in self.liquidity
+                    ),
+                    unknown,
+                    ("equity", money(self.equity_usd)),
+                    ("exposure", money(self.exposure_usd)),
+                    ("leverage", bad("unknown") if self.leverage is None else number(self.leverage, unit="×")),
+                ),
+            ),
+            notes=map(foreign, self.notes),
+            as_of=self.as_of,
+        )
+
+
+def _position_row(position: PositionView) -> tuple[str | Value, ...]:
+    currency = position.currency
+    exits = (
+        None if position.stop is None else f"stop {money(position.stop, currency).text}",
+        None if position.target is None else f"target {money(position.target, currency).text}",
+        None if position.hold_until is None else f"until {position.hold_until}",
+    )
+    return (
+        id_(position.id),
+        f"{position.side} {position.quantity:.6g} {Symbol(position.symbol).base} "
+        f"{position.leverage:g}× {position.exchange}",
+        money(position.entry, currency),
+        money(position.mark, currency),
+        money(position.margin, currency),
+        gain(position.unrealised, currency),
+        percent(position.gain_pct, signed=True),
+        ", ".join(filter(None, exits)) or "–",
+        position.opened,
+    )
+
+
+def _order_row(order: OrderView) -> tuple[str | Value, ...]:
+    return (
+        id_(order.id),
+        f"{order.side} {order.quantity:.6g} {Symbol(order.symbol).base} {order.leverage:g}× {order.exchange}",
+        money(order.price, order.currency),
+        money(order.margin, order.currency),
+        order.placed,
+    )
+
+
+def _balance_row(balance: BalanceView) -> tuple[str | Value, ...]:
+    amounts = (balance.cash, balance.equity, balance.margin_open, balance.margin_pending, balance.free)
+    return (balance.exchange, *(money(amount, balance.currency) for amount in amounts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Wire
+from zuno.present.document import Document, Tone, Value, document, facts, lines
+from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.cycle import Exchange
@@ -91,6 +93,7 @@ class ProtectionView(View):
     ends: str
     """The same in words."""
     reason: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"until"})
 
 
 DeskEventKind = Literal["cycle", "opened", "closed", "learned", "lock", "note"]
@@ -104,12 +107,19 @@ class DeskEvent(View):
     symbol: str | None = None
     said: ForeignText
 
+    def write_line(self) -> str:
+        return f"{self.at} {self.what:<7} {'' if self.symbol is None else f'{self.symbol} '}{self.said}"
+
 
 class DeskStopView(View):
     """A desk was asked to end."""
 
     account: ForeignText
     said: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"account"})
+
+    def to_document(self) -> Document:
+        return document(foreign(self.said))
 
 
 class DeskRunView(OriginView):
@@ -134,6 +144,33 @@ class DeskRunView(OriginView):
     protections: tuple[ProtectionView, ...]
     said: ForeignText
     notes: tuple[ForeignText, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"synthetic"})
+
+    def to_document(self) -> Document:
+        ledger = self.ledger
+        account = f"{self.account}, {self.trading.upper()}"
+        return document(
+            foreign(f"Desk on {self.market}"),
+            facts(
+                ("account", bad(account) if self.trading == "live" else account),
+                ("time", f"{self.since} – {self.until}, {self.mode}, {', '.join(self.symbols)}"),
+                ("cycles", count(self.cycles)),
+                ("trades closed", count(self.trades)),
+                ("trades open", count(self.open_trades)),
+                ("explorations opened", count(self.exploration)),
+                *((f"equity {currency}", number(equity)) for currency, equity in ledger.equity.items()),
+                *((f"cash {currency}", number(cash)) for currency, cash in ledger.cash.items()),
+                *((f"debits {currency}", number(debits)) for currency, debits in ledger.debits.items()),
+                *((f"credits {currency}", number(credits)) for currency, credits in ledger.credits.items()),
+                ("invariants", Value(self.invariants, Tone.GOOD if self.invariants == "ok" else Tone.BAD)),
+            ),
+            lines(foreign(self.said, Tone.QUIET)),
+            urgent=[
+                foreign(f"LOCKED {lock.symbol or ''} by {lock.protection} {lock.ends}: {lock.reason}", Tone.BAD)
+                for lock in self.protections
+            ],
+            notes=map(foreign, self.notes),
+        )
 
 
 @dataclass(frozen=True, slots=True)

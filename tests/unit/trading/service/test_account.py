@@ -51,8 +51,9 @@ from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends
-from zuno.trading.service.account_view import PerformanceView, ProfitView, TradePositionsView, TradeStatusView
+from zuno.trading.service.account_view import TradePositionsView, TradeStatusView
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.profit_view import PerformanceView, ProfitView
 from zuno.wiring.orders import build_paper_venues
 
 END = Millis(1_767_225_600_000)

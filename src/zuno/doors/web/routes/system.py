@@ -28,7 +28,8 @@ from zuno.lp.service.archive import PlanLine
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, account_mode
-from zuno.trading.service.account_view import PerformanceView, TradePositionsView, TradeStatusView
+from zuno.trading.service.account_view import TradePositionsView, TradeStatusView
+from zuno.trading.service.profit_view import PerformanceView
 
 Shown = TypeVar("Shown", bound=View)
 MOST_PLANS = 10

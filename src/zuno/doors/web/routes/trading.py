@@ -27,13 +27,12 @@ from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
 from zuno.trading.service.account_view import (
     ActionView,
     LocksView,
-    PerformanceView,
-    ProfitView,
     TradeBalanceView,
     TradePositionsView,
     TradeStatusView,
 )
 from zuno.trading.service.features_view import CandlesView, FeaturesView, MarketChartView
+from zuno.trading.service.profit_view import PerformanceView, ProfitView
 from zuno.trading.service.report import Report, Reports
 from zuno.trading.service.runs_view import CycleWhyView
 
