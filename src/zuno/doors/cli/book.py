@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, Json, group
+from zuno.doors.cli.options import command, group
+
+if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
+    from zuno.doors.zuno import Zuno
 
 book = group("Paper account of the trading desk: positions, open orders, cash, LP exposure.")
 
@@ -18,9 +21,10 @@ AsOf = Annotated[
 ]
 
 
-@book.command("add")
+@command(book, "add")
 def book_add(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     symbol: Symbol,
     side: Annotated[str, typer.Argument(metavar="long|short", help="Side.")],
     margin: Annotated[str, typer.Option("--margin", metavar="N", help="Margin: USD on Binance, KRW on Upbit.")],
@@ -39,59 +43,51 @@ def book_add(
     ] = None,
     as_of: AsOf = None,
     pending: Annotated[bool, typer.Option("--pending", help="Open limit order at --entry.")] = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Add a position or an open order to the paper account. Nothing is sent."""
-    run_command.answer(
-        ctx.obj.at(home),
-        json,
-        lambda zuno: zuno.book().add(
-            symbol,
-            side,
-            margin,
-            leverage=leverage,
-            entry=entry,
-            exchange=exchange,
-            stop=stop,
-            target=target,
-            hold=hold,
-            as_of=as_of,
-            pending=pending,
-        ),
+    return zuno.book().add(
+        symbol,
+        side,
+        margin,
+        leverage=leverage,
+        entry=entry,
+        exchange=exchange,
+        stop=stop,
+        target=target,
+        hold=hold,
+        as_of=as_of,
+        pending=pending,
     )
 
 
-@book.command("close")
+@command(book, "close")
 def book_close(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     which: Annotated[str, typer.Argument(metavar="ID|SYMBOL", help="Position or order id, or a symbol for all.")],
     at: Annotated[
         str | None,
         typer.Option("--at", metavar="PRICE", help="Price in the exchange's currency (default: mark price)."),
     ] = None,
     as_of: AsOf = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Close positions, net of fees, and cancel orders."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.book().close(which, at, as_of))
+    return zuno.book().close(which, at, as_of)
 
 
-@book.command("show")
-def book_show(ctx: typer.Context, as_of: AsOf = None, home: Home = None, json: Json = False) -> None:
+@command(book, "show")
+def book_show(zuno: Zuno, /, as_of: AsOf = None) -> Answer:
     """Show positions, unrealised PnL, equity by exchange, exposure and leverage."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.book().show(as_of))
+    return zuno.book().show(as_of)
 
 
-@book.command("lp")
+@command(book, "lp")
 def book_lp(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     symbol: Symbol,
     quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="Amount of the base currency; 0 clears it.")],
     as_of: AsOf = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Set the base currency held in LP positions; it counts as exposure."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.book().liquidity(symbol, quantity, as_of))
+    return zuno.book().liquidity(symbol, quantity, as_of)

@@ -21,7 +21,7 @@ from zuno.doors.cli.lab_options import (
     Workers,
     show_progress,
 )
-from zuno.doors.cli.options import Cluster, Home, Json, group, whole_number
+from zuno.doors.cli.options import Cluster, command, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -34,47 +34,29 @@ if TYPE_CHECKING:
 lab = group("Backtests, ablations and statistical checks.")
 
 
-@lab.command("study")
-def lab_study(
-    ctx: typer.Context,
-    moments: Moments = 400,
-    seeds: Seeds = "1-10",
-    workers: Workers = 2,
-    cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(lab, "study", by=run_command.partial_verdict)
+async def lab_study(
+    zuno: Zuno, /, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
+) -> StudyView:
     """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
-
-    async def ask(zuno: Zuno) -> StudyView:
-        desk = zuno.lab(cluster)
-        return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    desk = zuno.lab(cluster)
+    return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
 
 
-@lab.command("memory")
-def lab_memory(
-    ctx: typer.Context,
-    seeds: Seeds = "1-6",
-    workers: Workers = 2,
-    cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(lab, "memory", by=run_command.partial_verdict)
+async def lab_memory(
+    zuno: Zuno, /, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None
+) -> MemoryStudyView:
     """Does memory help? Trades with recall on, off, shuffled and recent3, with a planted setup and without."""
-
-    async def ask(zuno: Zuno) -> MemoryStudyView:
-        memory = zuno.lab(cluster).memory
-        assert memory is not None
-        return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    memory = zuno.lab(cluster).memory
+    assert memory is not None
+    return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
 
 
-@lab.command("lp")
-def lab_lp(
-    ctx: typer.Context,
+@command(lab, "lp", by=run_command.partial_verdict)
+async def lab_lp(
+    zuno: Zuno,
+    /,
     data: PoolData,
     arms: Annotated[
         str,
@@ -96,28 +78,24 @@ def lab_lp(
     resume: Resume = False,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> LpLabView:
     """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
 
-    async def ask(zuno: Zuno) -> LpLabView:
-        from zuno.lab.lp.question import read_question
+    from zuno.lab.lp.question import read_question
 
-        lab_desk = zuno.lp_lab(cluster)
-        question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
-        view = await show_progress(
-            "hours", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
-        )
-        run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
-        return view
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    lab_desk = zuno.lp_lab(cluster)
+    question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
+    view = await show_progress(
+        "hours", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
+    )
+    run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
+    return view
 
 
-@lab.command("trade")
-def lab_trade(
-    ctx: typer.Context,
+@command(lab, "trade", by=run_command.partial_verdict)
+async def lab_trade(
+    zuno: Zuno,
+    /,
     data: Annotated[
         str | None,
         typer.Option(
@@ -146,15 +124,9 @@ def lab_trade(
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> TradeLabView:
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
-
-    async def ask(zuno: Zuno) -> TradeLabView:
-        return await _compare_arms(zuno, data, symbols, since, until, arms, models, workers, cluster, resume)
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    return await _compare_arms(zuno, data, symbols, since, until, arms, models, workers, cluster, resume)
 
 
 async def _compare_arms(
@@ -181,9 +153,10 @@ async def _compare_arms(
     return view
 
 
-@lab.command("sweep")
-def lab_sweep(
-    ctx: typer.Context,
+@command(lab, "sweep", by=run_command.partial_verdict)
+async def lab_sweep(
+    zuno: Zuno,
+    /,
     data: PoolData,
     ranges: Annotated[
         int, typer.Option("--ranges", metavar="N", parser=whole_number, help="How many ranges, a multiple of 25.")
@@ -191,23 +164,18 @@ def lab_sweep(
     capital: Capital = 10_000,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> SweepView:
     """Sweep static ranges over a pool's recorded minutes with the fast engine."""
-
-    async def ask(zuno: Zuno) -> SweepView:
-        sweep = zuno.lp_lab(cluster).sweep
-        view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
-        run_command.complain(f"Report: {sweep.reports.describe_place(view.report)}")
-        return view
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    sweep = zuno.lp_lab(cluster).sweep
+    view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
+    run_command.complain(f"Report: {sweep.reports.describe_place(view.report)}")
+    return view
 
 
-@lab.command("ablate")
-def lab_ablate(
-    ctx: typer.Context,
+@command(lab, "ablate", by=run_command.partial_verdict)
+async def lab_ablate(
+    zuno: Zuno,
+    /,
     data: Annotated[
         str,
         typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows, or of candles for --desk trade."),
@@ -230,44 +198,33 @@ def lab_ablate(
     until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> LpAblationView | TradeLabView:
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
 
-    async def ask(zuno: Zuno) -> LpAblationView | TradeLabView:
-        from zuno.kernel.errors import UsageError
-        from zuno.lab.lp.ablation import read_horizon
-        from zuno.lab.lp.question import read_question
-        from zuno.lab.trading.arms import Arm
+    from zuno.kernel.errors import UsageError
+    from zuno.lab.lp.ablation import read_horizon
+    from zuno.lab.lp.question import read_question
+    from zuno.lab.trading.arms import Arm
 
-        if desk == "trade":
-            everything = ",".join(Arm)
-            return await _compare_arms(
-                zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, models, workers, cluster, resume
-            )
-        if desk != "lp":
-            raise UsageError("--desk is lp or trade.")
-        lab_desk = zuno.lp_lab(cluster)
-        question = read_horizon(
-            read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon
+    if desk == "trade":
+        everything = ",".join(Arm)
+        return await _compare_arms(
+            zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, models, workers, cluster, resume
         )
-        view = await show_progress(
-            "episodes", lambda tell, stop: lab_desk.ablation.ablate(question, workers, tell, stop, resume=resume)
-        )
-        run_command.complain(f"Report: {lab_desk.ablation.reports.describe_place(view.report)}")
-        return view
+    if desk != "lp":
+        raise UsageError("--desk is lp or trade.")
+    lab_desk = zuno.lp_lab(cluster)
+    question = read_horizon(read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon)
+    view = await show_progress(
+        "episodes", lambda tell, stop: lab_desk.ablation.ablate(question, workers, tell, stop, resume=resume)
+    )
+    run_command.complain(f"Report: {lab_desk.ablation.reports.describe_place(view.report)}")
+    return view
 
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
-
-@lab.command("reports")
-def lab_reports(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(lab, "reports")
+async def lab_reports(zuno: Zuno, /) -> LabReportsView:
     """List the reports that the lab wrote in this home, with the command behind each."""
-
-    async def ask(zuno: Zuno) -> LabReportsView:
-        reports = zuno.lab().reports
-        assert reports is not None
-        return await reports.list()
-
-    run_command.answer(ctx.obj.at(home), json, ask)
+    reports = zuno.lab().reports
+    assert reports is not None
+    return await reports.list()

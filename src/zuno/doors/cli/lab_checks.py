@@ -9,7 +9,7 @@ import typer
 from zuno.doors.cli import run_command
 from zuno.doors.cli.lab import lab as lab
 from zuno.doors.cli.lab_options import Moments, Resume, Seeds, Workers, show_progress
-from zuno.doors.cli.options import Cluster, Home, Json, whole_number
+from zuno.doors.cli.options import Cluster, command, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -43,9 +43,10 @@ def _checks(zuno: Zuno, cluster: str | None = None) -> DeskChecks:
     return checks
 
 
-@lab.command("noedge")
-def lab_noedge(
-    ctx: typer.Context,
+@command(lab, "noedge", by=run_command.partial_verdict)
+async def lab_noedge(
+    zuno: Zuno,
+    /,
     worlds: Annotated[
         int,
         typer.Option(
@@ -55,110 +56,72 @@ def lab_noedge(
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> NoEdgeView:
     """False-positive rate of the desk on markets without an edge."""
-
-    async def ask(zuno: Zuno) -> NoEdgeView:
-        checks = _checks(zuno, cluster)
-        return await show_progress(
-            "worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume)
-        )
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    checks = _checks(zuno, cluster)
+    return await show_progress("worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume))
 
 
-@lab.command("lookahead")
-def lab_lookahead(
-    ctx: typer.Context,
+@command(lab, "lookahead", by=run_command.partial_verdict)
+async def lab_lookahead(
+    zuno: Zuno,
+    /,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
     data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> LookaheadView:
     """Look-ahead and warm-up bias check."""
-
-    async def ask(zuno: Zuno) -> LookaheadView:
-        checks = _checks(zuno, cluster)
-        return await show_progress(
-            "moments", lambda tell, stop: checks.lookahead(moments, seeds, data, workers, tell, stop)
-        )
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    checks = _checks(zuno, cluster)
+    return await show_progress(
+        "moments", lambda tell, stop: checks.lookahead(moments, seeds, data, workers, tell, stop)
+    )
 
 
-@lab.command("invariance")
-def lab_invariance(
-    ctx: typer.Context,
+@command(lab, "invariance", by=run_command.partial_verdict)
+async def lab_invariance(
+    zuno: Zuno,
+    /,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
     data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> InvarianceView:
     """Share of decisions that flip with masked symbols, scaled prices, a mirror, another order or other words."""
-
-    async def ask(zuno: Zuno) -> InvarianceView:
-        checks = _checks(zuno, cluster)
-        return await show_progress(
-            "moments", lambda tell, stop: checks.invariance(moments, seeds, data, workers, tell, stop)
-        )
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    checks = _checks(zuno, cluster)
+    return await show_progress(
+        "moments", lambda tell, stop: checks.invariance(moments, seeds, data, workers, tell, stop)
+    )
 
 
-@lab.command("calibration")
-def lab_calibration(
-    ctx: typer.Context,
-    report: Report = None,
-    arm: DeskArm = "debate",
-    as_of: AsOf = None,
-    account: Account = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(lab, "calibration")
+async def lab_calibration(
+    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+) -> TradeCalibrationView:
     """Calibration of each agent's probabilities, in this home's account or in a backtest; writes a report."""
-
-    async def ask(zuno: Zuno) -> TradeCalibrationView:
-        if report is None:
-            view, command = await zuno.learning(account).reliability(as_of), ""
-        else:
-            view = await _backtests(zuno, as_of, account).read_calibration(report, arm)
-            command = f" --report {report} --arm {arm}"
-        _checks(zuno).report_calibration(view, command)
-        return view
-
-    run_command.answer(ctx.obj.at(home), json, ask)
+    if report is None:
+        view, command = await zuno.learning(account).reliability(as_of), ""
+    else:
+        view = await _backtests(zuno, as_of, account).read_calibration(report, arm)
+        command = f" --report {report} --arm {arm}"
+    _checks(zuno).report_calibration(view, command)
+    return view
 
 
-@lab.command("vetoes")
-def lab_vetoes(
-    ctx: typer.Context,
-    report: Report = None,
-    arm: DeskArm = "debate",
-    as_of: AsOf = None,
-    account: Account = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(lab, "vetoes")
+async def lab_vetoes(
+    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+) -> VetoesView:
     """What vetoes and cuts saved or cost, in this home's account or in a backtest; writes a report."""
-
-    async def ask(zuno: Zuno) -> VetoesView:
-        if report is None:
-            view, command = await zuno.learning(account).vetoes(as_of), ""
-        else:
-            view = await _backtests(zuno, as_of, account).read_vetoes(report, arm)
-            command = f" --report {report} --arm {arm}"
-        _checks(zuno).report_vetoes(view, command)
-        return view
-
-    run_command.answer(ctx.obj.at(home), json, ask)
+    if report is None:
+        view, command = await zuno.learning(account).vetoes(as_of), ""
+    else:
+        view = await _backtests(zuno, as_of, account).read_vetoes(report, arm)
+        command = f" --report {report} --arm {arm}"
+    _checks(zuno).report_vetoes(view, command)
+    return view
 
 
 def _backtests(zuno: Zuno, as_of: str | None, account: str | None) -> TradeLab:

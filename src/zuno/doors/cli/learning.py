@@ -9,10 +9,11 @@ import typer
 
 from zuno.doors.cli import run_command
 from zuno.doors.cli.account import Account
-from zuno.doors.cli.options import Home, Json
+from zuno.doors.cli.options import Home, Json, command
 from zuno.doors.cli.trade import put, show, trade
 
 if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.trading.service.learning_view import TradeCalibrationView
 
@@ -22,10 +23,10 @@ AsOf = Annotated[
 ]
 
 
-@trade.command("evaluate")
-def trade_evaluate(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+@command(trade, "evaluate")
+def trade_evaluate(zuno: Zuno, /, account: Account = None) -> Answer:
     """Score trades, vetoes and cuts that resolved since the last run."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.learning(account).evaluate())
+    return zuno.learning(account).evaluate()
 
 
 @trade.command("calibration")
@@ -59,9 +60,7 @@ def trade_calibration(
         show(drawn[0], (WIDTH, HEIGHT))
 
 
-@trade.command("vetoes")
-def trade_vetoes(
-    ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "vetoes")
+def trade_vetoes(zuno: Zuno, /, as_of: AsOf = None, account: Account = None) -> Answer:
     """Show what vetoes and cuts of expectancy, risk officer and leverage guard saved or cost, by rule."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.learning(account).vetoes(as_of))
+    return zuno.learning(account).vetoes(as_of)

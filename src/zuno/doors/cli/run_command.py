@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Shown = TypeVar("Shown")
 Partial = TypeVar("Partial", bound="PartialView")
 
+Answer = Awaitable["View"]
+"""What a command is to print."""
+
 Opener = Callable[["str | None"], "Zuno"]
 """Opens Zuno at a home (None: where the environment says)."""
 

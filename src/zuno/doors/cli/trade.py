@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, group
+from zuno.doors.cli.options import Home, Json, command, group
 from zuno.kernel.errors import Refused
 
 if TYPE_CHECKING:
     import asyncio
 
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.trading.service.features_view import ChartView
@@ -41,37 +42,31 @@ AsOf = Annotated[
 Live = Annotated[bool, typer.Option("--live", help="Trade with real money; refused until `zuno doctor --live` passes.")]
 
 
-@trade.command("features")
-def trade_features(
-    ctx: typer.Context, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "features")
+def trade_features(zuno: Zuno, /, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None) -> Answer:
     """Show a symbol's features: indicators, levels, structure, derivatives, options, anomalies."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.trading().features(symbol, mode, as_of))
+    return zuno.trading().features(symbol, mode, as_of)
 
 
-@trade.command("chart")
-def trade_chart(
-    ctx: typer.Context,
+@command(trade, "chart")
+async def trade_chart(
+    zuno: Zuno,
+    /,
     symbol: Symbol,
     mode: Mode = "swing",
     as_of: AsOf = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")
     ] = None,
-    home: Home = None,
     json: Json = False,
-) -> None:
+) -> ChartView:
     """Draw a chart: price and levels, volume, CVD, open interest, funding."""
-
-    async def draw(zuno: Zuno) -> ChartView:
-        made = await zuno.trading().chart(symbol, mode, as_of)
-        place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
-        put(zuno, place, made.image, "picture", "choose another --out")
-        if not json:
-            show(made.image, (made.view.numbers["widthPx"], made.view.numbers["heightPx"]))
-        return made.view.model_copy(update={"file": str(place)})
-
-    run_command.answer(ctx.obj.at(home), json, draw)
+    made = await zuno.trading().chart(symbol, mode, as_of)
+    place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
+    put(zuno, place, made.image, "picture", "choose another --out")
+    if not json:
+        show(made.image, (made.view.numbers["widthPx"], made.view.numbers["heightPx"]))
+    return made.view.model_copy(update={"file": str(place)})
 
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, see `zuno trade runs`.")]
@@ -150,28 +145,22 @@ def trade_resume(
     _run_and_report(ctx.obj.at(home), fetch, html, json)
 
 
-@trade.command("why")
-def trade_why(ctx: typer.Context, run: RunId, home: Home = None, json: Json = False) -> None:
+@command(trade, "why")
+async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
 
-    async def fetch(zuno: Zuno) -> CycleWhyView:
-        from zuno.trading.service.report import Reports
+    from zuno.trading.service.report import Reports
 
-        return await Reports(zuno.cycles()).why(run)
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
+    return await Reports(zuno.cycles()).why(run)
 
 
-@trade.command("runs")
-def trade_runs(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(trade, "runs")
+async def trade_runs(zuno: Zuno, /) -> RunsView:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
 
-    async def fetch(zuno: Zuno) -> RunsView:
-        from zuno.trading.service.report import Reports
+    from zuno.trading.service.report import Reports
 
-        return await Reports(zuno.cycles()).runs()
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
+    return await Reports(zuno.cycles()).runs()
 
 
 @trade.command("start")
@@ -229,18 +218,17 @@ def trade_start(
         raise run_command.build_stopped()
 
 
-@trade.command("stop")
+@command(trade, "stop")
 def trade_stop(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     account: Annotated[
         str | None,
         typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or live or demo."),
     ] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Ask the running desk to end. Waiting entries are cancelled; open positions keep their stops."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.trade_desk().stop(account))
+    return zuno.trade_desk().stop(account)
 
 
 def _run_and_report(

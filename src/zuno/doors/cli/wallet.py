@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, group
+from zuno.doors.cli.options import ChainName, command, group
+
+if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
+    from zuno.doors.zuno import Zuno
 
 wallet = group("Encrypted keys, watched addresses, balances and allowances.")
 
 
-@wallet.command("create")
-def wallet_create(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(wallet, "create")
+def wallet_create(zuno: Zuno, /) -> Answer:
     """Create a key, encrypted with a passphrase."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.wallets().create())
+    return zuno.wallets().create()
 
 
-@wallet.command("import")
+@command(wallet, "import")
 def wallet_import(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     file: Annotated[
         str | None,
         typer.Argument(metavar="FILE", help="Keystore file (version 3); without it the key is prompted for."),
     ] = None,
     watch: Annotated[str | None, typer.Option("--watch", metavar="ADDRESS", help="Add a watch-only address.")] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Import a key, or add a watch-only address."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.wallets().add(file, watch))
+    return zuno.wallets().add(file, watch)
 
 
-@wallet.command("show")
-def wallet_show(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(wallet, "show")
+def wallet_show(zuno: Zuno, /) -> Answer:
     """List wallets and show which one signs."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.wallets().show())
+    return zuno.wallets().show()
 
 
-@wallet.command("balance")
-def wallet_balance(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
+@command(wallet, "balance")
+def wallet_balance(zuno: Zuno, /, chain: ChainName = None) -> Answer:
     """Show balances: ETH, known tokens and tokens of positions."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.wallet(chain).balance())
+    return zuno.wallet(chain).balance()
 
 
-@wallet.command("allowances")
-def wallet_allowances(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
+@command(wallet, "allowances")
+def wallet_allowances(zuno: Zuno, /, chain: ChainName = None) -> Answer:
     """Show token allowances: spender, amount, expiry."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.wallet(chain).allowances())
+    return zuno.wallet(chain).allowances()
