@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, command, group, whole_number
-from zuno.doors.cli.trade import put, show, trade
+from zuno.doors.cli.trade import Out, answer_with_picture, trade
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.trading.service.account_view import MandateStateView, PerformanceView
+    from zuno.trading.service.account_view import MandateStateView
     from zuno.trading.service.live_start import Confirm
 
 mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
@@ -103,31 +102,14 @@ def trade_profit(
 @trade.command("performance")
 def trade_performance(
     ctx: typer.Context,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")
-    ] = None,
+    out: Out = None,
     account: Account = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Show equity and drawdown over time, with a picture."""
-    drawn: list[bytes] = []
-
-    async def fetch(zuno: Zuno) -> PerformanceView:
-        view, image = await zuno.account(account).performance()
-        if image is None:
-            return view
-        drawn.append(image)
-        name = view.account.replace(":", "-").replace("/", "-").replace(" ", "-")
-        place = Path(out) if out is not None else zuno.place().home / "charts" / f"equity-{name}.png"
-        put(zuno, place, image, "picture", "choose another --out")
-        return view.model_copy(update={"file": str(place)})
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
-    if drawn and not json:
-        from zuno.trading.model.chart import HEIGHT, WIDTH
-
-        show(drawn[0], (WIDTH, HEIGHT))
+    session = ctx.obj.at(home)
+    answer_with_picture(session, json, out, "equity", lambda zuno: zuno.account(account).performance())
 
 
 @command(trade, "close")

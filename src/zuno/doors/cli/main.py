@@ -14,19 +14,16 @@ import typer.main
 from zuno.doors.cli import account as account_commands  # noqa: F401  # commands of `trade`
 from zuno.doors.cli import learning as learning_commands  # noqa: F401  # commands of `trade`
 from zuno.doors.cli import run_command
-from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
-from zuno.doors.cli.lab_checks import lab
-from zuno.doors.cli.memory import memory
+from zuno.doors.cli.lab import lab
+from zuno.doors.cli.learning import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, command, group, help_alone, whole_number
-from zuno.doors.cli.plan import PlanId, PositionId, lp, plan
+from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
-from zuno.doors.cli.system import agents, doctor, export, logs, mcp, parse
-from zuno.doors.cli.telegram import telegram
-from zuno.doors.cli.trade import trade
-from zuno.doors.cli.wallet import wallet
+from zuno.doors.cli.system import agents, doctor, export, logs, mcp, parse, telegram
+from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
 
 if TYPE_CHECKING:

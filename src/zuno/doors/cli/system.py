@@ -1,4 +1,4 @@
-"""`zuno agents`, `parse`, `mcp`, `doctor`, `logs` and `export`."""
+"""`zuno agents`, `parse`, `mcp`, `telegram`, `doctor`, `logs` and `export`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.export import ExportView
     from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
+
 
 export = group("Export trades, the ledger or LP positions as CSV.")
 
@@ -131,3 +133,24 @@ def _write_csv(zuno: Zuno, view: ExportView, out: str | None, json: bool) -> Exp
         return view
     put(zuno, Path(out), to_csv(view).encode(), "table", "choose another --out")
     return view.model_copy(update={"file": out})
+
+
+telegram = group("Bot in a Telegram chat: both desks, for the people you list.")
+Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
+
+
+@command(telegram, "run")
+async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
+    """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
+    from zuno.doors.cli.service import serve
+    from zuno.doors.cli.telegram_screens import event_line
+
+    return await serve(zuno.telegram().run, event_line, json=json)
+
+
+@command(telegram, "setup")
+async def telegram_setup(zuno: Zuno, /) -> View:
+    """Check the token, find your user id by a code you send to the bot, register the commands."""
+    from zuno.doors.cli.service import stop_on_signals
+
+    return await zuno.telegram().setup(lambda line: run_command.complain(f"zuno: {line}"), stop_on_signals())
