@@ -14,15 +14,6 @@ from pydantic import ValidationError
 from zuno.doors.chat.conversation import Ask, ChainSwitched, Conversation, EndConversation, Help, Run, Turn
 from zuno.doors.chat.facts import FactWriter, ToolFacts, build_sheet
 from zuno.doors.chat.proposals import Proposal, judge_proposal, list_commands, moves_anything, propose_reading
-from zuno.doors.chat.records import (
-    CALL_KIND,
-    QUESTION_KIND,
-    TURN_KIND,
-    CallRecord,
-    QuestionRecord,
-    SourceRecord,
-    TurnRecord,
-)
 from zuno.doors.chat.tools import TOOLS, Tool, tool_for_intent
 from zuno.doors.reading.intents import Reading, intent_of
 from zuno.doors.reading.reader import read
@@ -33,6 +24,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
+from zuno.kernel.wire import Wire
 from zuno.llm.ask import ModelContext
 from zuno.llm.chat import (
     HISTORY_CHARS,
@@ -47,6 +39,52 @@ from zuno.llm.chat import (
 from zuno.llm.port import Outcome
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import render
+
+TURN_KIND: Final = "chat"
+QUESTION_KIND: Final = "chat_question"
+CALL_KIND: Final = "chat_tool"
+
+
+class QuestionRecord(Wire):
+    """Written before a model is asked."""
+
+    chat: str
+    user: str
+    question: str
+    history: str
+    """Earlier turns as the model reads them."""
+
+
+class CallRecord(Wire):
+    tool: str
+    arguments: dict[str, str]
+    output: ToolFacts
+
+
+class SourceRecord(Wire):
+    """What an answer was read from."""
+
+    command: str
+    as_of: str | None
+
+
+class TurnRecord(Wire):
+    """One line of a person and what was answered."""
+
+    chat: str
+    user: str
+    question: str
+    """Empty where the line may hold a secret."""
+    answer: str
+    """As it was shown, figures printed."""
+    cited: str
+    """The model's words with slots; empty where the rules answered."""
+    proposal: str
+    source: Literal["model", "rules"]
+    why: str
+    """Why no model answered, where one might have."""
+    sources: tuple[SourceRecord, ...]
+
 
 _log = logging.getLogger("zuno.chat")
 ROLE: Final = "chat"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zuno.doors.reading.intents import Reading
-    from zuno.doors.reading.place import ShellStart
+    from zuno.doors.zuno import ShellStart
     from zuno.kernel.view import View
     from zuno.lp.service.views import PositionsView
 
@@ -20,15 +20,12 @@ class Grammar(Protocol):
 
     def names(self) -> tuple[str, ...]:
         """Every command, as it is typed."""
-        ...
 
     def is_command(self, words: Sequence[str]) -> bool:
         """Whether they are one whole command."""
-        ...
 
     def starts_command(self, words: Sequence[str]) -> bool:
         """Whether they begin like one."""
-        ...
 
     def takes_chain(self, words: Sequence[str]) -> bool: ...
 

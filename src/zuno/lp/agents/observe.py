@@ -32,9 +32,8 @@ from zuno.lp.rules.fee_yield import (
 from zuno.lp.rules.limits import reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify
-from zuno.lp.rules.returns import nano_returns, rolling_vol_bps
 from zuno.lp.rules.stress import BLOCK_HOURS
-from zuno.lp.rules.volatility import hourly_returns
+from zuno.lp.rules.volatility import hourly_returns, nano_returns, rolling_vol_bps
 
 HISTORY_HOURS = 720
 SEED = "seed"

@@ -24,12 +24,11 @@ from zuno.lp.plan.calls import DecodedCall, IncreaseFromDeltas, MintFromDeltas
 from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import sum_effects
-from zuno.lp.plan.inventory import QuoteSwap
+from zuno.lp.plan.inventory import QuoteSwap, quotes
 from zuno.lp.plan.policy import Policy, build_policy, max_outflow, verify_step
 from zuno.lp.plan.sizing import check_tokens_used, most_proceeds, weigh_exit
 from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
 from zuno.lp.rules.carry import MEASURED_GAS
-from zuno.lp.rules.depth import quotes
 
 _MAX_READS: Final = 4
 GAS_MARGIN: Final = 2

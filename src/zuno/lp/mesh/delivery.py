@@ -26,12 +26,26 @@ from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
-from zuno.lp.mesh.envelope import Envelope, from_bytes, message_id, to_bytes
-from zuno.lp.mesh.envelope_header import FRONT_BYTES, EnvelopeHead, EnvelopeTail, parse_head, parse_tail
-from zuno.lp.mesh.frames import LONGEST_VERSION, Ack, Frame, Ping, Pong, frame_signed_part, version_text
-from zuno.lp.mesh.rate_limit import TokenBucket
-from zuno.lp.mesh.replay_guard import ReplayGuard
-from zuno.lp.mesh.routes import ROUTES
+from zuno.lp.mesh.envelope import (
+    FRONT_BYTES,
+    LONGEST_VERSION,
+    ROUTES,
+    Ack,
+    Envelope,
+    EnvelopeHead,
+    EnvelopeTail,
+    Frame,
+    Ping,
+    Pong,
+    frame_signed_part,
+    from_bytes,
+    message_id,
+    parse_head,
+    parse_tail,
+    to_bytes,
+    version_text,
+)
+from zuno.lp.mesh.replay_guard import ReplayGuard, TokenBucket
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Arguing, Kind, Role
 from zuno.lp.ports.transport import ReceivedMessage

@@ -39,11 +39,10 @@ from zuno.lp.mesh.delivery import (
     edition_refusal,
     turn_of,
 )
-from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry, to_bytes
+from zuno.lp.mesh.envelope import MESSAGE_KINDS, ROUTES, Envelope, read_entry, to_bytes
 from zuno.lp.mesh.message_handler import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
-from zuno.lp.mesh.rate_limit import TokenBucket
-from zuno.lp.mesh.routes import ROUTES
+from zuno.lp.mesh.replay_guard import TokenBucket
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Kind, Role, Thought
 from zuno.lp.ports.mesh import PeerReport

@@ -23,4 +23,3 @@ class AlertStore(Protocol):
 
     async def change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
         """Replace the book by what `make` returns; `make` runs while the book is held, possibly on a thread."""
-        ...

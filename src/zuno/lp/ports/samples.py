@@ -46,10 +46,8 @@ class Samples(Protocol):
 
     async def pools(self, chain: str, pool_id: HexId, since: Seconds, upto: Seconds) -> tuple[PoolSample, ...]:
         """The pool's samples of that time, both ends included, oldest first."""
-        ...
 
     async def gas(self, chain: str, since: Seconds, upto: Seconds) -> tuple[GasSample, ...]:
         """At most one in five minutes, however often it was sampled, so that no hour outweighs another."""
-        ...
 
     async def close(self) -> None: ...

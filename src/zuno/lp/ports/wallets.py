@@ -29,20 +29,15 @@ class Wallets(Protocol):
 
     def all(self) -> tuple[StoredWallet, ...]:
         """By address; one that is kept with its key and watched is told once, with its key."""
-        ...
 
     def create(self) -> StoredWallet:
         """A new key, under a passphrase that is asked for."""
-        ...
 
     def add_key(self) -> StoredWallet:
         """A key that is asked for, under a passphrase that is asked for."""
-        ...
 
     def add_keystore(self, file: str) -> StoredWallet:
         """The key in a keystore file of version 3, under a new passphrase; the file stays as it is."""
-        ...
 
     def watch(self, address: Address) -> StoredWallet:
         """An address without its key."""
-        ...

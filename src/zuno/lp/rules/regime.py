@@ -10,7 +10,7 @@ from typing import Final
 from zuno.amm.model import Range
 from zuno.kernel.statistics import percentile
 from zuno.lp.model.ballot import Regime
-from zuno.lp.rules.returns import nano_returns
+from zuno.lp.rules.volatility import nano_returns
 
 VOL_WINDOW_HOURS: Final = 24
 LEAST_VOL_HISTORY: Final = 168

@@ -6,8 +6,7 @@ from typing import Final
 
 from fastapi import APIRouter, Response
 
-from zuno.doors.web.look_route import LookRoute
-from zuno.doors.web.routes.parameters import Id
+from zuno.doors.web.look_route import Id, LookRoute
 from zuno.doors.web.services import Services, document
 from zuno.doors.zuno import Zuno
 from zuno.lab.reports import LabReport, LabReports, LabReportsView

@@ -15,9 +15,8 @@ from zuno.doors.logs import LogsView
 from zuno.doors.web.access import Access, Caller
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
-from zuno.doors.web.look_route import LookRoute
+from zuno.doors.web.look_route import TEXT_CHARS, Account, Chain, Id, LookRoute
 from zuno.doors.web.problems import describe_error
-from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, Chain, Id
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.web_logins import LoginScope
 from zuno.doors.zuno import Zuno

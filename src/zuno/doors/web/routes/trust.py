@@ -8,9 +8,8 @@ from fastapi import APIRouter, Query, Response
 
 from zuno.doors.agents import AgentsView
 from zuno.doors.costs import CostsView
-from zuno.doors.web.look_route import LookRoute
+from zuno.doors.web.look_route import Account, AsOf, Cursor, Id, Limit, LookRoute
 from zuno.doors.web.problems import Problem
-from zuno.doors.web.routes.parameters import Account, AsOf, Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.journal.audit import JournalVerdictView
