@@ -193,8 +193,8 @@ class ChatDesk:
             why = asked
         answer = await self._answer_by_rules(turn, talk)
         note = _SECRET if secret else f"No model answered: {why}." if why else ""
-        said = "\n".join(part for part in (note, answer.text) if part)
-        return ChatAnswer(said, answer.sources, answer.view, answer.proposal, why=why)
+        shown = "\n".join(part for part in (note, answer.text) if part)
+        return ChatAnswer(shown, answer.sources, answer.view, answer.proposal, why=why)
 
     # -- by a model
 
@@ -239,10 +239,10 @@ class ChatDesk:
                 slots = dict(reading.slots)
                 if talk.chain is not None and "chain" in intent_of(reading.intent).takes:
                     slots.setdefault("chain", talk.chain)
-                found = tool_for_intent(reading.intent, slots)
-                if found is None:
+                tool_call = tool_for_intent(reading.intent, slots)
+                if tool_call is None:
                     return _propose(turn, talk)
-                tool, arguments = found
+                tool, arguments = tool_call
                 try:
                     async with asyncio.timeout(TOOL_SECONDS):
                         view = await tool.look(self._zuno, arguments)
@@ -266,15 +266,15 @@ class ChatDesk:
 
     async def _load_turns(self, name: str) -> deque[tuple[str, str]]:
         """The last turns of a chat as the journal has them."""
-        found: list[tuple[str, str]] = []
+        turns: list[tuple[str, str]] = []
         for entry in await (await self._journal()).latest(_LOOKED_BACK, kind=TURN_KIND):
             try:
                 turn = TurnRecord.model_validate(entry.payload)
             except ValidationError:  # a command, which another room wrote down
                 continue
             if turn.chat == name and turn.question:
-                found.append((plain_text(turn.question, _TURN_CHARS), plain_text(turn.answer or "?", _TURN_CHARS)))
-        return deque(reversed(found[:MAX_TURNS]), maxlen=MAX_TURNS)
+                turns.append((plain_text(turn.question, _TURN_CHARS), plain_text(turn.answer or "?", _TURN_CHARS)))
+        return deque(reversed(turns[:MAX_TURNS]), maxlen=MAX_TURNS)
 
     async def _record(self, text: str, who: Speaker, answer: ChatAnswer, request: str, *, secret: bool) -> None:
         turn = TurnRecord(
@@ -372,10 +372,10 @@ def _source(tool: Tool, arguments: Mapping[str, str], output: ToolFacts) -> Sour
 
 def _command_of(reading: Reading, talk: Conversation) -> str:
     """What a person would send for a reading; in capitals what it does not say."""
-    found = tool_for_intent(reading.intent, reading.slots)
-    if found is None:
+    tool_call = tool_for_intent(reading.intent, reading.slots)
+    if tool_call is None:
         return propose_reading(reading, reading.template, talk.chain).command
-    tool, slots = found
+    tool, slots = tool_call
     open_ = {name: name.upper() for name, needed in tool.takes.items() if needed}
     return tool.sent_as({**open_, **slots})
 
@@ -396,7 +396,7 @@ def _tell(answer: ChatAnswer) -> str:
 
 
 def _history(turns: Sequence[tuple[str, str]]) -> str:
-    said = [f"Person: {question} You: {answer}" for question, answer in turns]
-    while said and sum(map(len, said)) > HISTORY_CHARS:
-        said.pop(0)
-    return " ".join(said)
+    lines = [f"Person: {question} You: {answer}" for question, answer in turns]
+    while lines and sum(map(len, lines)) > HISTORY_CHARS:
+        lines.pop(0)
+    return " ".join(lines)

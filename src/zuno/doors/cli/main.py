@@ -451,9 +451,9 @@ def _run(arguments: Sequence[str], session: run_command.Session) -> int:
         return code if isinstance(code, int) else 0
     except typer.TyperException as mistake:
         where = getattr(getattr(mistake, "ctx", None), "command_path", "zuno")
-        said = mistake.format_message().rstrip(".")
+        message = mistake.format_message().rstrip(".")
         return run_command.tell_mistake(
-            f"{said}{'' if said.endswith('?') else '.'} Try `{where} --help`.", json="--json" in arguments
+            f"{message}{'' if message.endswith('?') else '.'} Try `{where} --help`.", json="--json" in arguments
         )
     except (typer.Abort, KeyboardInterrupt):
         return run_command.tell_stopped(json="--json" in arguments)

@@ -246,13 +246,13 @@ def _keep_evidence() -> str:
     import tempfile
     import traceback
 
-    told = traceback.format_exc()
+    trace = traceback.format_exc()
     try:
         handle, path = tempfile.mkstemp(prefix="zuno-bug-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(told)
+            file.write(trace)
     except OSError:
-        return f"please report it: {told[-600:]}"
+        return f"please report it: {trace[-600:]}"
     return f"please report it with {path}."
 
 

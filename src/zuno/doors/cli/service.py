@@ -15,12 +15,12 @@ from zuno.kernel.errors import Unavailable
 if TYPE_CHECKING:
     from zuno.kernel.view import View
 
-Told = TypeVar("Told", bound="View")
+Event = TypeVar("Event", bound="View")
 
 
 async def serve(
-    run: Callable[[Callable[[Told], None], asyncio.Event], Awaitable[View]],
-    line: Callable[[Told], str],
+    run: Callable[[Callable[[Event], None], asyncio.Event], Awaitable[View]],
+    line: Callable[[Event], str],
     *,
     json: bool,
     beside: Callable[[], Coroutine[None, None, object]] | None = None,
@@ -33,9 +33,9 @@ async def serve(
     stop = stop_on_signals()
     unread: list[OSError] = []
 
-    def hear(told: Told) -> None:
+    def hear(event: Event) -> None:
         try:
-            written = write_document(told) if json else line(told)
+            written = write_document(event) if json else line(event)
             sys.stdout.write(written + "\n")
             sys.stdout.flush()
         except OSError as error:  # nobody reads our lines any more

@@ -126,8 +126,8 @@ class Catalogue:
 @lru_cache(maxsize=1)
 def load_catalogue() -> Catalogue:
     raw = tomllib.loads((files("zuno.doors.reading") / "examples.toml").read_text(encoding="utf-8"))
-    fillers, groups, said = raw.pop("fillers").split(), raw.pop("groups").split(), raw.pop("courtesies")
-    courtesies = sorted((tuple(line.split()) for line in said.strip().splitlines()), key=len, reverse=True)
+    fillers, groups, phrases = raw.pop("fillers").split(), raw.pop("groups").split(), raw.pop("courtesies")
+    courtesies = sorted((tuple(line.split()) for line in phrases.strip().splitlines()), key=len, reverse=True)
     questions = raw.pop("questions")
     intents = {name: _intent(name, table) for name, table in raw.items()}
     known = (word for intent in intents.values() for word in intent.vocabulary)

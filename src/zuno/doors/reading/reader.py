@@ -92,10 +92,10 @@ def without_courtesies(words: Sequence[str]) -> Sequence[str]:
 
 
 def ambiguity(term: Term) -> str:
-    said = plain_text(term.text, 40)
-    if "_" in said:
-        return f"{said!r} is no id; ids are plan_ or alert_ and 12 hex digits, req_ or run_ and 16."
-    return f"{said!r} can be read in more than one way; write plain digits such as 0.5 or 1500."
+    word = plain_text(term.text, 40)
+    if "_" in word:
+        return f"{word!r} is no id; ids are plan_ or alert_ and 12 hex digits, req_ or run_ and 16."
+    return f"{word!r} can be read in more than one way; write plain digits such as 0.5 or 1500."
 
 
 _WORD = re.compile(r"(?<![\w/.-])[a-z][a-z']{3,23}(?![\w/.-])", re.IGNORECASE)
@@ -104,7 +104,7 @@ _SHORTEST: Final = 4
 
 def mend(text: str) -> str:
     """The line with its slips mended. A `not` is never the result; an order is taken from what was typed alone."""
-    return _WORD.sub(lambda found: nearest_word(found.group().lower()) or found.group(), text)
+    return _WORD.sub(lambda match: nearest_word(match.group().lower()) or match.group(), text)
 
 
 @lru_cache(maxsize=4_096)
@@ -183,7 +183,7 @@ class Candidate:
     """Why it is no order, where it would sign; or what the intent cannot make of the line."""
 
     def reading(self, text: str, confidence: float = 0.0) -> Reading:
-        why = (f"near {self.intent.name} ({self.known:g})", *(f"{name}: {said}" for name, said in self.slots.items()))
+        why = (f"near {self.intent.name} ({self.known:g})", *(f"{name}: {value}" for name, value in self.slots.items()))
         return Reading(text, self.intent.name, self.slots, confidence, why, self.unused)
 
 
@@ -214,17 +214,17 @@ def rank(text: str, nearest: NearestIntent) -> list[Candidate]:
     mended = mend(text)
     terms = typed if mended == text else split_phrase(mended)
     words = normalize(terms)
-    said = tuple(without_courtesies(words) or words)
-    scored = nearest.score_line(said)
+    line = tuple(without_courtesies(words) or words)
+    scored = nearest.score_line(line)
     near = sorted(scored, key=lambda name: -scored[name][0])[:_LOOKED_AT]
     verbs = {term.low for term in typed} & catalogue.verbs
     near += [name for name, intent in catalogue.intents.items() if intent.signs & verbs and name not in near]
-    found = []
+    candidates = []
     for name in near:
         score, known = scored[name]
-        same = said in catalogue.intents[name].examples
-        found.append(_candidate(catalogue.intents[name], mended, typed, terms, score + same * _SAME_WORDS, known))
-    return sorted(found, key=lambda candidate: (-candidate.score, candidate.intent.name))
+        same = line in catalogue.intents[name].examples
+        candidates.append(_candidate(catalogue.intents[name], mended, typed, terms, score + same * _SAME_WORDS, known))
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.intent.name))
 
 
 def _candidate(
@@ -254,7 +254,7 @@ def _read_create_request(intent: Intent, text: str, score: float, known: float) 
     lines = [line for line in heard.lines if line.amount is not None and line.token is not None]
     kept = heard.long_token
     lines.sort(key=lambda line: line.token != kept)  # what one stays long in comes first
-    said = {
+    given = {
         "token": lines[0].token if lines else None,
         "quantity": f"{lines[0].amount:f}" if lines else None,
         "with": f"{lines[1].amount:f} {lines[1].token}" if len(lines) > 1 else None,
@@ -266,7 +266,7 @@ def _read_create_request(intent: Intent, text: str, score: float, known: float) 
         "long": kept if not lines else None,
     }
     unused = tuple(str(line.token or line.amount) for line in heard.lines if line not in lines and line.token != kept)
-    slots = {name: value for name, value in said.items() if value is not None}
+    slots = {name: value for name, value in given.items() if value is not None}
     return Candidate(intent, score - _PER_UNUSED * len(unused) / 2, known, slots, unused)
 
 
@@ -283,8 +283,8 @@ def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -
     if not plain:
         first = orders[0]
         # Of what signs, only what the line itself says is offered: "add half" is no wish to remove.
-        said = [c for c in ranked if not c.intent.signs or c in orders]
-        choices = _choices(text, said, orders=not _is_refused(terms))
+        offered = [c for c in ranked if not c.intent.signs or c in orders]
+        choices = _choices(text, offered, orders=not _is_refused(terms))
         return Reading(text, UNCLEAR, ask=first.doubt, choices=choices, suggestion=first.intent.name)
     if len(plain) > 1 and plain[0].score - plain[1].score < MARGIN / 2:
         return Reading(
@@ -308,17 +308,17 @@ def _read_two_requests(text: str, best: Candidate, nearest: NearestIntent) -> Re
     clauses = [clause for clause in _WISHES_APART.split(text) if clause]
     if len(clauses) < 2 or len(clauses) > 5 or best.known >= 0.97:
         return None
-    found: dict[str, Candidate] = {}
+    requests: dict[str, Candidate] = {}
     for clause in clauses:
         terms = split_phrase(clause)
         if not any(term.kind is Form.WORD and term.low not in load_catalogue().fillers for term in terms):
             continue
         ranked = rank(clause, nearest)
         if ranked[0].known >= 0.6 and _lead(ranked) >= MARGIN:
-            found.setdefault(ranked[0].intent.name, ranked[0])
-    if len(found) < 2:
+            requests.setdefault(ranked[0].intent.name, ranked[0])
+    if len(requests) < 2:
         return None
-    choices = tuple(c.reading(text) for c in found.values() if not c.intent.answer and not c.intent.signs)
+    choices = tuple(c.reading(text) for c in requests.values() if not c.intent.answer and not c.intent.signs)
     return Reading(text, UNCLEAR, ask="That is more than one wish; say one at a time.", choices=choices[:_MOST_CHOICES])
 
 
@@ -371,8 +371,8 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     if any(term.kind in {Form.ODD, Form.MARK} or (term.kind is Form.WORD and term.low not in named) for term in terms):
         return None
     if intent.name == "create":
-        found = _read_create_request(intent, f"{reading.text} {text}", 0.0, 1.0)
-        whole = None if found.doubt else replace(found.reading(f"{reading.text} {text}", reading.confidence))
+        candidate = _read_create_request(intent, f"{reading.text} {text}", 0.0, 1.0)
+        whole = None if candidate.doubt else replace(candidate.reading(f"{reading.text} {text}", reading.confidence))
     else:
         filled = fill_slots(intent, terms)
         slots = {**reading.slots, **filled.slots}
@@ -380,16 +380,16 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     return whole if whole is not None and whole.missing != reading.missing else None
 
 
-def apply_model_intent(name: str, text: str, said: Mapping[str, str]) -> Reading | None:
+def apply_model_intent(name: str, text: str, copied: Mapping[str, str]) -> Reading | None:
     """The line under an intent that a model found, with the words it copied; None where these do not fit."""
     if not may_be_guessed(name):
         return None
     intent = intent_of(name)
     if name == "create":
-        found = _read_create_request(intent, text, 0.0, 1.0)
-        return None if found.doubt else replace(found.reading(text, 0.5), source="model")
+        candidate = _read_create_request(intent, text, 0.0, 1.0)
+        return None if candidate.doubt else replace(candidate.reading(text, 0.5), source="model")
     slots: dict[str, str] = {}
-    for slot, words in said.items():
+    for slot, words in copied.items():
         value = fill_slots(intent, split_phrase(words)).slots.get(slot)
         if value is None:
             return None

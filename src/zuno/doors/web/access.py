@@ -149,8 +149,8 @@ class Access:
 
     def _check_host(self, host: str) -> None:
         """A name of ours: a foreign name that points here is DNS rebinding."""
-        found = _HOST.fullmatch(host)
-        if found is None or found[1].lower() not in self._names:
+        match = _HOST.fullmatch(host)
+        if match is None or match[1].lower() not in self._names:
             raise Problem(421, "This machine is not called so here; open the link that `zuno web` printed.")
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:

@@ -137,10 +137,10 @@ async def observe_request(
     start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
 ) -> Context:
     """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
-    found = await chain.pools()
-    spots = choose_pools(start.wish, found.pools, chain.info, start.hooks)
-    sources = Sources(found.block.timestamp)
-    sources.plain("pools", f"{chain.info.name} block {found.block.number}", found.block.timestamp, found.notes)
+    survey = await chain.pools()
+    spots = choose_pools(start.wish, survey.pools, chain.info, start.hooks)
+    sources = Sources(survey.block.timestamp)
+    sources.plain("pools", f"{chain.info.name} block {survey.block.number}", survey.block.timestamp, survey.notes)
     seen = [
         await observe_pool(
             spot.pool,
@@ -164,7 +164,7 @@ async def observe_request(
         flow="create",
         chain=chain.info.name,
         chain_id=chain.info.id,
-        block=found.block,
+        block=survey.block,
         profile=start.profile,
         max_rounds=start.max_rounds,
         scenes=usable,
@@ -337,13 +337,13 @@ async def _fees_from_archive(
 async def _fees_from_swaps(
     pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
 ) -> tuple[FeeWindow, tuple[str, ...]]:
-    found = await chain.swap_fees(pool.id, since)
-    window = window_of_swaps(found, seconds, name)
+    fees = await chain.swap_fees(pool.id, since)
+    window = window_of_swaps(fees, seconds, name)
     if window is None:
         raise Unavailable(f"the pool's swaps do not reach back over {name}")
-    notes = [f"estimated from {found.swaps} swaps, donations unseen"]
-    if found.uneven:
-        notes.append(f"{found.uneven} of them ended in other liquidity than they began in: shared by the mean")
+    notes = [f"estimated from {fees.swaps} swaps, donations unseen"]
+    if fees.uneven:
+        notes.append(f"{fees.uneven} of them ended in other liquidity than they began in: shared by the mean")
     return window, tuple(notes)
 
 

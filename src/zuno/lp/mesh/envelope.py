@@ -150,12 +150,12 @@ class EnvelopeTail:
 
 
 def parse_head(data: bytes) -> EnvelopeHead:
-    """Of an envelope's first bytes; `Malformed` for what cannot be one. Canonical bytes sort their keys, so head and tail
+    """Of an envelope's first bytes; `Malformed` for what cannot be one. Canonical bytes sort keys, so head and tail
     have a known shape, and sender and signature are checked before the payload is parsed."""
-    found = _FRONT.match(data)
-    if found is None:
+    match = _FRONT.match(data)
+    if match is None:
         raise Malformed("this is no envelope: it does not begin like one")
-    edition, expires, sender, name, key, kind = found.groups(b"%d" % FIRST_EDITION)
+    edition, expires, sender, name, key, kind = match.groups(b"%d" % FIRST_EDITION)
     try:
         speaker, message_kind = Role(sender.decode()), Kind(kind.decode())
     except ValueError:
@@ -165,11 +165,11 @@ def parse_head(data: bytes) -> EnvelopeHead:
 
 def parse_tail(data: bytes) -> EnvelopeTail:
     """Of an envelope's whole bytes; `Malformed` for what cannot be one."""
-    found = _BACK.search(data, max(0, len(data) - _BACK_BYTES))
-    if found is None:
+    match = _BACK.search(data, max(0, len(data) - _BACK_BYTES))
+    if match is None:
         raise Malformed("this is no envelope: it does not end like one")
-    request_id, seq, signature, to, ts = found.groups()
-    begins, ends = found.span(3)
+    request_id, seq, signature, to, ts = match.groups()
+    begins, ends = match.span(3)
     try:
         role = Role(to.decode())
     except ValueError:
@@ -246,6 +246,6 @@ def version_text(code: str, edition: int) -> str:
 
 def read_version(text: str) -> tuple[str, int]:
     """The version and the edition that a pong tells."""
-    found = _VERSION.fullmatch(text)
-    code, edition = (text, None) if found is None else found.groups()
+    match = _VERSION.fullmatch(text)
+    code, edition = (text, None) if match is None else match.groups()
     return code, FIRST_EDITION if edition is None else int(edition)

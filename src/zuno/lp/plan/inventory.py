@@ -330,14 +330,14 @@ def quotes(depth: Depth, without: LpPosition | None = None) -> QuoteSwap:
     high = cached_sqrt_price_at_tick(min(known.upper, MAX_TICK))
 
     def quote(zero_for_one: bool, amount_in: int) -> Quote:
-        found = exact(zero_for_one, amount_in)
+        result = exact(zero_for_one, amount_in)
         # The lower end was looked at, the upper one was not: a price that stands on it may have met something there.
-        if not low <= found.sqrt_price_after_x96 < high:
+        if not low <= result.sqrt_price_after_x96 < high:
             raise Unavailable(
                 f"A swap of {amount_in} base units leaves the ticks that were read ({known.lower} to {known.upper}): "
                 "swap less."
             )
-        return found
+        return result
 
     return quote
 

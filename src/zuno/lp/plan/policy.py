@@ -123,9 +123,9 @@ def verify_step(step: Step, policy: Policy) -> calls.DecodedCall:
     check(decoded, policy)
     if decoded.deadline != step.deadline:
         raise Refused(f"the step says its deadline is {step.deadline}, its bytes say {decoded.deadline}")
-    found = tuple(recipients(decoded, policy.deployment, policy.wallet))
-    if found != step.recipients:
-        raise Refused(f"the step names the recipients {step.recipients}, its bytes {found}")
+    decoded_recipients = tuple(recipients(decoded, policy.deployment, policy.wallet))
+    if decoded_recipients != step.recipients:
+        raise Refused(f"the step names the recipients {step.recipients}, its bytes {decoded_recipients}")
     claimed = replace(policy, most_out={flow.currency: flow.amount for flow in step.most_out})
     if not isinstance(decoded.call, calls.Approve | calls.Permit):
         _check_outflow(decoded, claimed)

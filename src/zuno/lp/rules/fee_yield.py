@@ -108,12 +108,12 @@ LEAST_COVERED: Final = Fraction(3, 4)
 """Of a window, the share that swaps must reach back over: a pool younger than that has earned in less time."""
 
 
-def window_of_swaps(found: SwapFees, wanted: int, name: str) -> FeeWindow | None:
+def window_of_swaps(fees: SwapFees, wanted: int, name: str) -> FeeWindow | None:
     """The window from the first swap found to now, if it covers enough of the seconds wanted."""
-    seconds = found.closed.timestamp - found.opened.timestamp
-    if not found.swaps or seconds < LEAST_COVERED * wanted:
+    seconds = fees.closed.timestamp - fees.opened.timestamp
+    if not fees.swaps or seconds < LEAST_COVERED * wanted:
         return None
-    return FeeWindow(found.growth0_x128, found.growth1_x128, seconds, f"{name} of Swap logs")
+    return FeeWindow(fees.growth0_x128, fees.growth1_x128, seconds, f"{name} of Swap logs")
 
 
 def fees_hour_token1(

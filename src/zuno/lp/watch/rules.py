@@ -325,17 +325,17 @@ def remove_rule(book: AlertBook, rule_id: str, now: Seconds) -> tuple[AlertBook,
 
 def _closed_positions(on: Mapping[Subject, Alert], chain: str, look: WalletReading) -> list[tuple[Subject, str]]:
     seen = {position.id for position in look.positions} | look.unread
-    found = []
+    closed = []
     for subject in on:
         if subject.rule is not None:
             continue  # a rule ends with its position, whether it is on or not
         if (subject.chain, subject.wallet) != (chain, look.wallet) or subject.position in seen:
             continue
         if subject.position in look.gone:
-            found.append((subject, "it was burnt"))
+            closed.append((subject, "it was burnt"))
         elif look.complete:
-            found.append((subject, "the wallet no longer holds it: closed or transferred"))
-    return found
+            closed.append((subject, "the wallet no longer holds it: closed or transferred"))
+    return closed
 
 
 def end_unwatched(

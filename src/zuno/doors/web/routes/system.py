@@ -85,7 +85,7 @@ def judge_trading(config: ConfigView) -> Trading:
 
 def judge_liquidity(config: ConfigView) -> Liquidity:
     """A chain that is in no table of ours is a local one."""
-    public = [found for name in config.chains if (found := chain_named(name)) is not None]
+    public = [chain for name in config.chains if (chain := chain_named(name)) is not None]
     if any(not chain.testnet for chain in public):
         return "real"
     return "test" if public else "synthetic"
