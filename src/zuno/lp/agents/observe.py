@@ -60,17 +60,7 @@ class Sources:
         except (Unavailable, Malformed) as error:
             self.none(feed, str(error))
             return None
-        self.notes.append(
-            SourceNote(
-                feed=feed,
-                source=fact.source,
-                as_of=fact.as_of,
-                age_seconds=max(0, self.now - fact.as_of),
-                limit_seconds=fact.limit,
-                stale=self.now - fact.as_of > fact.limit,
-                notes=fact.notes,
-            )
-        )
+        self.plain(feed, fact.source, fact.as_of, fact.notes, fact.limit)
         return fact
 
     def none(self, feed: str, why: str) -> None:
@@ -80,7 +70,8 @@ class Sources:
             )
         )
 
-    def plain(self, feed: str, source: str, at: Seconds, notes: Sequence[str] = ()) -> None:
+    def plain(self, feed: str, source: str, at: Seconds, notes: Sequence[str] = (), limit: int = 60) -> None:
+        """Note a source that answered; it is stale when older than `limit` seconds."""
         age = max(0, self.now - at)
         self.notes.append(
             SourceNote(
@@ -88,8 +79,8 @@ class Sources:
                 source=source,
                 as_of=at,
                 age_seconds=age,
-                limit_seconds=60,
-                stale=age > 60,
+                limit_seconds=limit,
+                stale=age > limit,
                 notes=tuple(notes),
             )
         )
@@ -157,9 +148,7 @@ async def observe_request(
     if not usable:
         raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
     if start.own_range is not None:
-        place_in_pools(
-            start.own_range, [pool_facts.pool for pool_facts in usable]
-        )  # or it is refused, before anybody argues
+        place_in_pools(start.own_range, [facts.pool for facts in usable])  # `Refused` before anybody argues
     return Context(
         flow="create",
         chain=chain.info.name,

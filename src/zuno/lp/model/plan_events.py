@@ -348,20 +348,4 @@ class PlanOutcome(PlanEvent):
     others: Annotated[tuple[PositionOutcome, ...], Field(exclude_if=lambda others: not others)] = ()
 
 
-EVENTS: tuple[type[PlanEvent], ...] = (
-    PlanInstructed,
-    PlanSimulated,
-    PlanApproved,
-    PlanApplying,
-    PlanCalledOff,
-    PlanFinishing,
-    PlanRevoking,
-    StepSigned,
-    StepHandedOut,
-    StepSent,
-    StepMined,
-    StepUnmined,
-    StepOver,
-    PlanOver,
-    PlanOutcome,
-)
+EVENTS: tuple[type[PlanEvent], ...] = tuple(PlanEvent.__subclasses__())
