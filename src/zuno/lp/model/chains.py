@@ -86,7 +86,8 @@ _OP_WETH = _token("WETH", "0x4200000000000000000000000000000000000006")
 
 def _deployment(*addresses: str) -> Deployment:
     """PoolManager, PositionManager, quoter, StateView and UniversalRouter."""
-    return Deployment(*map(_address, addresses))
+    pool_manager, position_manager, quoter, state_view, universal_router = map(_address, addresses)
+    return Deployment(pool_manager, position_manager, quoter, state_view, universal_router)
 
 
 CHAINS: tuple[ChainInfo, ...] = (
