@@ -1,4 +1,4 @@
-"""What this home's processes said of themselves."""
+"""The log of this home's processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan in words that every door says alike: what it chose, what it brings, what it is bound to."""
+"""Texts about a plan that every door shows alike: choice, capital, bounds."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def confidence_text(view: PlanView) -> str:
 
 
 def voices_text(view: PlanView) -> str:
-    """Who spoke: what ran as a fallback says so."""
+    """The speakers of a debate, with the reason where one ran as a fallback."""
     counts: dict[str, list[str]] = {}
     for voice in view.voices:
         speaker = voice.speaker if not voice.model else f"{voice.speaker} {voice.model}"

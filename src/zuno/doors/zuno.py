@@ -1,4 +1,4 @@
-"""Zuno as a person meets it: every front end holds one of these and nothing else."""
+"""All services of Zuno: every front end holds one `Zuno` and nothing else."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Zuno(Protocol):
     """Promises a desk for any chain it knows. Chains are opened when first asked for and closed together."""
 
     def lp(self, chain: str | None) -> LpDesk:
-        """The LP desk of a chain by name, or of the default chain. `UsageError` for a name nobody knows."""
+        """The LP desk of a chain by name, or of the default chain. `UsageError` for an unknown name."""
 
     def audit(self) -> JournalAudit:
         """The journal of this home."""
@@ -82,28 +82,28 @@ class Zuno(Protocol):
         """The mesh of this home: set up, looked at, joined."""
 
     def mesh_host(self) -> MeshHost:
-        """Whoever keeps the peers of this home running."""
+        """The supervisor of this home's peers."""
 
     async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerService:
         """One agent in this process; `parent`: it ends when that process, which started it, is gone."""
 
     def archive(self) -> Archive:
-        """What the journal remembers of the desk's debates."""
+        """Recorded debates and plans."""
 
     async def replay_chat(self, request_id: str) -> ReplayView | None:
         """The answer of a model in a chat, given again from the record; None where the request is none."""
 
     def execution(self) -> Execution:
-        """Plans carried out: tried, approved, applied."""
+        """Execution of plans: simulate, approve, apply."""
 
     def alerts(self) -> AlertDesk:
-        """What the monitor raised, and the owner's answers to it."""
+        """Alerts of the monitor, and the owner's answers to them."""
 
     def monitor(self, *, announce: bool = False) -> Monitor:
-        """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
+        """The monitor of all configured wallets; `announce`: alerts that no service delivers go to stderr."""
 
     def portfolio(self) -> PortfolioDesk:
-        """Every watched wallet's positions taken together."""
+        """The positions of all watched wallets."""
 
     def wallets(self) -> WalletService:
         """The wallets of this home."""
@@ -122,28 +122,28 @@ class Zuno(Protocol):
         """A file that the owner asked for, whole or not at all; missing folders are made. `OSError` where it cannot."""
 
     def interpreter(self) -> Interpreter:
-        """A model's help with a line that the rules could not read."""
+        """Asks a model about a line that the rules could not read."""
 
     def agents(self) -> Agents:
-        """Who sits at the desk."""
+        """The agents and their models."""
 
     def costs(self) -> ModelCosts:
-        """What models cost."""
+        """The costs of model calls."""
 
     def doctor(self) -> Doctor:
         """Whether everything that is configured works."""
 
     def logs(self) -> Logs:
-        """What this home's processes said of themselves."""
+        """The log of this home's processes."""
 
     def data(self) -> DataDesk:
-        """The past of the trading desk's market."""
+        """Stored market data of the trading desk."""
 
     def collector(self, symbols: Sequence[str]) -> Collector:
-        """Whoever keeps the market as it comes; no symbol means every one. `UsageError` for one not traded here."""
+        """The recorder of live market data; no symbol means all. `UsageError` for a symbol that is not traded here."""
 
     def downloads(self) -> Downloads:
-        """The past that venues keep, fetched into our own store."""
+        """Downloads of historical data into the store."""
 
     def imports(self) -> Imports:
         """Market history from files, into our own store."""
@@ -155,7 +155,7 @@ class Zuno(Protocol):
         """The trading account of the market this home reads, or another of its paper accounts."""
 
     def learning(self, name: str | None = None) -> LearningDesk:
-        """What was learned from that account."""
+        """Post-mortems, calibration and vetoes of that account."""
 
     def book(self) -> PaperBookDesk:
         """The paper book of the market this home reads."""
@@ -167,7 +167,7 @@ class Zuno(Protocol):
         """The trading desk that runs by itself."""
 
     def memory(self) -> MemoryDesk:
-        """What the trading desk learned from closed trades."""
+        """Post-mortems of closed trades, and lessons."""
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
         """Studies over synthetic markets, backtests of the trading desk, and the lab's reports."""
@@ -185,7 +185,7 @@ class Zuno(Protocol):
         """The page at an address of this machine. `Unavailable` without its libraries."""
 
     def web_logins(self) -> Logins:
-        """Who may ask the page."""
+        """The logins of the page."""
 
     def assistant(self) -> AssistantDoor:
         """The server for one's own assistant. `Unavailable` without its library."""

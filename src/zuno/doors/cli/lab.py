@@ -107,7 +107,6 @@ async def lab_lp(
     cluster: Cluster = None,
 ) -> LpLabView:
     """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
-
     from zuno.lab.lp.question import read_question
 
     lab_desk = zuno.lp_lab(cluster)
@@ -153,21 +152,6 @@ async def lab_trade(
     resume: Resume = False,
 ) -> TradeLabView:
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
-    return await _compare_arms(zuno, data, symbols, since, until, arms, models, workers, cluster, resume)
-
-
-async def _compare_arms(
-    zuno: Zuno,
-    data: str | None,
-    symbols: str,
-    since: str | None,
-    until: str | None,
-    arms: str,
-    models: bool,
-    workers: int,
-    cluster: str | None,
-    resume: bool,
-) -> TradeLabView:
     from zuno.lab.trading.question import read_question
 
     lab_desk = zuno.lab(cluster).trade
@@ -227,16 +211,14 @@ async def lab_ablate(
     cluster: Cluster = None,
 ) -> LpAblationView | TradeLabView:
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
-
     from zuno.kernel.errors import UsageError
     from zuno.lab.lp.ablation import read_horizon
     from zuno.lab.lp.question import read_question
     from zuno.lab.trading.arms import Arm
 
     if desk == "trade":
-        everything = ",".join(Arm)
-        return await _compare_arms(
-            zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, models, workers, cluster, resume
+        return await lab_trade(
+            zuno, data, "BTCUSDT,ETHUSDT", since, until, ",".join(Arm), models, workers, cluster, resume
         )
     if desk != "lp":
         raise UsageError("--desk is lp or trade.")

@@ -224,7 +224,6 @@ def recommend_rebalance(
     transport: Transport = None,
 ) -> Answer:
     """Debate a position: hold, close, widen, tighten or shift."""
-
     from zuno.lp.service.arguments import own_range
 
     own = own_range(prices, ticks)
@@ -260,7 +259,6 @@ def recommend_create(
     transport: Transport = None,
 ) -> Answer:
     """Debate a new position: pool and range, or none. Flags override the sentence."""
-
     from zuno.lp.service.arguments import own_range
     from zuno.lp.service.create_request import Flags
 
@@ -323,7 +321,6 @@ def devnet_down(zuno: Zuno, /) -> Answer:
 @command(app, "why")
 async def why(zuno: Zuno, /, reference: Again = None) -> View:
     """Show a debate or a trading run from the journal, the last by default. No model calls."""
-
     from zuno.trading.service.report import Reports
 
     which = reference or await _last_decision(zuno)

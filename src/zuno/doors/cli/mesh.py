@@ -114,7 +114,6 @@ async def peer(
     parent: Annotated[int | None, typer.Option("--child-of", parser=whole_number, hidden=True)] = None,
 ) -> View:
     """Run one agent in this process until Ctrl-C or SIGTERM."""
-
     from zuno.doors.cli.service import stop_on_signals
 
     life = await zuno.peer(role, transport, parent=parent)

@@ -65,7 +65,6 @@ def alerts_add(
     chain: ChainName = None,
 ) -> Answer:
     """Add a price or fee alert for a position. Sent once, armed again after it clears."""
-
     from zuno.lp.model.alerts import Condition
 
     levels = {Condition.PRICE_ABOVE: above, Condition.PRICE_BELOW: below, Condition.FEES_ABOVE: fees}

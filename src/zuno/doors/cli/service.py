@@ -56,7 +56,7 @@ async def serve(
 
 
 def stop_on_signals(ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM)) -> asyncio.Event:
-    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one of `ending` ends the process at once."""
+    """An event that the first Ctrl-C or SIGTERM sets; a second signal of `ending` ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end(number: signal.Signals) -> None:

@@ -42,7 +42,7 @@ class Terminal:
 
 
 def terminal(environment: Mapping[str, str], stream: TextIO) -> Terminal | None:
-    """What stands behind a stream, by what it says of itself; None where it shows none, or says nothing."""
+    """The graphics protocol of a terminal, by its environment; None where it shows no images."""
     term = environment.get("TERM", "")
     if not stream.isatty() or term == "dumb" or environment.get("STY"):
         return None

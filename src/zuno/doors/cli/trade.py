@@ -152,7 +152,6 @@ def trade_resume(
 @command(trade, "why")
 async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
-
     from zuno.trading.service.report import Reports
 
     return await Reports(zuno.cycles()).why(run)
@@ -161,7 +160,6 @@ async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
 @command(trade, "runs")
 async def trade_runs(zuno: Zuno, /) -> RunsView:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
-
     from zuno.trading.service.report import Reports
 
     return await Reports(zuno.cycles()).runs()

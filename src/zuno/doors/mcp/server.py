@@ -26,7 +26,7 @@ from zuno.lp.model.chains import CHAINS
 from zuno.trading.model.market import Symbol
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_&+-]{0,24}")
-"""A word of ours, or nothing: too short to say anything."""
+"""A single short word, or nothing: too short to carry an instruction."""
 _REGULAR: Final = re.compile(
     r"|[+-]?[0-9]+(\.[0-9]+)?"  # a number, an amount to the last wei
     r"|(0x|[a-z]{1,12}_)?[0-9a-f]{8,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address

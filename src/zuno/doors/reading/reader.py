@@ -75,7 +75,7 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
 
 
 def _orders(term: Term, intent: Intent) -> bool:
-    """A verb of another order is a second wish, unless it is a word of this one's examples."""
+    """A verb of another order is a second request, unless it is a word of this order's examples."""
     return term.low in intent.signs or term.low not in intent.vocabulary
 
 

@@ -1,4 +1,4 @@
-"""Positions that stood on a screen, and which of them a line means: by its place in the list or by what it holds."""
+"""Positions that were shown, and which of them a line refers to: by its place in the list or by its tokens."""
 
 from __future__ import annotations
 

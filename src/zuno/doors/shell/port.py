@@ -1,4 +1,4 @@
-"""What the shell is given: the command line to run, its grammar, and somebody to ask when a line cannot be read."""
+"""What the shell needs: a way to run commands, their grammar, and a model for lines that cannot be read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ShellHost:
     grammar: Grammar
     place: ShellStart
     interpret: Callable[[str], Reading | None]
-    """Ask a model what a line means; None where none is seated or none knows."""
+    """Ask a model what a line means; None without a model, or without an answer."""
     write: Callable[[Path, bytes], None]
     """Replace a file that only its owner may read: whole or not at all."""
     positions: Callable[[str | None], PositionsView | None] = lambda chain: None

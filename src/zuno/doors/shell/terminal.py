@@ -1,4 +1,4 @@
-"""The shell at a terminal: a prompt with history, completion and a line that says where one is."""
+"""The shell at a terminal: a prompt with history, completion, and a status line with chain and wallet."""
 
 from __future__ import annotations
 

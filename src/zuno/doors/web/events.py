@@ -49,7 +49,7 @@ class Frame:
 class _Viewer:
     loop: asyncio.AbstractEventLoop
     lasts: Callable[[], bool]
-    """Whether whoever watches may still."""
+    """Whether the login of this viewer is still valid."""
     waiting: asyncio.Queue[Frame | None] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
     """None: the stream ends."""
 
@@ -72,7 +72,7 @@ def write_frame(event: str, data: Mapping[str, Any], id_: str | None = None) -> 
 
 
 class EventFeed:
-    """Whoever watches; `publish` may be called from any thread."""
+    """Sends events to all viewers; `publish` may be called from any thread."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -145,7 +145,7 @@ class EventFeed:
             self._viewers.discard(viewer)
 
     async def _read(self, start: int) -> None:
-        """Follow the journal for as long as somebody watches."""
+        """Follow the journal while there are viewers."""
         seq = start
         while self._viewers:
             with suppress(ZunoError, Problem):  # a store that does not answer is asked again
@@ -221,7 +221,7 @@ class EventFeed:
 
 
 def describe_thought(request_id: str, role: str, round_: int, seq: int, text: str) -> dict[str, Any]:
-    """`key`: the same thought told twice has the same one."""
+    """`key`: the same for the same thought, if it is sent twice."""
     return {
         "id": request_id,
         "role": str(role),

@@ -1,4 +1,4 @@
-"""The end of a debate, the same whoever ends it: doubts about the data, the decision, and how sure it is."""
+"""The end of a debate, the same for Critic and Arbiter: cautions about the data, the decision and its confidence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _is_off_reference(pool_facts: PoolFacts) -> bool:
 
 
 def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
-    """The decision with its confidence; an act on a price that the reference does not bear out is rejected."""
+    """The decision with its confidence. A move in a pool whose price is off the reference is rejected."""
     last = debate.rounds[-1]
     chosen = last.candidates[decision.index]
     if chosen.kind is not CandidateKind.HOLD and _is_off_reference(context.scenes[chosen.pool_index]):

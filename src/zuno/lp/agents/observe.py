@@ -1,4 +1,4 @@
-"""What the Scout reads before anybody argues: one block, one pool or several, and the market around them."""
+"""What the Scout reads before a debate: one pool or several at one block, and their market."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def matches_token(name: str, token: Token) -> bool:
 
 
 def pool_label(pool: PoolState) -> str:
-    """Pair and fee: what tells the pools of a survey apart."""
+    """Pair and fee, by which the pools of a survey differ."""
     hooked = " hooked" if pool.key.has_hooks else ""
     return f"{pool.token0.symbol}/{pool.token1.symbol} {pool.lp_fee / 10_000:.2f} %{hooked}"
 
@@ -102,7 +102,7 @@ def _wraps(line: Capital, token: Token) -> bool:
 
 
 def _is_open(pool: PoolState, hooks: Collection[str]) -> bool:
-    """No hooks but trusted ones, no fee that a stranger sets, and somebody to trade with."""
+    """Whether a pool can be used: its hooks are trusted, or it has none and a static fee; and it has liquidity."""
     trusted = pool.key.hooks in hooks if pool.key.has_hooks else not pool.key.dynamic_fee
     return trusted and pool.liquidity > 0
 

@@ -1,4 +1,4 @@
-"""The frozen context as the rules want it: whoever holds the same bytes builds the same inputs."""
+"""Inputs of the rules, built from a frozen context: the same bytes give the same inputs."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ LIMIT_MARGIN: Final = Fraction(7, 4)
 """A step's gas limit when it is sent, over what it used when it was simulated. Refunds hide a fifth of the gas at most,
 a node rounds its estimate up, and a quarter is added to that: on the contracts 1.26 to 1.61."""
 ENVELOPE_BYTES: Final = 130
-"""Of a signed transaction, beside its calldata."""
+"""Bytes of a signed transaction without its calldata."""
 FEE_MARGIN: Final = 2
 """What a unit of gas may cost at most, over what it costs now: so far a transaction that waits may be sped up."""
 
@@ -377,7 +377,7 @@ def _build_steps(
 
 
 def _count_named(left: Leftover | None, counterpart: int | None) -> Leftover | None:
-    """Of a token that nobody named, what does not go in was never meant to: it is room for the price."""
+    """The unused part of a token that was not named is no leftover: it is room for the price to move."""
     match counterpart:
         case 0 if left is not None:
             return replace(left, amount0=0, whole0=left.whole0 - left.amount0)

@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from zuno.kernel.backoff import Backoff
+from zuno.kernel.backoff import Backoff, TokenBucket
 from zuno.kernel.canonical import Digest, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
@@ -45,7 +45,7 @@ from zuno.lp.mesh.envelope import (
     to_bytes,
     version_text,
 )
-from zuno.lp.mesh.replay_guard import ReplayGuard, TokenBucket
+from zuno.lp.mesh.replay_guard import ReplayGuard
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Arguing, Kind, Role
 from zuno.lp.ports.transport import ReceivedMessage
@@ -126,7 +126,7 @@ class DeliveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Bytes for somebody."""
+    """Bytes and the role they go to."""
 
     to: Role
     data: bytes
@@ -148,7 +148,7 @@ class EnvelopeReceived:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateEnvelope:
-    """A letter that was taken in before: whoever sent it may have missed what it brought about."""
+    """A message that was accepted before: its answer may have been lost."""
 
     sender: Role
     id: str
@@ -198,7 +198,7 @@ class MessageRejected(Wire):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A letter nobody acknowledged."""
+    """A message that was never acknowledged."""
 
     to: Role
     envelope: Envelope
@@ -247,7 +247,7 @@ class Delivery:
         code: str,
         rules: DeliveryLimits | None = None,
     ) -> None:
-        """`table`: the public key of every role; whoever holds another key is nobody."""
+        """`table`: the public key of every role; messages signed by any other key are rejected."""
         self._me = me
         self._key = key
         self._table = dict(table)
@@ -460,7 +460,7 @@ class Delivery:
         return [ContextWanted(sender, named)]
 
     def _context_received(self, sender: Role, name: Digest, content: bytes, now: int) -> ContextReceived:
-        """On the account of whoever named it."""
+        """Charge it to the sender that named it."""
         past = self._replay_guards[sender]
         if refusal := past.storage_refusal(len(content), now):
             raise Malformed(f"{sender} {refusal}")
@@ -476,7 +476,7 @@ class Delivery:
         ]
 
     def _receive_context(self, content: bytes, received: ReceivedMessage, now: int) -> list[Event]:
-        """A context vouches for itself by its hash; it is kept where a letter that was believed names it."""
+        """A context is identified by its hash; it is kept where an accepted message names it."""
         name = digest(content)
         if self._content(name) is not None:
             return [] if received.sender is None else [self._ack(received.sender, name, now)]

@@ -109,7 +109,7 @@ def check_texts(value: Json) -> None:
 
 
 def message_id(request_id: str, sender: Role, seq: int) -> str:
-    """A message's name follows from who says it, where and when: nobody can take another's."""
+    """A message id is derived from request, sender and number, so that no sender can use another's."""
     return "msg_" + sha256(f"{request_id} {sender} {seq}".encode()).hexdigest()[:16]
 
 
@@ -245,7 +245,7 @@ def version_text(code: str, edition: int) -> str:
 
 
 def read_version(text: str) -> tuple[str, int]:
-    """The version and the edition that a pong tells."""
+    """The version and the edition of a pong."""
     match = _VERSION.fullmatch(text)
     code, edition = (text, None) if match is None else match.groups()
     return code, FIRST_EDITION if edition is None else int(edition)

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from zuno.journal.port import Author, Entry, Journal
+from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Broken, NotFound, Refused, ZunoError
 from zuno.kernel.signing import NodeKey
@@ -42,7 +43,6 @@ from zuno.lp.mesh.delivery import (
 from zuno.lp.mesh.envelope import MESSAGE_KINDS, ROUTES, Envelope, read_entry, to_bytes
 from zuno.lp.mesh.message_handler import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
-from zuno.lp.mesh.replay_guard import TokenBucket
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Kind, Role, Thought
 from zuno.lp.ports.mesh import PeerReport
@@ -64,7 +64,7 @@ MOST_UNANSWERED: Final = 64
 ANSWERS_AT_ONCE: Final = 8
 """To one sender: each may ask a model, which takes its time."""
 MOST_PONGS: Final = 64
-"""Answers of one peer that are kept for whoever waits for them."""
+"""Pongs of one peer that are kept until they are asked for."""
 WINDOW_MS: Final = LIFETIME_MS + 2 * SKEW_MS
 """How long ago a letter may have been heard that would still be taken today, were it not remembered."""
 _LONGEST_NOTE: Final = 500
@@ -431,7 +431,7 @@ class MeshPeer:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 
     async def _resend_answers(self, letter: DuplicateEnvelope) -> None:
-        """Somebody repeats a letter that was answered: the answer may have been lost."""
+        """A message that was answered came again: its answer may have been lost."""
         if letter.id in self._answering:
             return
         now, repeated = self._now(), self._repeated[letter.sender]
@@ -457,7 +457,7 @@ class MeshPeer:
             await self._send_or_lose(outgoing)
 
     async def _load_context(self, envelope: Envelope) -> None:
-        """Have the context of a message at hand."""
+        """Load the context of a message into the cache."""
         name = context_of(envelope)
         if name is not None and self._bundles(name) is None:
             with suppress(NotFound):

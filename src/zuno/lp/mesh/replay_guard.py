@@ -6,40 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.canonical import Digest
 from zuno.lp.model.debate import Kind
-
-
-@dataclass(slots=True)
-class TokenBucket:
-    """A rate per second and a burst; the caller passes the time. It is full at first and may go into debt: then nothing
-    can be taken until the debt has grown back."""
-
-    rate: float
-    burst: float
-    at: int | None = None
-    """Unix milliseconds of the last look; before the first one nothing grows back."""
-    left: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.left = self.burst
-
-    def has(self, now: int, amount: float = 1) -> bool:
-        before = now if self.at is None else self.at
-        self.left = min(self.burst, self.left + self.rate * max(0, now - before) / 1000)
-        self.at = max(before, now)
-        return self.left >= amount
-
-    def pay(self, amount: float) -> None:
-        self.left -= amount
-
-    def try_take(self, now: int, amount: float = 1) -> bool:
-        """Whether there was enough; then it is gone."""
-        if not self.has(now, amount):
-            return False
-        self.pay(amount)
-        return True
-
 
 DebateTurn = tuple[Kind, int]
 """What is said, and after how many rounds."""
@@ -108,7 +77,7 @@ class ReplayGuard:
     def add(
         self, message_id: str, name: Digest, request_id: str, seq: int, until: int, size: int, turn: DebateTurn
     ) -> None:
-        """A letter that is written down; `until`: when nobody would take it any more."""
+        """Remember a stored message until it expires at `until`."""
         if message_id in self._letters:
             return
         self._letters[message_id] = _SeenEnvelope(name, until)

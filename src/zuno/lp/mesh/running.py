@@ -93,7 +93,7 @@ class PeerRunner:
         self._nonce = nonce
         self._work: list[asyncio.Task[None]] = []
         self.awaited: set[str] = set()
-        """Pings whose answers somebody waits for here."""
+        """Nonces of pings that are waited for here."""
 
     def start(self) -> None:
         async def receive() -> None:

@@ -18,7 +18,7 @@ OPEN_DELTA = 0
 WHOLE_BALANCE = 1 << 255
 """As an amount in SETTLE: everything the contract has."""
 SENDER = "0x0000000000000000000000000000000000000001"
-"""As a recipient: whoever called."""
+"""As a recipient: the caller."""
 
 
 class ActionId(IntEnum):

@@ -372,7 +372,7 @@ def _pool(depth: Depth, without: LpPosition | None) -> Pool:
 
 
 def _take_out(net: dict[int, int], depth: Depth, position: LpPosition) -> None:
-    """A burn takes the liquidity off both edges, and an edge that nobody else stands on out of the bitmap.
+    """A burn removes the liquidity from both edges, and an edge without any other liquidity from the bitmap.
 
     Where others start and end as much on our edge, its net is zero too and the pause there is lost: a swap across it
     may then be quoted a wei or two off.

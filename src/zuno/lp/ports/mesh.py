@@ -1,4 +1,4 @@
-"""Where a mesh is kept and its peers run: who is who, a seat for each role, and processes of our own."""
+"""Storage and processes of a mesh: the peer table, a lock for each role, and the peers this machine runs."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ class MeshFolder(Protocol):
     def keep_table(self, table: Table) -> None: ...
 
     def table_of(self, path: str) -> Table:
-        """Another machine's, from a file somebody copied. `UsageError` for what is none."""
+        """The table of another machine, from a copied file. `UsageError` where the file is not a table."""
 
     def keep_node(self, role: Role, table: Table) -> None:
         """What the role's AXL node is started with: its own key, its own links, no public peer."""
 
     def free_port(self, host: str) -> int:
-        """A port nobody listens at, over UDP or TCP, and another one each time."""
+        """A port that is free for UDP and TCP, another one each time."""
 
     def lock(self, name: str) -> PeerLock:
-        """A role's, or the one of whoever keeps the peers running."""
+        """The lock of a role, or of the process that keeps the peers running."""
 
     def report(self, role: Role) -> PeerReport | None:
         """What the peer said last, if it said anything."""

@@ -60,7 +60,7 @@ class Signer(Protocol):
 
     @property
     def watch_only(self) -> bool:
-        """True: nothing here can sign, somebody else holds the key."""
+        """True: nothing here can sign; the key is held elsewhere."""
 
     def ready(self) -> None:
         """Unlock what has to be unlocked, which may take a person's time; after it, signing takes none."""

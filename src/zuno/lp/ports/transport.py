@@ -50,7 +50,7 @@ class Transport(Protocol):
 
     @property
     def strangers(self) -> int:
-        """Messages, or calls, of senders that are in nobody's table. They are dropped."""
+        """Messages or calls of senders that are not in the peer table. They are dropped."""
 
     async def send(self, to: Role, data: bytes) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The market's mood as a rule, so that the Scout labels what the numbers say and not what it feels."""
+"""The market regime by rule: stressed, volatile, trending or ranging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a pair moves: realised volatility from its own hourly closes."""
+"""Hourly returns and realised volatility of a pair, from its hourly closes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.lp.model.market import HOUR, PriceSeries
 
 LEAST_RETURNS = 24
-"""Below a day of returns a volatility per day is hearsay."""
+"""A volatility per day needs at least a day of hourly returns."""
 
 HOURS_PER_DAY = 24
 _LN2 = 0.6931471805599453

@@ -149,7 +149,7 @@ class PositionAtPrice:
 
 
 def position_at_price(position: LpPosition, sqrt_price_x96: int) -> PositionAtPrice:
-    """The position if the pool's price were this one and nobody touched it until then."""
+    """The position at another price of the pool, its liquidity unchanged until then."""
     pool, held = position.pool, position.range
     tokens = (pool.token0, pool.token1)
     here = sqrt_price_x96 == pool.sqrt_price_x96  # the stored tick may be one below its own price

@@ -264,7 +264,7 @@ class Monitor:
             seen.notes.append(f"no gas price: {_clause(error)}")
 
     def _check_fresh(self, holdings: Holdings, before: Seconds | None) -> None:
-        """A node that stands still, stands behind what we saw already, or is ahead of its time tells nothing."""
+        """`Unavailable` where the node is behind, went back behind a block seen before, or is ahead of our clock."""
         at = holdings.snapshot.block.timestamp
         age = self._clock.now() - at
         if age > STALE:

@@ -293,7 +293,7 @@ def _find_position(rule: AlertRule, look: ChainReading) -> tuple[LpPosition | No
 
 
 def _rule_ended(rule: AlertRule, previous: Alert | None, why: str, now: Seconds) -> Event:
-    """An owner who waits for a level is told that nobody looks for it any more."""
+    """The event that tells the owner that a level is no longer watched."""
     alert = _id_of(rule.subject, now) if previous is None else previous.id
     return Event(alert, now, AlertEventKind.ENDED, rule.subject, rule.condition, why)
 
@@ -341,7 +341,7 @@ def _closed_positions(on: Mapping[Subject, Alert], chain: str, look: WalletReadi
 def end_unwatched(
     book: AlertBook, watched: Callable[[Subject], bool], now: Seconds
 ) -> tuple[AlertBook, tuple[Event, ...]]:
-    """End what nobody looks at any more."""
+    """End the alerts of wallets and chains that are no longer watched."""
     kept, happened = [], list[Event]()
     for alert in book.active:
         if watched(alert.subject):
