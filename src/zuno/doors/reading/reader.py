@@ -237,12 +237,10 @@ def _candidate(
     bare = Reading(text, intent.name, filled.slots)
     hard = sum(term.kind in _HARD for term in unused)
     score -= _PER_UNUSED * (len(unused) + hard) + _PER_MISSING * len(bare.missing)
-    doubt = doubt_about(intent, typed, filled) if intent.signs else _name_one(filled)
+    doubt = doubt_about(intent, typed, filled) if intent.signs else ""
+    if filled.doubled and not intent.signs:
+        doubt = f"Name one at a time: {plain_text(filled.doubled[0].text, 40)!r} is another."
     return Candidate(intent, score, known, filled.slots, tuple(term.text for term in unused), doubt)
-
-
-def _name_one(filled: Filled) -> str:
-    return f"Name one at a time: {plain_text(filled.doubled[0].text, 40)!r} is another." if filled.doubled else ""
 
 
 def _read_create_request(intent: Intent, text: str, score: float, known: float) -> Candidate:

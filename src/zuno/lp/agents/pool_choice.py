@@ -93,12 +93,8 @@ def to_wrap(request: PositionRequest, pool: PoolState) -> Capital | None:
     """The ether that has to become its wrapper before this pool can take it."""
     tokens = (pool.token0, pool.token1)
     sides = _sides([line.token for line in request.capital], tokens) or ()
-    lines = (line for line, side in zip(request.capital, sides, strict=False) if _wraps(line, tokens[side]))
-    return next(lines, None)
-
-
-def _wraps(line: Capital, token: Token) -> bool:
-    return line.token.upper() == "ETH" and not token.native
+    lines = zip(request.capital, sides, strict=False)
+    return next((line for line, side in lines if line.token.upper() == "ETH" and not tokens[side].native), None)
 
 
 def _is_open(pool: PoolState, hooks: Collection[str]) -> bool:
