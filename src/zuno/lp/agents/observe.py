@@ -127,7 +127,7 @@ async def observe_position(
 async def observe_request(
     start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
 ) -> Context:
-    """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
+    """The context of a create: the pools that fit the request, all read at the survey's block."""
     survey = await chain.pools()
     spots = choose_pools(start.wish, survey.pools, chain.info, start.hooks)
     sources = Sources(survey.block.timestamp)

@@ -1,4 +1,4 @@
-"""Which pools a wish is argued about: those that trade what the owner brings, the deepest few, or why none."""
+"""Which pools a new position is debated in: the deepest few that trade the deposited tokens, or why there is none."""
 
 from __future__ import annotations
 
