@@ -21,7 +21,7 @@ from zuno.kernel.errors import Broken, DiskFull, Refused, Unavailable
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Seconds
 from zuno.lp.model.alerts import AlertBook
-from zuno.lp.ports.alerts import AlertStore
+from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.rules import ChainReading, WalletReading, acknowledge_by_id, record_reading, snooze_by_id
 
 

@@ -26,10 +26,10 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Wei
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.plan import Grant, WalletState
-from zuno.lp.plan import calldata, encoding
+from zuno.lp.plan import calldata
+from zuno.lp.plan.inventory import quotes
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.spending import Call, Fees, SendResult, Signed, SimulationMethod, Unsigned, Writer
-from zuno.lp.rules.depth import quotes
 from zuno_devnet.keys import dev_key
 
 WETH_SPEC, _, NATIVE_SPEC = pool_specs()
@@ -94,11 +94,11 @@ def sign(tx: Unsigned) -> Signed:
 
 
 def approving(amount: int) -> Call:
-    return Call(USDC.address, 0, encoding.approve(PERMIT2, amount))
+    return Call(USDC.address, 0, calldata.approve(PERMIT2, amount))
 
 
 def permitting(token: Address, spender: Address, amount: int, until: Seconds = FOREVER) -> Call:
-    return Call(PERMIT2, 0, encoding.permit2_approve(token, spender, amount, until))
+    return Call(PERMIT2, 0, calldata.permit2_approve(token, spender, amount, until))
 
 
 def swapping(key: PoolKey, zero_for_one: bool, amount: int) -> Call:
@@ -116,7 +116,7 @@ def minting(key: PoolKey, tick: int, most: int = MOST, liquidity: int = 10**13) 
     lower, upper = middle - 20 * key.tick_spacing, middle + 20 * key.tick_spacing
     steps = [
         calldata.mint_position(key, lower, upper, liquidity, most, most, WALLET),
-        *(encoding.close_currency(currency) for currency in (key.currency0, key.currency1)),
+        *(calldata.close_currency(currency) for currency in (key.currency0, key.currency1)),
     ]
     return Call(MANAGER, 0, calldata.modify_liquidities(steps, FOREVER))
 
@@ -125,7 +125,7 @@ def burning(position: LpPosition) -> Call:
     key = position.pool.key
     steps = [
         calldata.burn_position(position.id, 0, 0),
-        *(encoding.close_currency(currency) for currency in (key.currency0, key.currency1)),
+        *(calldata.close_currency(currency) for currency in (key.currency0, key.currency1)),
     ]
     return Call(MANAGER, 0, calldata.modify_liquidities(steps, FOREVER))
 

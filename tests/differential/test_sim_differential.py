@@ -35,7 +35,7 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Pips, Seconds, Tick, Wei
 from zuno.lp.model.history import JournaledPlans
 from zuno.lp.model.plan import Bounds, Grant, Step, StepPlan
-from zuno.lp.plan import calldata, encoding, minting, positions
+from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit
@@ -377,7 +377,7 @@ ALL_IT_HAS = 1 << 255
 
 
 def closing(pair: tuple[Address, Address]) -> tuple[calldata.EncodedAction, calldata.EncodedAction]:
-    return encoding.close_currency(pair[0]), encoding.close_currency(pair[1])
+    return calldata.close_currency(pair[0]), calldata.close_currency(pair[1])
 
 
 def mint(
@@ -390,7 +390,7 @@ def mint(
 
 
 async def test_debts_and_credits_must_come_to_nothing(stage: Stage) -> None:
-    collect, half = encoding.decrease(EDGE, 0, 0, 0), encoding.decrease(EDGE, stage.position(EDGE).liquidity // 2, 0, 0)
+    collect, half = calldata.decrease(EDGE, 0, 0, 0), calldata.decrease(EDGE, stage.position(EDGE).liquidity // 2, 0, 0)
     await stage.refuses(stage.acting(collect), "CurrencyNotSettled")
     await stage.refuses(stage.acting(half, calldata.settle_pair(*PAIR)), "DeltaNotNegative")
     await stage.refuses(stage.acting(mint(stage, WETH_POOL), calldata.take_pair(*PAIR, WALLET)), "DeltaNotPositive")
@@ -415,22 +415,22 @@ async def test_positions_are_their_owners(stage: Stage) -> None:
     give = stage.acting(mint(stage, WETH_POOL, owner=OTHERS), *closing(PAIR))
     assert (await stage.tell(give)).minted == ()
     theirs = stage.world.books.next_id - 1
-    await stage.refuses(stage.acting(encoding.increase(theirs, 1, AMPLE, AMPLE), *closing(PAIR)), "NotApproved")
-    await stage.refuses(stage.acting(encoding.decrease(theirs, 0, 0, 0), *closing(PAIR)), "NotApproved")
+    await stage.refuses(stage.acting(calldata.increase(theirs, 1, AMPLE, AMPLE), *closing(PAIR)), "NotApproved")
+    await stage.refuses(stage.acting(calldata.decrease(theirs, 0, 0, 0), *closing(PAIR)), "NotApproved")
     await stage.refuses(stage.acting(calldata.burn_position(theirs, 0, 0), *closing(PAIR)), "NotApproved")
     await stage.refuses(stage.acting(calldata.burn_position(theirs + 1, 0, 0)), "NOT_MINTED")
-    await stage.refuses(stage.acting(encoding.decrease(0, 0, 0, 0)), "NOT_MINTED")
+    await stage.refuses(stage.acting(calldata.decrease(0, 0, 0, 0)), "NOT_MINTED")
     await stage.refuses(stage.acting(mint(stage, WETH_POOL, owner=NATIVE), *closing(PAIR)), "INVALID_RECIPIENT")
     # Emptied, then burnt: the minima of nothing are not looked at.
-    whole = encoding.decrease(EDGE, held.liquidity, 0, 0)
-    more = encoding.decrease(EDGE, held.liquidity + 1, 0, 0)
+    whole = calldata.decrease(EDGE, held.liquidity, 0, 0)
+    more = calldata.decrease(EDGE, held.liquidity + 1, 0, 0)
     await stage.refuses(stage.acting(more, *closing(PAIR)), "SafeCastOverflow")
     assert (await stage.tell(stage.acting(whole, *closing(PAIR)))).success
     told = await stage.chain.history(EDGE, None)
     assert attribute(told).exact
     assert told.end is not None
     assert (told.end.liquidity, told.end.worth0) == (0, 0)
-    await stage.refuses(stage.acting(encoding.decrease(EDGE, 0, 0, 0)), "CannotUpdateEmptyPosition")
+    await stage.refuses(stage.acting(calldata.decrease(EDGE, 0, 0, 0)), "CannotUpdateEmptyPosition")
     assert (await stage.tell(stage.acting(calldata.burn_position(EDGE, AMPLE, AMPLE)))).success
     assert attribute(await stage.chain.history(EDGE, None)).exact
     await stage.refuses(stage.acting(calldata.burn_position(EDGE, 0, 0)), "NOT_MINTED")
@@ -445,15 +445,15 @@ async def test_bounds_and_deadlines(stage: Stage) -> None:
     held = stage.position(EDGE)
     now = stage.world.head.timestamp
     burn = calldata.burn_position(EDGE, held.amount0, held.amount1)
-    collect = (encoding.decrease(EDGE, 0, 0, 0), calldata.take_pair(*PAIR, WALLET))
+    collect = (calldata.decrease(EDGE, 0, 0, 0), calldata.take_pair(*PAIR, WALLET))
     await stage.refuses(stage.acting(burn, *closing(PAIR), deadline=now + 11), "DeadlinePassed")
     assert (await stage.tell(stage.acting(*collect, deadline=now + 24))).success, "the last second is still in time"
     richer = calldata.burn_position(EDGE, held.amount0, held.amount1 + 1)
     await stage.refuses(stage.acting(richer, *closing(PAIR)), "MinimumAmountInsufficient")
-    dearer = encoding.decrease(EDGE, held.liquidity // 2, AMPLE, 0)
+    dearer = calldata.decrease(EDGE, held.liquidity // 2, AMPLE, 0)
     await stage.refuses(stage.acting(dearer, *closing(PAIR)), "MinimumAmountInsufficient")
     await stage.refuses(stage.acting(mint(stage, WETH_POOL, most=1), *closing(PAIR)), "MaximumAmountExceeded")
-    more = encoding.increase(EDGE, 10**12, AMPLE, 1)
+    more = calldata.increase(EDGE, 10**12, AMPLE, 1)
     await stage.refuses(stage.acting(more, *closing(PAIR)), "MaximumAmountExceeded")
     tick = stage.pool(WETH_POOL).tick
     odd = mint(stage, WETH_POOL, lower=floor_to_spacing(tick, 10) - 5)
@@ -476,19 +476,19 @@ async def test_fees_widen_no_bound(stage: Stage) -> None:
     assert 0 < need0 < held.fees0
     assert 0 < need1 < held.fees1
     for act, error in (
-        (encoding.increase(EDGE, liquidity, need0 - 1, need1), "MaximumAmountExceeded"),
-        (encoding.increase(EDGE, liquidity, need0, need1 - 1), "MaximumAmountExceeded"),
-        (encoding.decrease(EDGE, liquidity, get0 + 1, get1), "MinimumAmountInsufficient"),
-        (encoding.decrease(EDGE, liquidity, get0, get1 + 1), "MinimumAmountInsufficient"),
+        (calldata.increase(EDGE, liquidity, need0 - 1, need1), "MaximumAmountExceeded"),
+        (calldata.increase(EDGE, liquidity, need0, need1 - 1), "MaximumAmountExceeded"),
+        (calldata.decrease(EDGE, liquidity, get0 + 1, get1), "MinimumAmountInsufficient"),
+        (calldata.decrease(EDGE, liquidity, get0, get1 + 1), "MinimumAmountInsufficient"),
     ):
         await stage.refuses(stage.acting(act, *closing(PAIR)), error)
-    assert (await stage.tell(stage.acting(encoding.decrease(EDGE, liquidity, get0, get1), *closing(PAIR)))).success
+    assert (await stage.tell(stage.acting(calldata.decrease(EDGE, liquidity, get0, get1), *closing(PAIR)))).success
     await stage.push("0.5")
     await stage.push("-0.5")
     held = stage.position(EDGE)
     need0, need1 = amounts_for_liquidity(held.pool.sqrt_price_x96, *edges, liquidity, round_up=True)
     assert held.fees0 > 0 < held.fees1
-    more = encoding.increase(EDGE, liquidity, need0, need1)
+    more = calldata.increase(EDGE, liquidity, need0, need1)
     assert (await stage.tell(stage.acting(more, *closing(PAIR)))).success
 
 
@@ -526,7 +526,7 @@ async def test_allowances_are_used_up_and_end(stage: Stage) -> None:
         assert (await stage.tell(Call(PERMIT2, 0, calldata.call(grant, USDC.address, MANAGER, amount, until)))).success
 
     async def allow(amount: int) -> None:
-        assert (await stage.tell(Call(USDC.address, 0, encoding.approve(PERMIT2, amount)))).success
+        assert (await stage.tell(Call(USDC.address, 0, calldata.approve(PERMIT2, amount)))).success
 
     await permit(1, FOREVER)
     await stage.refuses(more, "InsufficientAllowance")
@@ -562,10 +562,10 @@ async def test_ether_goes_where_it_is_sent_and_stays_where_nobody_sweeps(stage: 
         await stage.tell(stage.acting(calldata.sweep(NATIVE, SENDER), calldata.sweep(USDC.address, SENDER)))
     ).success
     assert stage.world.ledger.of(MANAGER, NATIVE) == 0
-    collect = encoding.decrease(INSIDE, 0, 0, 0)
+    collect = calldata.decrease(INSIDE, 0, 0, 0)
     assert (await stage.tell(stage.acting(collect, calldata.take_pair(*COIN, CONTRACT)))).success
     pay_back = (calldata.settle(currency, ALL_IT_HAS, payer_is_user=False) for currency in COIN)
-    half = encoding.decrease(INSIDE, 1, 0, 0)
+    half = calldata.decrease(INSIDE, 1, 0, 0)
     await stage.refuses(stage.acting(half, *pay_back), "CurrencyNotSettled")
     assert (
         await stage.tell(stage.acting(calldata.sweep(NATIVE, OTHERS), calldata.sweep(USDC.address, ROUTER)))
@@ -573,12 +573,12 @@ async def test_ether_goes_where_it_is_sent_and_stays_where_nobody_sweeps(stage: 
     assert (await stage.tell(Call(OTHERS, 7, b""))).success
     assert (await stage.tell(Call(WALLET, 0, b""))).gas_used == 21_000
     assert (await stage.tell(Call(OTHERS, 0, b"\x01\x02"))).success, "an account without code takes any words"
-    assert (await stage.tell(Call(WETH.address, 3 * ETHER, encoding.wrap()))).success
+    assert (await stage.tell(Call(WETH.address, 3 * ETHER, calldata.wrap()))).success
     for call in (
         Call(MANAGER, 5, b""),
         Call(PERMIT2, 5, b""),
-        Call(WETH.address, 1, encoding.approve(PERMIT2, 5)),
-        Call(USDC.address, 0, encoding.wrap()),
+        Call(WETH.address, 1, calldata.approve(PERMIT2, 5)),
+        Call(USDC.address, 0, calldata.wrap()),
         Call(ROUTER, 0, calldata.modify_liquidities([], FOREVER)),
         Call(MANAGER, 0, stage.acting(collect).data[:-1]),
         Call(MANAGER, 0, stage.acting(calldata.EncodedAction(0x16, b"")).data),
@@ -590,7 +590,7 @@ async def test_what_a_stranger_leaves_on_the_contracts_stops_a_position_of_two_t
     stage: Stage,
 ) -> None:
     """Maxima with room for it would let through what pulled liquidity does to the price."""
-    collect = encoding.decrease(INSIDE, 0, 0, 0)
+    collect = calldata.decrease(INSIDE, 0, 0, 0)
     cent = (calldata.take(USDC.address, CONTRACT, 10_000), *closing(COIN))
     assert (await stage.tell(stage.acting(collect, *cent))).success
     pool = stage.pool(WETH_POOL)
@@ -626,14 +626,14 @@ async def test_the_router_swaps_and_mints_and_does_nothing_else(stage: Stage) ->
     await stage.refuses(stage.routing(calldata.v4_swap((calldata.sweep(NATIVE, WALLET),))), "UnsupportedAction")
     await stage.refuses(stage.acting(swap()), "UnsupportedAction")
     # The wallet never let the router move anything.
-    move = encoding.permit2_transfer_from(USDC.address, MANAGER, 10**6)
+    move = calldata.permit2_transfer_from(USDC.address, MANAGER, 10**6)
     await stage.refuses(stage.routing(move), "AllowanceExpired")
     grant = "approve(address,address,uint160,uint48)"
     permit = Call(PERMIT2, 0, calldata.call(grant, USDC.address, ROUTER, 10**10, FOREVER))
     assert (await stage.tell(permit)).success
     assert (await stage.tell(stage.routing(move), "transfer")).success
-    here = encoding.permit2_transfer_from(USDC.address, CONTRACT, 10**6)
-    home = encoding.permit2_transfer_from(USDC.address, SENDER, 10**6)
+    here = calldata.permit2_transfer_from(USDC.address, CONTRACT, 10**6)
+    home = calldata.permit2_transfer_from(USDC.address, SENDER, 10**6)
     assert (await stage.tell(stage.routing(here, home, here))).success
     back = calldata.swap_exact_in_single(NATIVE_POOL, False, 10**6, 0, DEPLOYMENT.swap_struct)
     own = calldata.settle(USDC.address, ALL_IT_HAS, payer_is_user=False)
@@ -647,29 +647,29 @@ async def test_the_router_swaps_and_mints_and_does_nothing_else(stage: Stage) ->
     vast = calldata.settle(USDC.address, 1 << 200, payer_is_user=True)
     await stage.refuses(stage.routing(calldata.v4_swap((vast,))), "UnsafeCast")
     # All the router's ether goes along with a call of PositionManager.
-    for act in (encoding.increase(EDGE, 1, 9, 9), encoding.decrease(EDGE, 0, 0, 0), calldata.burn_position(EDGE, 0, 0)):
-        call = stage.routing(encoding.position_manager_call((act,), FOREVER))
+    for act in (calldata.increase(EDGE, 1, 9, 9), calldata.decrease(EDGE, 0, 0, 0), calldata.burn_position(EDGE, 0, 0)):
+        call = stage.routing(calldata.position_manager_call((act,), FOREVER))
         await stage.refuses(call, "OnlyMintAllowed")
     for late_inside in (stage.world.head.timestamp, 0):
-        late = stage.routing(encoding.position_manager_call((), late_inside))
+        late = stage.routing(calldata.position_manager_call((), late_inside))
         await stage.refuses(late, "DeadlinePassed")
-    to_manager = encoding.permit2_transfer_from(USDC.address, MANAGER, 3 * 10**9)
+    to_manager = calldata.permit2_transfer_from(USDC.address, MANAGER, 3 * 10**9)
     paying = (calldata.settle(currency, 0, payer_is_user=False) for currency in COIN)
     sweeping = (calldata.sweep(currency, WALLET) for currency in COIN)
-    minting_ = encoding.position_manager_call((mint(stage, NATIVE_POOL), *paying, *sweeping), FOREVER)
+    minting_ = calldata.position_manager_call((mint(stage, NATIVE_POOL), *paying, *sweeping), FOREVER)
     minted = await stage.tell(stage.routing(to_manager, minting_, value=ETHER))
     assert minted.minted == (stage.world.books.next_id - 1,)
-    given_to_router = encoding.position_manager_call((mint(stage, NATIVE_POOL, owner=SENDER),), FOREVER)
+    given_to_router = calldata.position_manager_call((mint(stage, NATIVE_POOL, owner=SENDER),), FOREVER)
     await stage.refuses(stage.routing(given_to_router), "CurrencyNotSettled")
     # There the caller is the router: it owns what it mints, and has let nobody move its tokens.
-    closes = encoding.position_manager_call((mint(stage, NATIVE_POOL), *closing(COIN)), FOREVER)
+    closes = calldata.position_manager_call((mint(stage, NATIVE_POOL), *closing(COIN)), FOREVER)
     await stage.refuses(stage.routing(closes, value=ETHER), "AllowanceExpired")
     kept = (
         mint(stage, NATIVE_POOL, owner=SENDER),
         *(calldata.settle(currency, 0, payer_is_user=False) for currency in COIN),
         *(calldata.sweep(NATIVE, WALLET), calldata.sweep(USDC.address, SENDER)),
     )
-    keeping = await stage.tell(stage.routing(to_manager, encoding.position_manager_call(kept, FOREVER), value=ETHER))
+    keeping = await stage.tell(stage.routing(to_manager, calldata.position_manager_call(kept, FOREVER), value=ETHER))
     assert (keeping.success, keeping.minted) == (True, ())
     assert stage.world.nfts[stage.world.books.next_id - 1].owner == ROUTER
     assert stage.world.ledger.of(ROUTER, USDC.address) > 0
@@ -686,7 +686,7 @@ async def test_gas_below_the_need_is_spent_for_nothing(stage: Stage) -> None:
 async def test_two_positions_in_one_transaction_share_its_gas(stage: Stage) -> None:
     await stage.push("1")
     both = stage.acting(
-        encoding.decrease(EDGE, 0, 0, 0), encoding.decrease(INSIDE, 0, 0, 0), *closing(PAIR), *closing(COIN)
+        calldata.decrease(EDGE, 0, 0, 0), calldata.decrease(INSIDE, 0, 0, 0), *closing(PAIR), *closing(COIN)
     )
     mined = await stage.tell(both)
     records = [await stage.chain.history(held, None) for held in (EDGE, INSIDE)]

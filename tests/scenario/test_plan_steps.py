@@ -54,8 +54,8 @@ from zuno.lp.model.plan import (
 )
 from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.approvals import build_revocations
+from zuno.lp.plan.calldata import position_manager_call
 from zuno.lp.plan.context import PlanContext
-from zuno.lp.plan.encoding import position_manager_call
 from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit, price_bounds, range_edges
 from zuno.lp.plan.policy import Policy, build_policy, verify_step
 from zuno.lp.plan.sizing import least_principal

@@ -16,7 +16,7 @@ from tests.paths import CACHE
 from tests.wire.small_model import CHAT_CONTEXT, Missing, fetch, running
 from tests.wire.telegram_api import ALICE, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
-from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND
+from zuno.doors.chat.desk import CALL_KIND, QUESTION_KIND
 from zuno.doors.chat.tools import TOOLS
 from zuno.journal.port import Entry
 

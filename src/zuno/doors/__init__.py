@@ -1,1 +1,1 @@
-"""The ways in: command line, shell."""
+"""Front ends: command line, shell, Telegram, web page, MCP server, and the chat behind them."""

@@ -73,8 +73,8 @@ class Doctor:
         self._checks = checks
 
     async def examine(self, *, live: bool = False) -> DoctorView:
-        found = await asyncio.gather(*(self._look(check, live) for check in self._checks))
-        lines = tuple(line for lines in found for line in lines)
+        results = await asyncio.gather(*(self._look(check, live) for check in self._checks))
+        lines = tuple(line for lines in results for line in lines)
         return DoctorView(ok=all(line.state != "fail" for line in lines), live=live, checks=lines)
 
     async def _look(self, check: Check, live: bool) -> list[CheckView]:

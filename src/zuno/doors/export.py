@@ -114,9 +114,9 @@ _ALL: Final = 10_000
 
 async def export_trades(account: AccountDesk) -> ExportView:
     """Closed trades, oldest first."""
-    found = await account.trades(_ALL)
-    rows = [tuple(_cell(getattr(trade, name)) for name in TRADE_COLUMNS) for trade in reversed(found.trades)]
-    return ExportView(what="trades", columns=TRADE_COLUMNS, rows=tuple(rows), notes=_left_out(found.total))
+    view = await account.trades(_ALL)
+    rows = [tuple(_cell(getattr(trade, name)) for name in TRADE_COLUMNS) for trade in reversed(view.trades)]
+    return ExportView(what="trades", columns=TRADE_COLUMNS, rows=tuple(rows), notes=_left_out(view.total))
 
 
 LEDGER_COLUMNS: Final = ("number", "at", "exchange", "what", "account", "debit", "credit", "currency")
@@ -124,7 +124,7 @@ LEDGER_COLUMNS: Final = ("number", "at", "exchange", "what", "account", "debit",
 
 async def export_ledger(account: AccountDesk) -> ExportView:
     """Every line of every posting, oldest first."""
-    found = await account.ledger(_ALL)
+    view = await account.ledger(_ALL)
     rows = [
         (
             *(str(posting.number), posting.at, posting.exchange, posting.what, line.account),
@@ -134,10 +134,10 @@ async def export_ledger(account: AccountDesk) -> ExportView:
             ),
             posting.currency,
         )
-        for posting in reversed(found.postings)
+        for posting in reversed(view.postings)
         for line in posting.lines
     ]
-    return ExportView(what="ledger", columns=LEDGER_COLUMNS, rows=tuple(rows), notes=_left_out(found.total))
+    return ExportView(what="ledger", columns=LEDGER_COLUMNS, rows=tuple(rows), notes=_left_out(view.total))
 
 
 def _left_out(total: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What this home's processes said of themselves."""
+"""The log of this home's processes."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class Logs:
         if wanted not in LEVELS:
             raise UsageError(f"{plain_text(level, 40)!r} is no level; write one of {', '.join(LEVELS)}.")
         heard = LEVELS[LEVELS.index(wanted) :]
-        found = [line for line in self._read() if line.level.lower() in heard][-lines:]
-        return LogsView(file=self._file, lines=tuple(map(_line_view, found)))
+        shown = [line for line in self._read() if line.level.lower() in heard][-lines:]
+        return LogsView(file=self._file, lines=tuple(map(_line_view, shown)))
 
 
 def _line_view(line: LogLine) -> LogLineView:

@@ -1,4 +1,4 @@
-"""A plan in words that every door says alike: what it chose, what it brings, what it is bound to."""
+"""Texts about a plan that every door shows alike: choice, capital, bounds."""
 
 from __future__ import annotations
 
@@ -108,18 +108,18 @@ def confidence_text(view: PlanView) -> str:
 
 
 def voices_text(view: PlanView) -> str:
-    """Who spoke: what ran as a fallback says so."""
+    """The speakers of a debate, with the reason where one ran as a fallback."""
     counts: dict[str, list[str]] = {}
     for voice in view.voices:
-        said = voice.speaker if not voice.model else f"{voice.speaker} {voice.model}"
+        speaker = voice.speaker if not voice.model else f"{voice.speaker} {voice.model}"
         why = f" ({voice.why})" if voice.why else ""
-        counts.setdefault(said + why, []).append(voice.role)
+        counts.setdefault(speaker + why, []).append(voice.role)
     tokens = sum(voice.tokens for voice in view.voices)
     spent = [None if voice.usd is None else Decimal(voice.usd) for voice in view.voices]
     known = sum(usd for usd in spent if usd is not None)
     price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
     cost = f"; {tokens:,} tokens, {price}" if tokens else ""
-    return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {said}" for said, roles in counts.items()) + cost
+    return "; ".join(f"{', '.join(dict.fromkeys(roles))}: {speaker}" for speaker, roles in counts.items()) + cost
 
 
 def regimes_text(view: PlanView) -> str:

@@ -64,8 +64,6 @@ class TelegramSetupView(View):
 class TelegramDoor(Protocol):
     async def run(self, hear: Callable[[TelegramEventView], None], stop: asyncio.Event) -> TelegramEndView:
         """Answer until `stop`. `UsageError` for a token or a setting that cannot be used."""
-        ...
 
     async def setup(self, tell: Callable[[str], None], stop: asyncio.Event) -> TelegramSetupView:
         """Check the token, find the owner by a code, register the commands. Nothing is stored."""
-        ...

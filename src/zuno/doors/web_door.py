@@ -38,4 +38,3 @@ class WebEndView(View):
 class WebDoor(Protocol):
     async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
         """Serve until `stop`. `Refused` where the port is in use, or a page of this home is served already."""
-        ...

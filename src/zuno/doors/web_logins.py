@@ -38,13 +38,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 class LoginFile(Protocol):
     def stamp(self) -> object | None:
         """Another one after every change; None: no file. Needs no descriptor."""
-        ...
 
     def read(self) -> bytes | None: ...
 
     def change(self, make: Callable[[bytes | None], tuple[bytes, T]], *, wait: bool = True) -> T:
         """Replace what was read by what `make` answers, one process at a time. `wait`: for others, and for the disk."""
-        ...
 
 
 class WebLoginView(View):

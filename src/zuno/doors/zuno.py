@@ -1,8 +1,9 @@
-"""Zuno as a person meets it: every front end holds one of these and nothing else."""
+"""All services of Zuno: every front end holds one `Zuno` and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +13,6 @@ from zuno.doors.costs import ModelCosts
 from zuno.doors.doctor import Doctor
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
-from zuno.doors.reading.place import ShellStart
 from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
 from zuno.doors.web_logins import Logins
@@ -45,182 +45,149 @@ from zuno.trading.service.runs import Cycles
 from zuno.trading.service.trade_desk import TradeDesk
 
 
+@dataclass(frozen=True, slots=True)
+class ShellStart:
+    home: Path
+    chain: str
+    """The default chain."""
+    wallet: str | None
+    """Who acts there; None: nobody yet, or it is not settled who."""
+
+
 class AssistantDoor(Protocol):
     """The Model Context Protocol server of `zuno mcp`."""
 
     async def serve(self) -> None:
         """Answer on stdin and stdout until stdin ends."""
-        ...
 
 
 class Zuno(Protocol):
     """Promises a desk for any chain it knows. Chains are opened when first asked for and closed together."""
 
     def lp(self, chain: str | None) -> LpDesk:
-        """The LP desk of a chain by name, or of the default chain. `UsageError` for a name nobody knows."""
-        ...
+        """The LP desk of a chain by name, or of the default chain. `UsageError` for an unknown name."""
 
     def audit(self) -> JournalAudit:
         """The journal of this home."""
-        ...
 
     async def upgrade_journal(self) -> JournalUpgradeView:
         """Store the view of every finished run and plan that has none."""
-        ...
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         """The desk itself; `offline` keeps models out whatever keys there are. `transport`: inproc, iroh or axl; None
         is the mesh if it answers, else this process."""
-        ...
 
     def mesh(self) -> MeshService:
         """The mesh of this home: set up, looked at, joined."""
-        ...
 
     def mesh_host(self) -> MeshHost:
-        """Whoever keeps the peers of this home running."""
-        ...
+        """The supervisor of this home's peers."""
 
     async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerService:
         """One agent in this process; `parent`: it ends when that process, which started it, is gone."""
-        ...
 
     def archive(self) -> Archive:
-        """What the journal remembers of the desk's debates."""
-        ...
+        """Recorded debates and plans."""
 
     async def replay_chat(self, request_id: str) -> ReplayView | None:
         """The answer of a model in a chat, given again from the record; None where the request is none."""
-        ...
 
     def execution(self) -> Execution:
-        """Plans carried out: tried, approved, applied."""
-        ...
+        """Execution of plans: simulate, approve, apply."""
 
     def alerts(self) -> AlertDesk:
-        """What the monitor raised, and the owner's answers to it."""
-        ...
+        """Alerts of the monitor, and the owner's answers to them."""
 
     def monitor(self, *, announce: bool = False) -> Monitor:
-        """The watch over every configured wallet; `announce`: alerts that no service carries are told on stderr."""
-        ...
+        """The monitor of all configured wallets; `announce`: alerts that no service delivers go to stderr."""
 
     def portfolio(self) -> PortfolioDesk:
-        """Every watched wallet's positions taken together."""
-        ...
+        """The positions of all watched wallets."""
 
     def wallets(self) -> WalletService:
         """The wallets of this home."""
-        ...
 
     def unlock_wallet(self) -> str | None:
         """Unlock the owner's wallet for as long as this is open, by its passphrase file or at the terminal, and say its
         address; None where it stays locked. Nobody is asked for its passphrase afterwards."""
-        ...
 
     def wallet(self, chain: str | None) -> WalletOnChain:
         """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
-        ...
 
     def place(self) -> ShellStart:
         """Where this is: the home, the default chain, and the wallet that acts there."""
-        ...
 
     def write_file(self, path: Path, content: bytes) -> None:
         """A file that the owner asked for, whole or not at all; missing folders are made. `OSError` where it cannot."""
-        ...
 
     def interpreter(self) -> Interpreter:
-        """A model's help with a line that the rules could not read."""
-        ...
+        """Asks a model about a line that the rules could not read."""
 
     def agents(self) -> Agents:
-        """Who sits at the desk."""
-        ...
+        """The agents and their models."""
 
     def costs(self) -> ModelCosts:
-        """What models cost."""
-        ...
+        """The costs of model calls."""
 
     def doctor(self) -> Doctor:
         """Whether everything that is configured works."""
-        ...
 
     def logs(self) -> Logs:
-        """What this home's processes said of themselves."""
-        ...
+        """The log of this home's processes."""
 
     def data(self) -> DataDesk:
-        """The past of the trading desk's market."""
-        ...
+        """Stored market data of the trading desk."""
 
     def collector(self, symbols: Sequence[str]) -> Collector:
-        """Whoever keeps the market as it comes; no symbol means every one. `UsageError` for one not traded here."""
-        ...
+        """The recorder of live market data; no symbol means all. `UsageError` for a symbol that is not traded here."""
 
     def downloads(self) -> Downloads:
-        """The past that venues keep, fetched into our own store."""
-        ...
+        """Downloads of historical data into the store."""
 
     def imports(self) -> Imports:
         """Market history from files, into our own store."""
-        ...
 
     def trading(self) -> TradingDesk:
         """The trading desk: what is measured of a symbol."""
-        ...
 
     def account(self, name: str | None = None) -> AccountDesk:
         """The trading account of the market this home reads, or another of its paper accounts."""
-        ...
 
     def learning(self, name: str | None = None) -> LearningDesk:
-        """What was learned from that account."""
-        ...
+        """Post-mortems, calibration and vetoes of that account."""
 
     def book(self) -> PaperBookDesk:
         """The paper book of the market this home reads."""
-        ...
 
     def cycles(self) -> Cycles:
         """The trading desk's cycles: run, resumed, replayed."""
-        ...
 
     def trade_desk(self) -> TradeDesk:
         """The trading desk that runs by itself."""
-        ...
 
     def memory(self) -> MemoryDesk:
-        """What the trading desk learned from closed trades."""
-        ...
+        """Post-mortems of closed trades, and lessons."""
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
         """Studies over synthetic markets, backtests of the trading desk, and the lab's reports."""
-        ...
 
     def lp_lab(self, cluster: str | None = None) -> LpLab:
         """Backtests of the LP desk over a pool's recorded minutes."""
-        ...
 
     def config(self) -> ConfigView:
         """The settings in use, without secrets."""
-        ...
 
     def telegram(self) -> TelegramDoor:
         """The bot in a chat. `UsageError` without a token, `Unavailable` without its library."""
-        ...
 
     def web(self, host: str, port: int) -> WebDoor:
         """The page at an address of this machine. `Unavailable` without its libraries."""
-        ...
 
     def web_logins(self) -> Logins:
-        """Who may ask the page."""
-        ...
+        """The logins of the page."""
 
     def assistant(self) -> AssistantDoor:
         """The server for one's own assistant. `Unavailable` without its library."""
-        ...
 
     def sim(self) -> SimPlayground: ...
 
@@ -230,6 +197,5 @@ class Zuno(Protocol):
 
     def refresh(self) -> None:
         """See what other processes did since: for a process that lives long and is asked again and again."""
-        ...
 
     async def close(self) -> None: ...

@@ -1,8 +1,8 @@
-"""Exponential backoff with jitter."""
+"""Exponential backoff with jitter, and a token bucket."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SPREAD = (0.5, 1.0)
 """Jitter over the upper half of a delay, so that clients that failed together do not return together."""
@@ -26,3 +26,34 @@ class Backoff:
             return 0.0
         low, high = self.jitter
         return min(self.longest, self.first * 2.0 ** min(failures - 1, _MOST_DOUBLINGS)) * (low + (high - low) * chance)
+
+
+@dataclass(slots=True)
+class TokenBucket:
+    """A rate per second and a burst; the caller passes the time. It is full at first and may go into debt: then nothing
+    can be taken until the debt has grown back."""
+
+    rate: float
+    burst: float
+    at: int | None = None
+    """Unix milliseconds of the last look; before the first one nothing grows back."""
+    left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.burst
+
+    def has(self, now: int, amount: float = 1) -> bool:
+        before = now if self.at is None else self.at
+        self.left = min(self.burst, self.left + self.rate * max(0, now - before) / 1000)
+        self.at = max(before, now)
+        return self.left >= amount
+
+    def pay(self, amount: float) -> None:
+        self.left -= amount
+
+    def try_take(self, now: int, amount: float = 1) -> bool:
+        """Whether there was enough; then it is gone."""
+        if not self.has(now, amount):
+            return False
+        self.pay(amount)
+        return True

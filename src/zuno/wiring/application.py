@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from zuno.doors.doctor import Doctor
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
-    from zuno.doors.reading.place import ShellStart
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
     from zuno.doors.web_logins import Logins
-    from zuno.doors.zuno import AssistantDoor
+    from zuno.doors.zuno import AssistantDoor, ShellStart
     from zuno.journal.decision_view import JournalUpgradeView, ReplayView
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
@@ -68,7 +67,7 @@ class Application(LpWiring, TradingWiring):
         self._log = start_log(settings.home, settings.secrets()) if sealed is None else None
 
     def place(self) -> ShellStart:
-        from zuno.doors.reading.place import ShellStart
+        from zuno.doors.zuno import ShellStart
 
         chain = self._settings.default_chain()
         try:

@@ -20,8 +20,8 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId
 from zuno.lp.model.plan import Grant
 from zuno.lp.plan import calldata
+from zuno.lp.plan.inventory import quotes
 from zuno.lp.ports.spending import Call, NonceStatus, SendResult, SimulationMethod
-from zuno.lp.rules.depth import quotes
 from zuno_devnet.keys import dev_key
 from zuno_devnet.rpc import Rpc
 from zuno_devnet.transactions import LocalTransaction, sign

@@ -228,12 +228,12 @@ class Conversation:
         shown = self._positions
         if not shown and (view := self._look(reading.slots.get("chain", self.chain))):
             shown = to_shown_positions(view)
-        found = find_position(reading, shown)
-        if found.ask and not found.choices:
-            self._open = replace(found, ask="")
-        if "position" not in found.slots:
-            return found
-        return _with_position(found, self._where(found.slots["position"], shown))
+        resolved = find_position(reading, shown)
+        if resolved.ask and not resolved.choices:
+            self._open = replace(resolved, ask="")
+        if "position" not in resolved.slots:
+            return resolved
+        return _with_position(resolved, self._where(resolved.slots["position"], shown))
 
     def _where(self, position: str, shown: Sequence[ShownPosition] = ()) -> ShownPosition:
         """On which chain a position of that number was shown; the one pointed at last goes first."""
@@ -242,7 +242,7 @@ class Conversation:
 
     def _resolve_reference(self, reading: Reading, refers: str) -> Reading | Ask:
         takes = intent_of(reading.intent).takes
-        bare = replace(reading, slots={name: said for name, said in reading.slots.items() if name != "refers"})
+        bare = replace(reading, slots={name: value for name, value in reading.slots.items() if name != "refers"})
         if "position" in takes:
             if self._position is None:
                 return self._question(bare, "position", shown=False)

@@ -14,15 +14,6 @@ from pydantic import ValidationError
 from zuno.doors.chat.conversation import Ask, ChainSwitched, Conversation, EndConversation, Help, Run, Turn
 from zuno.doors.chat.facts import FactWriter, ToolFacts, build_sheet
 from zuno.doors.chat.proposals import Proposal, judge_proposal, list_commands, moves_anything, propose_reading
-from zuno.doors.chat.records import (
-    CALL_KIND,
-    QUESTION_KIND,
-    TURN_KIND,
-    CallRecord,
-    QuestionRecord,
-    SourceRecord,
-    TurnRecord,
-)
 from zuno.doors.chat.tools import TOOLS, Tool, tool_for_intent
 from zuno.doors.reading.intents import Reading, intent_of
 from zuno.doors.reading.reader import read
@@ -33,6 +24,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
+from zuno.kernel.wire import Wire
 from zuno.llm.ask import ModelContext
 from zuno.llm.chat import (
     HISTORY_CHARS,
@@ -47,6 +39,52 @@ from zuno.llm.chat import (
 from zuno.llm.port import Outcome
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import render
+
+TURN_KIND: Final = "chat"
+QUESTION_KIND: Final = "chat_question"
+CALL_KIND: Final = "chat_tool"
+
+
+class QuestionRecord(Wire):
+    """Written before a model is asked."""
+
+    chat: str
+    user: str
+    question: str
+    history: str
+    """Earlier turns as the model reads them."""
+
+
+class CallRecord(Wire):
+    tool: str
+    arguments: dict[str, str]
+    output: ToolFacts
+
+
+class SourceRecord(Wire):
+    """What an answer was read from."""
+
+    command: str
+    as_of: str | None
+
+
+class TurnRecord(Wire):
+    """One line of a person and what was answered."""
+
+    chat: str
+    user: str
+    question: str
+    """Empty where the line may hold a secret."""
+    answer: str
+    """As it was shown, figures printed."""
+    cited: str
+    """The model's words with slots; empty where the rules answered."""
+    proposal: str
+    source: Literal["model", "rules"]
+    why: str
+    """Why no model answered, where one might have."""
+    sources: tuple[SourceRecord, ...]
+
 
 _log = logging.getLogger("zuno.chat")
 ROLE: Final = "chat"
@@ -155,8 +193,8 @@ class ChatDesk:
             why = asked
         answer = await self._answer_by_rules(turn, talk)
         note = _SECRET if secret else f"No model answered: {why}." if why else ""
-        said = "\n".join(part for part in (note, answer.text) if part)
-        return ChatAnswer(said, answer.sources, answer.view, answer.proposal, why=why)
+        shown = "\n".join(part for part in (note, answer.text) if part)
+        return ChatAnswer(shown, answer.sources, answer.view, answer.proposal, why=why)
 
     # -- by a model
 
@@ -201,10 +239,10 @@ class ChatDesk:
                 slots = dict(reading.slots)
                 if talk.chain is not None and "chain" in intent_of(reading.intent).takes:
                     slots.setdefault("chain", talk.chain)
-                found = tool_for_intent(reading.intent, slots)
-                if found is None:
+                tool_call = tool_for_intent(reading.intent, slots)
+                if tool_call is None:
                     return _propose(turn, talk)
-                tool, arguments = found
+                tool, arguments = tool_call
                 try:
                     async with asyncio.timeout(TOOL_SECONDS):
                         view = await tool.look(self._zuno, arguments)
@@ -228,15 +266,15 @@ class ChatDesk:
 
     async def _load_turns(self, name: str) -> deque[tuple[str, str]]:
         """The last turns of a chat as the journal has them."""
-        found: list[tuple[str, str]] = []
+        turns: list[tuple[str, str]] = []
         for entry in await (await self._journal()).latest(_LOOKED_BACK, kind=TURN_KIND):
             try:
                 turn = TurnRecord.model_validate(entry.payload)
             except ValidationError:  # a command, which another room wrote down
                 continue
             if turn.chat == name and turn.question:
-                found.append((plain_text(turn.question, _TURN_CHARS), plain_text(turn.answer or "?", _TURN_CHARS)))
-        return deque(reversed(found[:MAX_TURNS]), maxlen=MAX_TURNS)
+                turns.append((plain_text(turn.question, _TURN_CHARS), plain_text(turn.answer or "?", _TURN_CHARS)))
+        return deque(reversed(turns[:MAX_TURNS]), maxlen=MAX_TURNS)
 
     async def _record(self, text: str, who: Speaker, answer: ChatAnswer, request: str, *, secret: bool) -> None:
         turn = TurnRecord(
@@ -334,10 +372,10 @@ def _source(tool: Tool, arguments: Mapping[str, str], output: ToolFacts) -> Sour
 
 def _command_of(reading: Reading, talk: Conversation) -> str:
     """What a person would send for a reading; in capitals what it does not say."""
-    found = tool_for_intent(reading.intent, reading.slots)
-    if found is None:
+    tool_call = tool_for_intent(reading.intent, reading.slots)
+    if tool_call is None:
         return propose_reading(reading, reading.template, talk.chain).command
-    tool, slots = found
+    tool, slots = tool_call
     open_ = {name: name.upper() for name, needed in tool.takes.items() if needed}
     return tool.sent_as({**open_, **slots})
 
@@ -358,7 +396,7 @@ def _tell(answer: ChatAnswer) -> str:
 
 
 def _history(turns: Sequence[tuple[str, str]]) -> str:
-    said = [f"Person: {question} You: {answer}" for question, answer in turns]
-    while said and sum(map(len, said)) > HISTORY_CHARS:
-        said.pop(0)
-    return " ".join(said)
+    lines = [f"Person: {question} You: {answer}" for question, answer in turns]
+    while lines and sum(map(len, lines)) > HISTORY_CHARS:
+        lines.pop(0)
+    return " ".join(lines)

@@ -106,8 +106,8 @@ def judge_proposal(proposed: str, question: str, known: Collection[str]) -> str 
         return f"the person did not ask for {words[0]}"
     if not command.needs <= len(words) - 1 <= command.takes:
         return f"it is written {command.usage}"
-    said = (word for word in _NAMED.findall(question) if not word.isdigit())
-    allowed = {*known, *said, *command.words}
+    named = (word for word in _NAMED.findall(question) if not word.isdigit())
+    allowed = {*known, *named, *command.words}
     if any(word not in allowed for word in words[1:]):
         return f"{words[0]} names something that stands neither in the question nor in the results; look it up first"
     return None

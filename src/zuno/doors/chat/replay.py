@@ -7,9 +7,18 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from zuno.doors.chat.desk import ChatAnswer, build_task, finish_answer
+from zuno.doors.chat.desk import (
+    CALL_KIND,
+    QUESTION_KIND,
+    TURN_KIND,
+    CallRecord,
+    ChatAnswer,
+    QuestionRecord,
+    TurnRecord,
+    build_task,
+    finish_answer,
+)
 from zuno.doors.chat.facts import ToolFacts
-from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND, TURN_KIND, CallRecord, QuestionRecord, TurnRecord
 from zuno.journal.decision_view import ReplayView
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, group, whole_number
-from zuno.doors.cli.trade import put, show, trade
+from zuno.doors.cli.options import Home, Json, command, group, whole_number
+from zuno.doors.cli.trade import Out, answer_with_picture, trade
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 
 if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.trading.service.account_view import MandateStateView
     from zuno.trading.service.live_start import Confirm
-    from zuno.trading.service.profit_view import PerformanceView
 
 mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
 trade.add_typer(mandate, name="mandate")
@@ -40,152 +39,122 @@ Lines = Annotated[int, typer.Option("--lines", "-n", metavar="N", parser=whole_n
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; not with real money.")]
 
 
-@trade.command("status")
-def trade_status(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+@command(trade, "status")
+def trade_status(zuno: Zuno, /, account: Account = None) -> Answer:
     """Show the account: equity, PnL, locks, mandate, and the risk book of positions and LP inventory."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).status())
+    return zuno.account(account).status()
 
 
-@trade.command("positions")
-def trade_positions(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+@command(trade, "positions")
+def trade_positions(zuno: Zuno, /, account: Account = None) -> Answer:
     """List open positions: entry, mark, unrealised PnL, stop, target, order ids."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).positions())
+    return zuno.account(account).positions()
 
 
-@trade.command("orders")
+@command(trade, "orders")
 def trade_orders(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     everything: Annotated[bool, typer.Option("--all", help="Also filled, cancelled and rejected orders.")] = False,
     account: Account = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """List open orders with their ids, purpose and fills."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).orders(everything=everything))
+    return zuno.account(account).orders(everything=everything)
 
 
-@trade.command("fills")
-def trade_fills(
-    ctx: typer.Context, lines: Lines = 50, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "fills")
+def trade_fills(zuno: Zuno, /, lines: Lines = 50, account: Account = None) -> Answer:
     """List fills, newest first: price, quantity, fee, maker or taker."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).fills(lines))
+    return zuno.account(account).fills(lines)
 
 
-@trade.command("trades")
-def trade_trades(
-    ctx: typer.Context, lines: Lines = 50, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "trades")
+def trade_trades(zuno: Zuno, /, lines: Lines = 50, account: Account = None) -> Answer:
     """List closed trades, newest first: net PnL, R, fees, funding, exit reason."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).trades(lines))
+    return zuno.account(account).trades(lines)
 
 
-@trade.command("ledger")
-def trade_ledger(
-    ctx: typer.Context, lines: Lines = 20, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "ledger")
+def trade_ledger(zuno: Zuno, /, lines: Lines = 20, account: Account = None) -> Answer:
     """Show the double-entry ledger: balances, debits and credits, postings."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).ledger(lines))
+    return zuno.account(account).ledger(lines)
 
 
-@trade.command("balance")
-def trade_balance(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+@command(trade, "balance")
+def trade_balance(zuno: Zuno, /, account: Account = None) -> Answer:
     """Show cash, margin, unrealised PnL, equity and free margin by exchange."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).balance())
+    return zuno.account(account).balance()
 
 
-@trade.command("profit")
+@command(trade, "profit")
 def trade_profit(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     by: Annotated[
         str | None, typer.Option("--by", metavar="GROUP", help="Group by day, week, month, symbol, exit or side.")
     ] = None,
     account: Account = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Show win rate, profit factor, expectancy in R, drawdown, duration and costs of closed trades."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).profit(by))
+    return zuno.account(account).profit(by)
 
 
 @trade.command("performance")
 def trade_performance(
     ctx: typer.Context,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")
-    ] = None,
+    out: Out = None,
     account: Account = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Show equity and drawdown over time, with a picture."""
-    drawn: list[bytes] = []
-
-    async def fetch(zuno: Zuno) -> PerformanceView:
-        view, image = await zuno.account(account).performance()
-        if image is None:
-            return view
-        drawn.append(image)
-        name = view.account.replace(":", "-").replace("/", "-").replace(" ", "-")
-        place = Path(out) if out is not None else zuno.place().home / "charts" / f"equity-{name}.png"
-        put(zuno, place, image, "picture", "choose another --out")
-        return view.model_copy(update={"file": str(place)})
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
-    if drawn and not json:
-        from zuno.trading.model.chart import HEIGHT, WIDTH
-
-        show(drawn[0], (WIDTH, HEIGHT))
+    session = ctx.obj.at(home)
+    answer_with_picture(session, json, out, "equity", lambda zuno: zuno.account(account).performance())
 
 
-@trade.command("close")
+@command(trade, "close")
 def trade_close(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     which: Annotated[str, typer.Argument(metavar="ID|SYMBOL|all", help="Position id, symbol, or all.")],
     account: Account = None,
-    home: Home = None,
     json: Json = False,
-) -> None:
+) -> Answer:
     """Close positions at the market and cancel their orders. With real money it asks for confirmation."""
     ask = consent.ask_to_type(json=json)
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).close(which, ask))
+    return zuno.account(account).close(which, ask)
 
 
-@trade.command("cancel")
+@command(trade, "cancel")
 def trade_cancel(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     order: Annotated[str, typer.Argument(metavar="ORDER", help="Order id, see `zuno trade orders`.")],
     account: Account = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Cancel an entry. Stops and targets go with their position."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).cancel(order))
+    return zuno.account(account).cancel(order)
 
 
-@trade.command("set")
+@command(trade, "set")
 def trade_set(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     position: Annotated[str, typer.Argument(metavar="ID", help="Position id, see `zuno trade positions`.")],
     stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
     yes: Yes = False,
     account: Account = None,
-    home: Home = None,
     json: Json = False,
-) -> None:
+) -> Answer:
     """Move a position's stop or target: tightening at once, loosening after a typed confirmation."""
-    run_command.answer(
-        ctx.obj.at(home),
-        json,
-        lambda zuno: zuno.account(account).set_levels(position, stop, target, _ask(account, json=json, yes=yes)),
-    )
+    return zuno.account(account).set_levels(position, stop, target, _ask(account, json=json, yes=yes))
 
 
-@trade.command("pause")
-def trade_pause(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+@command(trade, "pause")
+def trade_pause(zuno: Zuno, /, account: Account = None) -> Answer:
     """Open no new trades and cancel waiting entries; open positions keep their stops and targets."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).pause())
+    return zuno.account(account).pause()
 
 
 @trade.command("kill")
@@ -209,36 +178,37 @@ def trade_kill(
     run_command.answer(replace(session, opener=lock_and_open), json, lambda zuno: zuno.account(account).kill(None))
 
 
-@trade.command("locks")
-def trade_locks(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+@command(trade, "locks")
+def trade_locks(zuno: Zuno, /, account: Account = None) -> Answer:
     """List active protections that keep the desk from new trades."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).locks())
+    return zuno.account(account).locks()
 
 
-@trade.command("unlock")
+@command(trade, "unlock")
 def trade_unlock(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     protection: Annotated[
         str | None, typer.Argument(metavar="PROTECTION", help="Only this one, e.g. kill_switch; default: all.")
     ] = None,
     account: Account = None,
-    home: Home = None,
     json: Json = False,
-) -> None:
+) -> Answer:
     """Lift locks. With real money it asks for confirmation."""
     ask = consent.ask_to_type(json=json)
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).unlock(protection, ask))
+    return zuno.account(account).unlock(protection, ask)
 
 
-@trade.command("adopt")
-def trade_adopt(ctx: typer.Context, account: AtExchange = LIVE_ACCOUNT, home: Home = None, json: Json = False) -> None:
+@command(trade, "adopt")
+def trade_adopt(zuno: Zuno, /, account: AtExchange = LIVE_ACCOUNT, json: Json = False) -> Answer:
     """Book a deposit or withdrawal you made at the exchange, after a typed confirmation, and lift its lock."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).adopt(consent.ask_to_type(json=json)))
+    return zuno.account(account).adopt(consent.ask_to_type(json=json))
 
 
-@mandate.command("grant")
-def mandate_grant(
-    ctx: typer.Context,
+@command(mandate, "grant")
+async def mandate_grant(
+    zuno: Zuno,
+    /,
     symbols: Annotated[
         list[str] | None, typer.Option("--symbol", metavar="SYMBOL", help="BTCUSDT or ETHUSDT; repeatable.")
     ] = None,
@@ -265,38 +235,33 @@ def mandate_grant(
         bool, typer.Option("--judge-fallback", help="Let rules open trades when the Judge's model fails.")
     ] = False,
     account: Granted = LIVE_ACCOUNT,
-    home: Home = None,
     json: Json = False,
-) -> None:
+) -> MandateStateView:
     """Grant a mandate, signed and expiring, after a typed confirmation. Live orders cite its hash."""
-
-    async def fetch(zuno: Zuno) -> MandateStateView:
-        desk = zuno.account(_check_granted(account))
-        mandate = desk.build_mandate(
-            symbols or ["BTCUSDT", "ETHUSDT"],
-            exchanges or ["binance"],
-            per_trade,
-            per_day,
-            daily_loss,
-            lasts,
-            stops,
-            judge_fallback=judge_fallback,
-        )
-        return await desk.grant_mandate(mandate, consent.ask_to_type(json=json))
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
+    desk = zuno.account(_check_granted(account))
+    mandate = desk.build_mandate(
+        symbols or ["BTCUSDT", "ETHUSDT"],
+        exchanges or ["binance"],
+        per_trade,
+        per_day,
+        daily_loss,
+        lasts,
+        stops,
+        judge_fallback=judge_fallback,
+    )
+    return await desk.grant_mandate(mandate, consent.ask_to_type(json=json))
 
 
-@mandate.command("show")
-def mandate_show(ctx: typer.Context, account: Granted = LIVE_ACCOUNT, home: Home = None, json: Json = False) -> None:
+@command(mandate, "show")
+def mandate_show(zuno: Zuno, /, account: Granted = LIVE_ACCOUNT) -> Answer:
     """Show the mandate: symbols, exchanges, limits, expiry, hash."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(_check_granted(account)).mandate())
+    return zuno.account(_check_granted(account)).mandate()
 
 
-@mandate.command("revoke")
-def mandate_revoke(ctx: typer.Context, account: Granted = LIVE_ACCOUNT, home: Home = None, json: Json = False) -> None:
+@command(mandate, "revoke")
+def mandate_revoke(zuno: Zuno, /, account: Granted = LIVE_ACCOUNT) -> Answer:
     """Revoke the mandate: no live order is placed under it any more."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(_check_granted(account)).revoke_mandate())
+    return zuno.account(_check_granted(account)).revoke_mandate()
 
 
 def _ask(account: str | None, *, json: bool, yes: bool) -> Confirm:

@@ -1,4 +1,4 @@
-"""How the owner says yes at a terminal: everything is shown, then the word itself has to be typed."""
+"""Confirmation at a terminal: everything is shown, then a word has to be typed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def of(*, json: bool, yes: bool) -> Consent:
 
 
 def ask_to_type(*, json: bool, yes: bool = False) -> Callable[[str, str], bool]:
-    """Consent to something of the trading desk: says what it is, then wants the word typed."""
+    """Confirmation for the trading desk: shows `what`, then asks for the word."""
 
     def ask(word: str, what: str) -> bool:
         if yes:

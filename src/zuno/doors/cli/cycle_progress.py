@@ -82,8 +82,8 @@ class Progress:
             style = QUIET if event is None or event.state == "skipped" else ""
             if event is not None and event.source == "fallback":
                 style = BAD
-            told = "" if event is None else _about(event, self._is_repeated(event))
-            about = Text(told, style=style, no_wrap=True, overflow="ellipsis")
+            text = "" if event is None else _about(event, self._is_repeated(event))
+            about = Text(text, style=style, no_wrap=True, overflow="ellipsis")
             table.add_row(self._mark(event), Text(node, style=style), about)
         spent = sum(event.usd or 0.0 for event in self._last.values())
         return Group(table, Text(f"spent ${spent:.4f}", style=QUIET))

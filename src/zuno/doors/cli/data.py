@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, Json, group
+from zuno.doors.cli.options import Home, Json, command, group
 
 if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
 
 data = group("Market data of the trading desk: download, collect, check.")
 
 
-@data.command("status")
-def data_status(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(data, "status")
+def data_status(zuno: Zuno, /) -> Answer:
     """List stored series: rows, time range, origin."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.data().status())
+    return zuno.data().status()
 
 
-@data.command("synth")
+@command(data, "synth")
 def data_synth(
-    ctx: typer.Context,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")] = 1,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+    zuno: Zuno, /, seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")] = 1
+) -> Answer:
     """Generate a SYNTHETIC market from a seed; replaces the previous one."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.data().synth(seed))
+    return zuno.data().synth(seed)
 
 
-@data.command("check")
+@command(data, "check", by=partial(run_command.verdict, no=run_command.REFUSED))
 def data_check(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired and list the changes.")] = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Find gaps, conflicts, bad rows, frozen feeds and inconsistent bars; exit 3 if any remain."""
-    run_command.verdict(ctx.obj.at(home), json, lambda zuno: zuno.data().check(repair=repair), no=run_command.REFUSED)
+    return zuno.data().check(repair=repair)
 
 
 @data.command("collect")
@@ -62,22 +60,16 @@ def data_collect(
         run_command.answer(session, json, lambda zuno: _run_collector(zuno, symbol or [], json))
 
 
-@data.command("download")
+@command(data, "download", by=partial(run_command.verdict, no=run_command.UNAVAILABLE))
 def data_download(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     symbol: Annotated[str, typer.Argument(metavar="SYMBOL", help="BTCUSDT or ETHUSDT.")],
     since: Annotated[str, typer.Option("--from", metavar="T", help="Start: date, ISO time, or 30d ago.")],
     until: Annotated[str | None, typer.Option("--to", metavar="T", help="End, exclusive (default: now).")] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Download historical data of a symbol; stored data is not fetched again."""
-    run_command.verdict(
-        ctx.obj.at(home),
-        json,
-        lambda zuno: zuno.downloads().download(symbol, since, until, run_command.complain),
-        no=run_command.UNAVAILABLE,
-    )
+    return zuno.downloads().download(symbol, since, until, run_command.complain)
 
 
 @data.command("import")

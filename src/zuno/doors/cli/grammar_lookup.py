@@ -1,4 +1,4 @@
-"""What the command line would make of words, without running them."""
+"""Look up commands in the command tree without running them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zuno.doors.cli.main import build_command
 
 
 class CommandTree:
-    """The grammar of `zuno`, for whoever hands it words."""
+    """The command tree of `zuno`, to check words against."""
 
     @cached_property
     def _root(self) -> Any:

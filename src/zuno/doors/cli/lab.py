@@ -2,79 +2,88 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.lab_options import (
-    Capital,
-    Every,
-    GasPrice,
-    Moments,
-    PoolData,
-    Profile,
-    Resume,
-    Seeds,
-    Width,
-    WithModels,
-    Workers,
-    show_progress,
-)
-from zuno.doors.cli.options import Cluster, Home, Json, group, whole_number
+from zuno.doors.cli.options import Cluster, command, group, whole_number
 
 if TYPE_CHECKING:
+    import asyncio
+
     from zuno.doors.zuno import Zuno
+    from zuno.lab.checks import DeskChecks
+    from zuno.lab.invariance import InvarianceView
+    from zuno.lab.lookahead import LookaheadView
     from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
     from zuno.lab.memory_service import MemoryStudyView
     from zuno.lab.model import StudyView
+    from zuno.lab.noedge import NoEdgeView
     from zuno.lab.reports import LabReportsView
+    from zuno.lab.trading.service import TradeLab
     from zuno.lab.trading.views import TradeLabView
+    from zuno.lab.workers import Progress
+    from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
+
+
+V = TypeVar("V")
+
+Workers = Annotated[
+    int, typer.Option("--workers", metavar="N", parser=whole_number, help="Worker processes; results do not change.")
+]
+Moments = Annotated[int, typer.Option("--moments", metavar="N", parser=whole_number, help="Number of sampled moments.")]
+Seeds = Annotated[str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-10 or 1,4,7.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
+PoolData = Annotated[
+    str, typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip).")
+]
+Capital = Annotated[
+    int,
+    typer.Option("--capital", metavar="USD", parser=whole_number, help="Starting capital, half in each token."),
+]
+Every = Annotated[
+    int, typer.Option("--every", metavar="HOURS", parser=whole_number, help="Hours between two decisions.")
+]
+Width = Annotated[
+    str, typer.Option("--width", metavar="PERCENT", help="Half-width of a range, in percent of the price.")
+]
+Profile = Annotated[
+    str, typer.Option("--profile", help="Risk profile of the debate: conservative, balanced, aggressive.")
+]
+GasPrice = Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Gas price, in gwei.")]
+WithModels = Annotated[
+    bool, typer.Option("--models", help="Let the configured models argue, within their budgets; else by rules.")
+]
+
 
 lab = group("Backtests, ablations and statistical checks.")
 
 
-@lab.command("study")
-def lab_study(
-    ctx: typer.Context,
-    moments: Moments = 400,
-    seeds: Seeds = "1-10",
-    workers: Workers = 2,
-    cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(lab, "study", by=run_command.partial_verdict)
+async def lab_study(
+    zuno: Zuno, /, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
+) -> StudyView:
     """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
-
-    async def ask(zuno: Zuno) -> StudyView:
-        desk = zuno.lab(cluster)
-        return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    desk = zuno.lab(cluster)
+    return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
 
 
-@lab.command("memory")
-def lab_memory(
-    ctx: typer.Context,
-    seeds: Seeds = "1-6",
-    workers: Workers = 2,
-    cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(lab, "memory", by=run_command.partial_verdict)
+async def lab_memory(
+    zuno: Zuno, /, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None
+) -> MemoryStudyView:
     """Does memory help? Trades with recall on, off, shuffled and recent3, with a planted setup and without."""
-
-    async def ask(zuno: Zuno) -> MemoryStudyView:
-        memory = zuno.lab(cluster).memory
-        assert memory is not None
-        return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    memory = zuno.lab(cluster).memory
+    assert memory is not None
+    return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
 
 
-@lab.command("lp")
-def lab_lp(
-    ctx: typer.Context,
+@command(lab, "lp", by=run_command.partial_verdict)
+async def lab_lp(
+    zuno: Zuno,
+    /,
     data: PoolData,
     arms: Annotated[
         str,
@@ -96,28 +105,23 @@ def lab_lp(
     resume: Resume = False,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> LpLabView:
     """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
+    from zuno.lab.lp.question import read_question
 
-    async def ask(zuno: Zuno) -> LpLabView:
-        from zuno.lab.lp.question import read_question
-
-        lab_desk = zuno.lp_lab(cluster)
-        question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
-        view = await show_progress(
-            "hours", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
-        )
-        run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
-        return view
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    lab_desk = zuno.lp_lab(cluster)
+    question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
+    view = await show_progress(
+        "hours", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
+    )
+    run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
+    return view
 
 
-@lab.command("trade")
-def lab_trade(
-    ctx: typer.Context,
+@command(lab, "trade", by=run_command.partial_verdict)
+async def lab_trade(
+    zuno: Zuno,
+    /,
     data: Annotated[
         str | None,
         typer.Option(
@@ -146,29 +150,8 @@ def lab_trade(
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
-    """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
-
-    async def ask(zuno: Zuno) -> TradeLabView:
-        return await _compare_arms(zuno, data, symbols, since, until, arms, models, workers, cluster, resume)
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
-
-
-async def _compare_arms(
-    zuno: Zuno,
-    data: str | None,
-    symbols: str,
-    since: str | None,
-    until: str | None,
-    arms: str,
-    models: bool,
-    workers: int,
-    cluster: str | None,
-    resume: bool,
 ) -> TradeLabView:
+    """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
     from zuno.lab.trading.question import read_question
 
     lab_desk = zuno.lab(cluster).trade
@@ -181,9 +164,10 @@ async def _compare_arms(
     return view
 
 
-@lab.command("sweep")
-def lab_sweep(
-    ctx: typer.Context,
+@command(lab, "sweep", by=run_command.partial_verdict)
+async def lab_sweep(
+    zuno: Zuno,
+    /,
     data: PoolData,
     ranges: Annotated[
         int, typer.Option("--ranges", metavar="N", parser=whole_number, help="How many ranges, a multiple of 25.")
@@ -191,23 +175,18 @@ def lab_sweep(
     capital: Capital = 10_000,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> SweepView:
     """Sweep static ranges over a pool's recorded minutes with the fast engine."""
-
-    async def ask(zuno: Zuno) -> SweepView:
-        sweep = zuno.lp_lab(cluster).sweep
-        view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
-        run_command.complain(f"Report: {sweep.reports.describe_place(view.report)}")
-        return view
-
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
+    sweep = zuno.lp_lab(cluster).sweep
+    view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
+    run_command.complain(f"Report: {sweep.reports.describe_place(view.report)}")
+    return view
 
 
-@lab.command("ablate")
-def lab_ablate(
-    ctx: typer.Context,
+@command(lab, "ablate", by=run_command.partial_verdict)
+async def lab_ablate(
+    zuno: Zuno,
+    /,
     data: Annotated[
         str,
         typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows, or of candles for --desk trade."),
@@ -230,44 +209,157 @@ def lab_ablate(
     until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> LpAblationView | TradeLabView:
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
+    from zuno.kernel.errors import UsageError
+    from zuno.lab.lp.ablation import read_horizon
+    from zuno.lab.lp.question import read_question
+    from zuno.lab.trading.arms import Arm
 
-    async def ask(zuno: Zuno) -> LpAblationView | TradeLabView:
-        from zuno.kernel.errors import UsageError
-        from zuno.lab.lp.ablation import read_horizon
-        from zuno.lab.lp.question import read_question
-        from zuno.lab.trading.arms import Arm
-
-        if desk == "trade":
-            everything = ",".join(Arm)
-            return await _compare_arms(
-                zuno, data, "BTCUSDT,ETHUSDT", since, until, everything, models, workers, cluster, resume
-            )
-        if desk != "lp":
-            raise UsageError("--desk is lp or trade.")
-        lab_desk = zuno.lp_lab(cluster)
-        question = read_horizon(
-            read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon
+    if desk == "trade":
+        return await lab_trade(
+            zuno, data, "BTCUSDT,ETHUSDT", since, until, ",".join(Arm), models, workers, cluster, resume
         )
-        view = await show_progress(
-            "episodes", lambda tell, stop: lab_desk.ablation.ablate(question, workers, tell, stop, resume=resume)
-        )
-        run_command.complain(f"Report: {lab_desk.ablation.reports.describe_place(view.report)}")
-        return view
+    if desk != "lp":
+        raise UsageError("--desk is lp or trade.")
+    lab_desk = zuno.lp_lab(cluster)
+    question = read_horizon(read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon)
+    view = await show_progress(
+        "episodes", lambda tell, stop: lab_desk.ablation.ablate(question, workers, tell, stop, resume=resume)
+    )
+    run_command.complain(f"Report: {lab_desk.ablation.reports.describe_place(view.report)}")
+    return view
 
-    run_command.partial_verdict(ctx.obj.at(home), json, ask)
 
-
-@lab.command("reports")
-def lab_reports(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(lab, "reports")
+async def lab_reports(zuno: Zuno, /) -> LabReportsView:
     """List the reports that the lab wrote in this home, with the command behind each."""
+    reports = zuno.lab().reports
+    assert reports is not None
+    return await reports.list()
 
-    async def ask(zuno: Zuno) -> LabReportsView:
-        reports = zuno.lab().reports
-        assert reports is not None
-        return await reports.list()
 
-    run_command.answer(ctx.obj.at(home), json, ask)
+Account = Annotated[
+    str | None,
+    typer.Option("--account", metavar="NAME", help="Another paper account (default: the market's own)."),
+]
+RecordedPool = Annotated[
+    str | None,
+    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: the LP desk is looked at too."),
+]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="As known at that moment.")]
+
+Report = Annotated[
+    str | None,
+    typer.Option("--report", metavar="ID", help="A backtest of `lab trade` instead (`lab reports` lists them)."),
+]
+DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: whose decisions.")]
+
+
+def _checks(zuno: Zuno, cluster: str | None = None) -> DeskChecks:
+    checks = zuno.lab(cluster).checks
+    assert checks is not None
+    return checks
+
+
+@command(lab, "noedge", by=run_command.partial_verdict)
+async def lab_noedge(
+    zuno: Zuno,
+    /,
+    worlds: Annotated[
+        int,
+        typer.Option(
+            "--worlds", metavar="N", parser=whole_number, help="Half random walks, half shuffled blocks of history."
+        ),
+    ] = 1_000,
+    workers: Workers = 2,
+    cluster: Cluster = None,
+    resume: Resume = False,
+) -> NoEdgeView:
+    """False-positive rate of the desk on markets without an edge."""
+    checks = _checks(zuno, cluster)
+    return await show_progress("worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume))
+
+
+@command(lab, "lookahead", by=run_command.partial_verdict)
+async def lab_lookahead(
+    zuno: Zuno,
+    /,
+    moments: Moments = 60,
+    seeds: Seeds = "1-4",
+    data: RecordedPool = None,
+    workers: Workers = 2,
+    cluster: Cluster = None,
+) -> LookaheadView:
+    """Look-ahead and warm-up bias check."""
+    checks = _checks(zuno, cluster)
+    return await show_progress(
+        "moments", lambda tell, stop: checks.lookahead(moments, seeds, data, workers, tell, stop)
+    )
+
+
+@command(lab, "invariance", by=run_command.partial_verdict)
+async def lab_invariance(
+    zuno: Zuno,
+    /,
+    moments: Moments = 60,
+    seeds: Seeds = "1-4",
+    data: RecordedPool = None,
+    workers: Workers = 2,
+    cluster: Cluster = None,
+) -> InvarianceView:
+    """Share of decisions that flip with masked symbols, scaled prices, a mirror, another order or other words."""
+    checks = _checks(zuno, cluster)
+    return await show_progress(
+        "moments", lambda tell, stop: checks.invariance(moments, seeds, data, workers, tell, stop)
+    )
+
+
+@command(lab, "calibration")
+async def lab_calibration(
+    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+) -> TradeCalibrationView:
+    """Calibration of each agent's probabilities, in this home's account or in a backtest; writes a report."""
+    if report is None:
+        view = await zuno.learning(account).reliability(as_of)
+    else:
+        view = await _backtests(zuno, as_of, account).read_calibration(report, arm)
+    _checks(zuno).report_calibration(view, "" if report is None else f" --report {report} --arm {arm}")
+    return view
+
+
+@command(lab, "vetoes")
+async def lab_vetoes(
+    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+) -> VetoesView:
+    """What vetoes and cuts saved or cost, in this home's account or in a backtest; writes a report."""
+    if report is None:
+        view = await zuno.learning(account).vetoes(as_of)
+    else:
+        view = await _backtests(zuno, as_of, account).read_vetoes(report, arm)
+    _checks(zuno).report_vetoes(view, "" if report is None else f" --report {report} --arm {arm}")
+    return view
+
+
+def _backtests(zuno: Zuno, as_of: str | None, account: str | None) -> TradeLab:
+    from zuno.kernel.errors import UsageError
+
+    if as_of is not None or account is not None:
+        raise UsageError("--as-of and --account are of this home's own record; a --report is as its backtest ended.")
+    trade = zuno.lab().trade
+    assert trade is not None
+    return trade
+
+
+async def show_progress(unit: str, work: Callable[[Progress, asyncio.Event], Awaitable[V]]) -> V:
+    """Do it with a bar of how far it is; Ctrl-C sets the event."""
+    from zuno.doors.cli.progress_bar import ProgressBar
+    from zuno.doors.cli.service import stop_on_signals
+    from zuno.lab.workers import StoppedEarly
+
+    with ProgressBar(unit) as bar:
+        try:
+            return await work(bar.tell, stop_on_signals())
+        except StoppedEarly as stopped:
+            run_command.complain(f"zuno: {stopped}")
+            raise KeyboardInterrupt from stopped

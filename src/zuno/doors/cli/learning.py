@@ -1,20 +1,19 @@
-"""`zuno trade` commands about what was learned: evaluate, calibration, vetoes."""
+"""What was learned from closed trades: `zuno trade evaluate`, `calibration`, `vetoes`, and `zuno memory`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zuno.doors.cli import run_command
 from zuno.doors.cli.account import Account
-from zuno.doors.cli.options import Home, Json
-from zuno.doors.cli.trade import put, show, trade
+from zuno.doors.cli.options import Home, Json, command, group, whole_number
+from zuno.doors.cli.trade import Out, answer_with_picture, trade
 
 if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.trading.service.learning_view import TradeCalibrationView
+
 
 AsOf = Annotated[
     str | None,
@@ -22,46 +21,76 @@ AsOf = Annotated[
 ]
 
 
-@trade.command("evaluate")
-def trade_evaluate(ctx: typer.Context, account: Account = None, home: Home = None, json: Json = False) -> None:
+@command(trade, "evaluate")
+def trade_evaluate(zuno: Zuno, /, account: Account = None) -> Answer:
     """Score trades, vetoes and cuts that resolved since the last run."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.learning(account).evaluate())
+    return zuno.learning(account).evaluate()
 
 
 @trade.command("calibration")
 def trade_calibration(
     ctx: typer.Context,
     as_of: AsOf = None,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")
-    ] = None,
+    out: Out = None,
     account: Account = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Show the calibration of each agent's probabilities: Brier, skill, ECE by regime, with a picture."""
-    drawn: list[bytes] = []
-
-    async def fetch(zuno: Zuno) -> TradeCalibrationView:
-        view, image = await zuno.learning(account).calibration(as_of)
-        if image is None:
-            return view
-        drawn.append(image)
-        name = view.account.replace(":", "-").replace("/", "-").replace(" ", "-")
-        place = Path(out) if out is not None else zuno.place().home / "charts" / f"calibration-{name}.png"
-        put(zuno, place, image, "picture", "choose another --out")
-        return view.model_copy(update={"file": str(place)})
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
-    if drawn and not json:
-        from zuno.trading.model.chart import HEIGHT, WIDTH
-
-        show(drawn[0], (WIDTH, HEIGHT))
+    session = ctx.obj.at(home)
+    answer_with_picture(session, json, out, "calibration", lambda zuno: zuno.learning(account).calibration(as_of))
 
 
-@trade.command("vetoes")
-def trade_vetoes(
-    ctx: typer.Context, as_of: AsOf = None, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "vetoes")
+def trade_vetoes(zuno: Zuno, /, as_of: AsOf = None, account: Account = None) -> Answer:
     """Show what vetoes and cuts of expectancy, risk officer and leverage guard saved or cost, by rule."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.learning(account).vetoes(as_of))
+    return zuno.learning(account).vetoes(as_of)
+
+
+memory = group("Memory of the trading desk: post-mortems of closed trades and lessons drawn from them.")
+
+MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Memory id, see `zuno memory list`.")]
+
+
+@command(memory, "list")
+def memory_list(
+    zuno: Zuno,
+    /,
+    symbol: Annotated[str | None, typer.Option("--symbol", metavar="SYMBOL", help="BTCUSDT or ETHUSDT.")] = None,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the newest N.")
+    ] = 50,
+) -> Answer:
+    """List post-mortems of closed trades, newest first."""
+    return zuno.memory().list(lines, symbol)
+
+
+@command(memory, "show")
+def memory_show(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
+    """Show a post-mortem: setup, outcome, future constraint, realised path."""
+    return zuno.memory().show(memory_id)
+
+
+@command(memory, "search")
+def memory_search(
+    zuno: Zuno,
+    /,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, such as "BTC long stopped out".')],
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the best N, at most 20.")
+    ] = 5,
+) -> Answer:
+    """Find post-mortems by words of symbol, side, exit, outcome or setup."""
+    return zuno.memory().search(query, lines)
+
+
+@command(memory, "lessons")
+def memory_lessons(zuno: Zuno, /) -> Answer:
+    """List lessons with their cases and state: active, contradicted, expired or withdrawn."""
+    return zuno.memory().lessons()
+
+
+@command(memory, "forget")
+def memory_forget(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
+    """Forget a post-mortem. The journal and the agents' calibration keep the trade; it is never recalled again."""
+    return zuno.memory().forget(memory_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Annotated
@@ -13,28 +13,23 @@ import typer.main
 
 from zuno.doors.cli import account as account_commands  # noqa: F401  # commands of `trade`
 from zuno.doors.cli import learning as learning_commands  # noqa: F401  # commands of `trade`
-from zuno.doors.cli import plan as carrying
 from zuno.doors.cli import run_command
-from zuno.doors.cli.agents import agents
-from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
-from zuno.doors.cli.lab_checks import lab
-from zuno.doors.cli.mcp import mcp
-from zuno.doors.cli.memory import memory
+from zuno.doors.cli.lab import lab
+from zuno.doors.cli.learning import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
-from zuno.doors.cli.options import ChainName, Home, Json, group, help_alone, whole_number
-from zuno.doors.cli.parse import parse
+from zuno.doors.cli.options import ChainName, Home, Json, command, group, help_alone, whole_number
+from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
-from zuno.doors.cli.system import doctor, export, logs
-from zuno.doors.cli.telegram import telegram
-from zuno.doors.cli.trade import trade
-from zuno.doors.cli.wallet import wallet
+from zuno.doors.cli.system import agents, doctor, export, logs, mcp, parse, telegram
+from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
 
 if TYPE_CHECKING:
     from typer.models import CommandInfo
 
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.journal.decision_view import ReplayView
     from zuno.kernel.view import View
@@ -45,7 +40,6 @@ if TYPE_CHECKING:
 app = group(
     "Multi-agent desk for Uniswap v4 LP and BTC/ETH trading. Without keys or network it runs on a built-in simulation."
 )
-lp = group("Uniswap v4 pools, positions, PnL and recommendations.")
 sim = group("Built-in simulated chain: pools and a virtual clock, no EVM.")
 devnet = group("Local chain on 127.0.0.1 with the real v4 contracts.")
 journal = group("Signed, hash-chained journal of all debates and decisions.")
@@ -54,12 +48,10 @@ app.add_typer(lp, name="lp")
 lp.add_typer(recommend, name="recommend")
 app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
-plan = group("List, simulate, approve and apply plans.")
 app.add_typer(plan, name="plan")
-carrying.register(plan, lp)
 app.add_typer(journal, name="journal")
-app.command("parse")(parse)
-app.command("agents")(agents)
+command(app, "parse")(parse)
+command(app, "agents")(agents)
 app.add_typer(wallet, name="wallet")
 app.add_typer(monitor, name="monitor")
 app.add_typer(alerts, name="alerts")
@@ -72,9 +64,9 @@ app.add_typer(telegram, name="telegram")
 app.add_typer(web, name="web")
 app.command("mcp")(mcp)
 app.add_typer(mesh, name="mesh")
-app.command("peer")(peer)
-app.command("doctor")(doctor)
-app.command("logs")(logs)
+command(app, "peer")(peer)
+command(app, "doctor", by=run_command.verdict)(doctor)
+command(app, "logs")(logs)
 app.add_typer(export, name="export")
 
 
@@ -92,11 +84,9 @@ OwnPrices = Annotated[
 OwnTicks = Annotated[
     tuple[str, str] | None, typer.Option("--ticks", metavar="LOW HIGH", help="The same in ticks: -196640 -195360.")
 ]
-PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
 Again = Annotated[
     str | None, typer.Argument(metavar="PLAN|REQUEST|RUN", help="Plan, request or run id (default: the last decision).")
 ]
-PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 Percent = Annotated[str, typer.Option("--percent", metavar="P", help="ETH price change in %, e.g. -6.")]
 
 
@@ -123,23 +113,22 @@ def version(home: Home = None, json: Json = False) -> None:
     typer.echo(f'{{"version": "{number}"}}' if json else f"zuno {number}")
 
 
-@lp.command("pools")
-def lp_pools(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
+@command(lp, "pools")
+def lp_pools(zuno: Zuno, /, chain: ChainName = None) -> Answer:
     """List pools of known tokens: standard fee tiers and others found in Initialize logs."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pools())
+    return zuno.lp(chain).pools()
 
 
-@lp.command("pool")
+@command(lp, "pool")
 def lp_pool(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     which: Annotated[str, typer.Argument(metavar="ID|PAIR", help="Pool id, or a pair such as ETH/USDC.")],
     fee: Annotated[str | None, typer.Argument(metavar="FEE", help="Fee tier of the pair: 5bps, 0.3%.")] = None,
     chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Show one pool."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pool(which, fee))
+    return zuno.lp(chain).pool(which, fee)
 
 
 @lp.command("positions")
@@ -169,9 +158,10 @@ def lp_positions(
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet, only))
 
 
-@lp.command("portfolio")
+@command(lp, "portfolio")
 def lp_portfolio(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     wallets: Annotated[
         list[str] | None,
         typer.Option("--wallet", metavar="[LABEL=]ADDRESS", help="Only this wallet; repeatable. Default: all watched."),
@@ -180,56 +170,52 @@ def lp_portfolio(
         str, typer.Option("--window", metavar="SPAN", help="Window of fees, APR and time in range: 24h, 7d.")
     ] = "24h",
     chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Show all positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.portfolio().portfolio(wallets or (), window, chain))
+    return zuno.portfolio().portfolio(wallets or (), window, chain)
 
 
-@lp.command("inspect")
-def lp_inspect(
-    ctx: typer.Context, position: PositionId, chain: ChainName = None, home: Home = None, json: Json = False
-) -> None:
+@command(lp, "inspect")
+def lp_inspect(zuno: Zuno, /, position: PositionId, chain: ChainName = None) -> Answer:
     """Show one position with its pool and market."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).inspect(position))
+    return zuno.lp(chain).inspect(position)
 
 
-@lp.command("pnl")
+@command(lp, "pnl")
 def lp_pnl(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     position: PositionId,
     since: Annotated[
         str | None,
         typer.Option("--since", metavar="WHEN", help="Start: 7d, 36h, 2026-01-25 or ISO time; default: the mint."),
     ] = None,
     chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Show a position's PnL: fees, price effect, impermanent loss, gas, swap cost, residual."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).pnl(position, since))
+    return zuno.lp(chain).pnl(position, since)
 
 
-@lp.command("whatif")
+@command(lp, "whatif")
 def lp_whatif(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     position: PositionId,
     price: Annotated[
         str | None,
         typer.Option("--price", metavar="PRICE", help="Change in % or a price: -20%, 2400; default: today's."),
     ] = None,
     chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Show a position at another price: tokens, worth, impermanent loss; and from -50 % to +50 %."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).whatif(position, price))
+    return zuno.lp(chain).whatif(position, price)
 
 
-@recommend.command("rebalance")
+@command(recommend, "rebalance", by=run_command.listen_and_answer)
 def recommend_rebalance(
-    ctx: typer.Context,
+    zuno: Zuno,
+    listen: Listen,
+    /,
     position: PositionId,
     profile: Profile = None,
     chain: ChainName = None,
@@ -237,25 +223,21 @@ def recommend_rebalance(
     prices: OwnPrices = None,
     ticks: OwnTicks = None,
     transport: Transport = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Debate a position: hold, close, widen, tighten or shift."""
+    from zuno.lp.service.arguments import own_range
 
-    def fetch(zuno: Zuno, listen: Listen) -> Awaitable[View]:
-        from zuno.lp.service.arguments import own_range
-
-        own = own_range(prices, ticks)
-        return zuno.advice(transport=transport).rebalance(
-            position, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
-        )
-
-    run_command.listen_and_answer(ctx.obj.at(home), json, fetch)
+    own = own_range(prices, ticks)
+    return zuno.advice(transport=transport).rebalance(
+        position, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
+    )
 
 
-@recommend.command("create")
+@command(recommend, "create", by=run_command.listen_and_answer)
 def recommend_create(
-    ctx: typer.Context,
+    zuno: Zuno,
+    listen: Listen,
+    /,
     wish: Annotated[str, typer.Argument(metavar="WISH", help='Capital and risk in words: "0.05 ETH passively".')] = "",
     token: Annotated[
         str | None, typer.Option("--token", metavar="TOKEN", help="Token to deposit, symbol or address.")
@@ -276,100 +258,84 @@ def recommend_create(
     prices: OwnPrices = None,
     ticks: OwnTicks = None,
     transport: Transport = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Debate a new position: pool and range, or none. Flags override the sentence."""
+    from zuno.lp.service.arguments import own_range
+    from zuno.lp.service.create_request import Flags
 
-    def fetch(zuno: Zuno, listen: Listen) -> Awaitable[View]:
-        from zuno.lp.service.arguments import own_range
-        from zuno.lp.service.create_request import Flags
-
-        own = own_range(prices, ticks)
-        flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
-        return zuno.advice(transport=transport).create(
-            wish, flags, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
-        )
-
-    run_command.listen_and_answer(ctx.obj.at(home), json, fetch)
+    own = own_range(prices, ticks)
+    flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
+    return zuno.advice(transport=transport).create(
+        wish, flags, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
+    )
 
 
-@sim.command("reset")
+@command(sim, "reset")
 def sim_reset(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="N", parser=whole_number, help="Random seed of the simulation.")
     ] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Reset the simulated chain."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.sim().reset(seed))
+    return zuno.sim().reset(seed)
 
 
-@sim.command("move")
-def sim_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json = False) -> None:
+@command(sim, "move")
+def sim_move(zuno: Zuno, /, percent: Percent) -> Answer:
     """Move the simulated ETH price by swaps in every pool."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.sim().move(percent))
+    return zuno.sim().move(percent)
 
 
-@devnet.command("up")
+@command(devnet, "up")
 def devnet_up(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     port: Annotated[
         int, typer.Option("--port", metavar="N", parser=whole_number, help="Port on 127.0.0.1; 0 picks a free one.")
     ] = 8545,
     background: Annotated[bool, typer.Option("--background", help="Return once the node is up.")] = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Start the local chain. The first start deploys contracts and pools and caches them."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().up(port, background=background))
+    return zuno.devnet().up(port, background=background)
 
 
-@devnet.command("status")
-def devnet_status(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(devnet, "status")
+def devnet_status(zuno: Zuno, /) -> Answer:
     """Show whether the local chain is running, and its URL."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().status())
+    return zuno.devnet().status()
 
 
-@devnet.command("move")
-def devnet_move(ctx: typer.Context, percent: Percent, home: Home = None, json: Json = False) -> None:
+@command(devnet, "move")
+def devnet_move(zuno: Zuno, /, percent: Percent) -> Answer:
     """Move the ETH price on the local chain by real swaps in every pool."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet_world().move(percent))
+    return zuno.devnet_world().move(percent)
 
 
-@devnet.command("down")
-def devnet_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(devnet, "down")
+def devnet_down(zuno: Zuno, /) -> Answer:
     """Stop the local chain."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.devnet().down())
+    return zuno.devnet().down()
 
 
-@app.command()
-def why(ctx: typer.Context, reference: Again = None, home: Home = None, json: Json = False) -> None:
+@command(app, "why")
+async def why(zuno: Zuno, /, reference: Again = None) -> View:
     """Show a debate or a trading run from the journal, the last by default. No model calls."""
+    from zuno.trading.service.report import Reports
 
-    async def fetch(zuno: Zuno) -> View:
-        from zuno.trading.service.report import Reports
-
-        which = reference or await _last_decision(zuno)
-        of_the_desk = which.strip().startswith("run_")
-        return await (Reports(zuno.cycles()).why(which) if of_the_desk else zuno.archive().why(which))
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
+    which = reference or await _last_decision(zuno)
+    of_the_desk = which.strip().startswith("run_")
+    return await (Reports(zuno.cycles()).why(which) if of_the_desk else zuno.archive().why(which))
 
 
-@app.command()
-def replay(ctx: typer.Context, reference: Again = None, home: Home = None, json: Json = False) -> None:
+@command(app, "replay", by=run_command.verdict)
+async def replay(zuno: Zuno, /, reference: Again = None) -> ReplayView:
     """Replay a debate, a trading run or a chat answer offline (default: the last decision), and compare the results."""
-
-    async def again(zuno: Zuno) -> ReplayView:
-        which = reference or await _last_decision(zuno)
-        if which.strip().startswith("run_"):
-            return await zuno.cycles().replay(which)
-        return await zuno.replay_chat(which) or await zuno.archive().replay(which)
-
-    run_command.verdict(ctx.obj.at(home), json, again)
+    which = reference or await _last_decision(zuno)
+    if which.strip().startswith("run_"):
+        return await zuno.cycles().replay(which)
+    return await zuno.replay_chat(which) or await zuno.archive().replay(which)
 
 
 async def _last_decision(zuno: Zuno) -> str:
@@ -379,62 +345,52 @@ async def _last_decision(zuno: Zuno) -> str:
     return await zuno.audit().last_request((PLAN_KIND, DECIDED))
 
 
-@plan.command("list")
-def plan_list(
-    ctx: typer.Context,
+@command(plan, "list")
+async def plan_list(
+    zuno: Zuno,
+    /,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only what can still be approved or applied.")] = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> PlanListView:
     """List the plans, newest first."""
-
-    async def look(zuno: Zuno) -> PlanListView:
-        return await (zuno.execution().list_waiting() if waiting else zuno.archive().plans())
-
-    run_command.answer(ctx.obj.at(home), json, look)
+    return await (zuno.execution().list_waiting() if waiting else zuno.archive().plans())
 
 
-@plan.command("show")
-def plan_show(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
+@command(plan, "show")
+def plan_show(zuno: Zuno, /, plan_id: PlanId) -> Answer:
     """Show a plan."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().plan(plan_id))
+    return zuno.archive().plan(plan_id)
 
 
-@plan.command("diff")
+@command(plan, "diff")
 def plan_diff(
-    ctx: typer.Context,
-    before: PlanId,
-    after: Annotated[str, typer.Argument(metavar="OTHER", help="Plan to compare with.")],
-    home: Home = None,
-    json: Json = False,
-) -> None:
+    zuno: Zuno, /, before: PlanId, after: Annotated[str, typer.Argument(metavar="OTHER", help="Plan to compare with.")]
+) -> Answer:
     """Compare two plans."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().diff(before, after))
+    return zuno.archive().diff(before, after)
 
 
-@journal.command("verify")
-def journal_verify(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(journal, "verify", by=run_command.verdict)
+def journal_verify(zuno: Zuno, /) -> Answer:
     """Verify the hash chain and every signature."""
-    run_command.verdict(ctx.obj.at(home), json, lambda zuno: zuno.audit().verify())
+    return zuno.audit().verify()
 
 
-@journal.command("upgrade")
-def journal_upgrade(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(journal, "upgrade")
+def journal_upgrade(zuno: Zuno, /) -> Answer:
     """Store the view of every finished run and plan that has none."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.upgrade_journal())
+    return zuno.upgrade_journal()
 
 
-@journal.command("tail")
+@command(journal, "tail")
 def journal_tail(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     count: Annotated[
         int, typer.Option("--count", "-n", metavar="N", parser=whole_number, help="Number of entries.")
     ] = 20,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """List the newest entries."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.audit().tail(count))
+    return zuno.audit().tail(count)
 
 
 def run(
@@ -493,9 +449,9 @@ def _run(arguments: Sequence[str], session: run_command.Session) -> int:
         return code if isinstance(code, int) else 0
     except typer.TyperException as mistake:
         where = getattr(getattr(mistake, "ctx", None), "command_path", "zuno")
-        said = mistake.format_message().rstrip(".")
+        message = mistake.format_message().rstrip(".")
         return run_command.tell_mistake(
-            f"{said}{'' if said.endswith('?') else '.'} Try `{where} --help`.", json="--json" in arguments
+            f"{message}{'' if message.endswith('?') else '.'} Try `{where} --help`.", json="--json" in arguments
         )
     except (typer.Abort, KeyboardInterrupt):
         return run_command.tell_stopped(json="--json" in arguments)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, Json, group, whole_number
+from zuno.doors.cli.options import command, group, whole_number
 
 if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.lp.service.mesh import MeshView
     from zuno.lp.service.mesh_supervisor import MeshEventView
+    from zuno.lp.service.recommend import Listen
 
 mesh = group("Run the LP debate between separate, mutually untrusting peers.")
 Way = Annotated[
@@ -33,9 +35,10 @@ Transport = Annotated[
 Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
 
 
-@mesh.command("init")
+@command(mesh, "init")
 def mesh_init(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     host: Annotated[
         str | None,
         typer.Option("--host", metavar="HOST", help="Host name of this machine for other peers (default: 127.0.0.1)."),
@@ -46,65 +49,75 @@ def mesh_init(
     roles: Annotated[
         list[str] | None, typer.Option("--role", metavar="ROLE", help="Role that runs on that machine; repeatable.")
     ] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Create keys and the peer table; existing ones are kept."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().init(host, join, roles or ()))
+    return zuno.mesh().init(host, join, roles or ())
 
 
-@mesh.command("up")
-def mesh_up(ctx: typer.Context, transport: Way = None, home: Home = None, json: Lines = False) -> None:
+@command(mesh, "up")
+async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: _run_mesh(zuno, transport, json))
+    from zuno.doors.cli.service import stop_on_signals
+    from zuno.kernel.view import write_document
+
+    stop = stop_on_signals((signal.SIGINT,))
+    with _Board(live=not json) as board:
+
+        def hear(event: MeshEventView) -> None:
+            try:
+                if json:
+                    sys.stdout.write(write_document(event) + "\n")
+                    sys.stdout.flush()
+                else:
+                    board.say(event)
+            except OSError:  # nobody reads our lines any more
+                run_command.discard_stdout()
+                stop.set()
+
+        return await zuno.mesh_host().up(transport, hear, board.show, stop)
 
 
-@mesh.command("down")
-def mesh_down(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(mesh, "down")
+def mesh_down(zuno: Zuno, /) -> Answer:
     """Stop the mesh running in another terminal."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.mesh().down())
+    return zuno.mesh().down()
 
 
-@mesh.command("status")
-def mesh_status(ctx: typer.Context, transport: Way = None, home: Home = None, json: Json = False) -> None:
+@command(mesh, "status", by=run_command.listen_and_answer)
+def mesh_status(zuno: Zuno, listen: Listen, /, transport: Way = None) -> Answer:
     """Show each peer: pid, uptime, reachability, messages received, sent and rejected."""
-    run_command.listen_and_answer(ctx.obj.at(home), json, lambda zuno, listen: zuno.mesh().status(transport, listen))
+    return zuno.mesh().status(transport, listen)
 
 
-@mesh.command("ping")
-def mesh_ping(ctx: typer.Context, transport: Way = None, home: Home = None, json: Json = False) -> None:
+@command(mesh, "ping", by=run_command.listen_and_answer)
+def mesh_ping(zuno: Zuno, listen: Listen, /, transport: Way = None) -> Answer:
     """Ping all four agents; exit 4 if one does not answer."""
-    run_command.listen_and_answer(ctx.obj.at(home), json, lambda zuno, listen: zuno.mesh().ping(transport, listen))
+    return zuno.mesh().ping(transport, listen)
 
 
-@mesh.command("join")
+@command(mesh, "join", by=run_command.listen_and_answer)
 def mesh_join(
-    ctx: typer.Context,
+    zuno: Zuno,
+    listen: Listen,
+    /,
     request: Annotated[str, typer.Argument(metavar="REQUEST", help="req_ and 16 hex digits.")],
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Resume a debate that this home started on the mesh, and show the result."""
-    run_command.listen_and_answer(ctx.obj.at(home), json, lambda zuno, listen: zuno.mesh().join(request, listen))
+    return zuno.mesh().join(request, listen)
 
 
-def peer(
-    ctx: typer.Context,
+async def peer(
+    zuno: Zuno,
+    /,
     role: Annotated[str, typer.Argument(metavar="ROLE", help="scout, strategist, critic or arbiter.")],
     transport: Way = None,
     parent: Annotated[int | None, typer.Option("--child-of", parser=whole_number, hidden=True)] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> View:
     """Run one agent in this process until Ctrl-C or SIGTERM."""
+    from zuno.doors.cli.service import stop_on_signals
 
-    async def run_peer(zuno: Zuno) -> View:
-        from zuno.doors.cli.service import stop_on_signals
-
-        life = await zuno.peer(role, transport, parent=parent)
-        return await life.run(stop_on_signals((signal.SIGINT,)))
-
-    run_command.answer(ctx.obj.at(home), json, run_peer)
+    life = await zuno.peer(role, transport, parent=parent)
+    return await life.run(stop_on_signals((signal.SIGINT,)))
 
 
 class _Board:
@@ -142,27 +155,3 @@ class _Board:
         from zuno.kernel.view import sanitise
 
         self._console.print(Text(sanitise(event_line(event))), soft_wrap=True)
-
-
-async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
-    from zuno.doors.cli.service import stop_on_signals
-    from zuno.kernel.view import write_document
-
-    stop = stop_on_signals((signal.SIGINT,))
-    with _Board(live=not json) as board:
-
-        def hear(event: MeshEventView) -> None:
-            try:
-                if json:
-                    sys.stdout.write(write_document(event) + "\n")
-                    sys.stdout.flush()
-                else:
-                    board.say(event)
-            except OSError:  # nobody reads our lines any more
-                run_command.discard_stdout()
-                stop.set()
-
-        def show(view: MeshView) -> None:
-            board.show(view)
-
-        return await zuno.mesh_host().up(transport, hear, show, stop)

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, group
+from zuno.doors.cli.options import ChainName, Home, Json, command, group
 
 if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
 
 monitor = group("Watch positions of all configured wallets and send alerts. Read-only.")
-alerts = typer.Typer(
-    help="List, add, remove, acknowledge and snooze alerts.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    invoke_without_command=True,
-)
+alerts = group("List, add, remove, acknowledge and snooze alerts.", None)
 Lines = Annotated[bool, typer.Option("--json", help="One JSON document per check.")]
 AlertId = Annotated[str, typer.Argument(metavar="ID", help="alert_ and 12 hex digits.")]
 
 
-@monitor.command("once")
-def monitor_once(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(monitor, "once")
+def monitor_once(zuno: Zuno, /) -> Answer:
     """Check every wallet once, send alerts, show the result."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.monitor().once())
+    return zuno.monitor().once()
 
 
-@monitor.command("run")
-def monitor_run(ctx: typer.Context, home: Home = None, json: Lines = False) -> None:
+@command(monitor, "run")
+async def monitor_run(zuno: Zuno, /, json: Lines = False) -> View:
     """Check every ZUNO_MONITOR_INTERVAL_MS until Ctrl-C or SIGTERM."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: _run_monitor(zuno, json))
+    from zuno.doors.cli.alert_screens import tick_line
+    from zuno.doors.cli.service import serve
+
+    return await serve(zuno.monitor(announce=True).run, tick_line, json=json, beside=zuno.upgrade_journal)
 
 
 @alerts.callback()
@@ -50,9 +48,10 @@ def alerts_list(
         run_command.answer(ctx.obj, json, lambda zuno: zuno.alerts().list(everything=everything))
 
 
-@alerts.command("add")
+@command(alerts, "add")
 def alerts_add(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     position: Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")],
     above: Annotated[
         str | None, typer.Option("--price-above", metavar="N", help="Alert when the pool price reaches N.")
@@ -64,51 +63,31 @@ def alerts_add(
         str | None, typer.Option("--fees-above", metavar="N", help="Alert when uncollected fees reach N quote tokens.")
     ] = None,
     chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Add a price or fee alert for a position. Sent once, armed again after it clears."""
+    from zuno.lp.model.alerts import Condition
 
-    def add(zuno: Zuno) -> Awaitable[View]:
-        from zuno.lp.model.alerts import Condition
-
-        levels = {Condition.PRICE_ABOVE: above, Condition.PRICE_BELOW: below, Condition.FEES_ABOVE: fees}
-        return zuno.alerts().add(position, chain, levels)
-
-    run_command.answer(ctx.obj.at(home), json, add)
+    levels = {Condition.PRICE_ABOVE: above, Condition.PRICE_BELOW: below, Condition.FEES_ABOVE: fees}
+    return zuno.alerts().add(position, chain, levels)
 
 
-@alerts.command("remove")
+@command(alerts, "remove")
 def alerts_remove(
-    ctx: typer.Context,
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="rule_ and 12 hex digits.")],
-    home: Home = None,
-    json: Json = False,
-) -> None:
+    zuno: Zuno, /, rule: Annotated[str, typer.Argument(metavar="RULE", help="rule_ and 12 hex digits.")]
+) -> Answer:
     """Remove a price or fee alert."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.alerts().remove(rule))
+    return zuno.alerts().remove(rule)
 
 
-@alerts.command("ack")
-def alerts_ack(ctx: typer.Context, alert: AlertId, home: Home = None, json: Json = False) -> None:
+@command(alerts, "ack")
+def alerts_ack(zuno: Zuno, /, alert: AlertId) -> Answer:
     """Acknowledge an alert: silent until it recovers or gets worse."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.alerts().ack(alert))
+    return zuno.alerts().ack(alert)
 
 
-@alerts.command("snooze")
+@command(alerts, "snooze")
 def alerts_snooze(
-    ctx: typer.Context,
-    alert: AlertId,
-    span: Annotated[str, typer.Argument(metavar="SPAN", help="Duration: 90m, 6h, 2d.")],
-    home: Home = None,
-    json: Json = False,
-) -> None:
+    zuno: Zuno, /, alert: AlertId, span: Annotated[str, typer.Argument(metavar="SPAN", help="Duration: 90m, 6h, 2d.")]
+) -> Answer:
     """Snooze an alert; sent again afterwards if still active."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.alerts().snooze(alert, span))
-
-
-async def _run_monitor(zuno: Zuno, json: bool) -> View:
-    from zuno.doors.cli.alert_screens import tick_line
-    from zuno.doors.cli.service import serve
-
-    return await serve(zuno.monitor(announce=True).run, tick_line, json=json, beside=zuno.upgrade_journal)
+    return zuno.alerts().snooze(alert, span)

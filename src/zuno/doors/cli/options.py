@@ -1,27 +1,39 @@
-"""Options shared by all commands. Only typer is imported here, so that help and completion stay fast."""
+"""How a command is declared, and the options that commands share. Only typer is imported here, so that help and
+completion stay fast."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Callable
+from functools import cached_property
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from zuno.doors.cli import run_command
 
-def group(help: str) -> typer.Typer:
-    return typer.Typer(
-        help=help,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        pretty_exceptions_enable=False,
-        invoke_without_command=True,
-        callback=help_alone,
-    )
+if TYPE_CHECKING:
+    from zuno.doors.cli.run_command import Session
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def help_alone(ctx: typer.Context) -> None:
     """A group without a command shows what it can do."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
+
+
+def group(help: str, alone: Callable[[typer.Context], None] | None = help_alone) -> typer.Typer:
+    """A group of commands; without a command it runs `alone`, or its own callback."""
+    return typer.Typer(
+        help=help,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        invoke_without_command=True,
+        callback=alone,
+    )
 
 
 def not_blank(typed: str | None) -> str | None:
@@ -57,3 +69,50 @@ ChainName = Annotated[
         help="Chain name or id: sim, devnet, base, arbitrum, 8453 …",
     ),
 ]
+
+
+def command(
+    group: typer.Typer, name: str, by: Callable[..., None] = run_command.answer
+) -> Callable[[Function], Function]:
+    """Add a function to a group as a command that takes `--home` and `--json` as well.
+
+    Its positional-only parameters are what `by` hands it: an open Zuno first. The others are its options and arguments.
+    A `json` of its own replaces the shared one and is passed on.
+    """
+
+    def register(function: Function) -> Function:
+        group.command(name)(_Command(function, by))
+        return function
+
+    return register
+
+
+class _Command:
+    """A function as typer calls it. Annotations are evaluated only for commands that a line can need."""
+
+    def __init__(self, function: Callable[..., Any], by: Callable[..., None]) -> None:
+        self.__doc__, self.__globals__ = function.__doc__, function.__globals__
+        self._function, self._by = function, by
+        self._own = [each for each in signature(function).parameters.values() if each.kind is not each.POSITIONAL_ONLY]
+        self.__annotations__ = {each.name: each.annotation for each in self._own}
+
+    @cached_property
+    def __signature__(self) -> Signature:
+        kinds = {"ctx": typer.Context, "home": Home, "json": Json} | get_type_hints(self, include_extras=True)
+        last = {"home": None, "json": False}
+        names = ["ctx", *(name for name in self.__annotations__ if name not in last), *last]
+        defaults = last | {each.name: each.default for each in self._own}
+        return Signature(
+            [
+                Parameter(
+                    name, Parameter.KEYWORD_ONLY, default=defaults.get(name, Parameter.empty), annotation=kinds[name]
+                )
+                for name in names
+            ]
+        )
+
+    def __call__(self, ctx: typer.Context, home: str | None, json: bool, **given: Any) -> None:
+        session: Session = ctx.obj.at(home)
+        if "json" in self.__annotations__:
+            given["json"] = json
+        self._by(session, json, lambda *handed: self._function(*handed, **given))

@@ -1,4 +1,6 @@
-"""`zuno plan simulate … status` and the `zuno lp` commands that make a plan at once: their grammar."""
+"""Commands of `zuno plan` that carry a plan out, of `zuno lp` that make one without a debate, and `zuno wallet`.
+
+A key or a passphrase is never an argument."""
 
 from __future__ import annotations
 
@@ -6,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import ChainName, Home, Json
+from zuno.doors.cli import consent
+from zuno.doors.cli.options import ChainName, Json, command, group
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.kernel.view import View
+
+
+lp = group("Uniswap v4 pools, positions, PnL and recommendations.")
+plan = group("List, simulate, approve and apply plans.")
 
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
@@ -27,123 +31,133 @@ Tx = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
 
 
-def register(plan: typer.Typer, lp: typer.Typer) -> None:
-    """Add the commands to the groups they belong to."""
-    plan.command("simulate")(simulate)
-    plan.command("approve")(approve)
-    plan.command("apply")(apply)
-    plan.command("cancel")(cancel)
-    plan.command("status")(status)
-    lp.command("collect")(collect)
-    lp.command("close")(close)
-    lp.command("add")(add)
-    lp.command("remove")(remove)
-    lp.command("revoke")(revoke)
-    lp.command("compound")(compound)
-
-
-def simulate(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
+@command(plan, "simulate")
+def simulate(zuno: Zuno, /, plan_id: PlanId) -> Answer:
     """Simulate a plan's calldata on the latest block: balance changes, gas, price impact."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().simulate(plan_id))
+    return zuno.execution().simulate(plan_id)
 
 
-def approve(ctx: typer.Context, plan_id: PlanId, yes: Yes = False, home: Home = None, json: Json = False) -> None:
+@command(plan, "approve")
+def approve(zuno: Zuno, /, plan_id: PlanId, yes: Yes = False, json: Json = False) -> Answer:
     """Show every call of a plan, ask for confirmation and sign the approval."""
-    asked = consent.of(json=json, yes=yes)
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().approve(plan_id, asked))
+    return zuno.execution().approve(plan_id, consent.of(json=json, yes=yes))
 
 
-def apply(
-    ctx: typer.Context, plan_id: PlanId, tx: Tx = None, yes: Yes = False, home: Home = None, json: Json = False
-) -> None:
+@command(plan, "apply")
+def apply(zuno: Zuno, /, plan_id: PlanId, tx: Tx = None, yes: Yes = False, json: Json = False) -> Answer:
     """Execute an approved plan exactly once; resumes after an interruption. Of a watch-only wallet or a Safe: hand out
     what is to be signed elsewhere, once, and go on when it is on the chain."""
-    asked, told = consent.of(json=json, yes=yes), consent.progress(json)
-
-    def question(zuno: Zuno) -> Awaitable[View]:
-        return zuno.execution().apply(plan_id, asked, told, tx)
-
-    run_command.answer(ctx.obj.at(home), json, question)
+    return zuno.execution().apply(plan_id, consent.of(json=json, yes=yes), consent.progress(json), tx)
 
 
-def cancel(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
+@command(plan, "cancel")
+def cancel(zuno: Zuno, /, plan_id: PlanId, json: Json = False) -> Answer:
     """Cancel a plan: replace pending transactions, revoke allowances."""
-    told = consent.progress(json)
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().cancel(plan_id, told))
+    return zuno.execution().cancel(plan_id, consent.progress(json))
 
 
-def status(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
+@command(plan, "status")
+def status(zuno: Zuno, /, plan_id: PlanId) -> Answer:
     """Show a plan's progress, checked against the chain."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().status(plan_id))
+    return zuno.execution().status(plan_id)
 
 
-def collect(
-    ctx: typer.Context,
-    position: SomePositionId = None,
-    every: All = False,
-    chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(lp, "collect")
+def collect(zuno: Zuno, /, position: SomePositionId = None, every: All = False, chain: ChainName = None) -> Answer:
     """Plan to collect a position's fees, or those of every position."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().collect(position, chain, every=every))
+    return zuno.execution().collect(position, chain, every=every)
 
 
+@command(lp, "close")
 def close(
-    ctx: typer.Context,
-    position: SomePositionId = None,
-    every: All = False,
-    anyway: Anyway = False,
-    chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+    zuno: Zuno, /, position: SomePositionId = None, every: All = False, anyway: Anyway = False, chain: ChainName = None
+) -> Answer:
     """Plan to close a position, or every position."""
-    run_command.answer(
-        ctx.obj.at(home), json, lambda zuno: zuno.execution().close(position, chain, every=every, anyway=anyway)
-    )
+    return zuno.execution().close(position, chain, every=every, anyway=anyway)
 
 
-def compound(
-    ctx: typer.Context,
-    position: PositionId,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Even if gas costs more than it earns back.")] = False,
-    chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
-    """Plan to put a position's fees back into it, if that pays for the gas."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().compound(position, chain, anyway=anyway))
-
-
-def revoke(ctx: typer.Context, chain: ChainName = None, home: Home = None, json: Json = False) -> None:
-    """Plan to set every allowance of the wallet to zero."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().revoke(chain))
-
-
+@command(lp, "add")
 def add(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     position: PositionId,
     amount: Annotated[
         list[str] | None,
         typer.Option("--amount", metavar="AMOUNT", help='Amount, e.g. "0.5 WETH"; repeat for the second token.'),
     ] = None,
     chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Plan to add liquidity; an amount not given is matched to the other token."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().add(position, amount or (), chain))
+    return zuno.execution().add(position, amount or (), chain)
 
 
+@command(lp, "remove")
 def remove(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     position: PositionId,
     percent: Annotated[str, typer.Option("--percent", metavar="P", help="Share of the liquidity in %, e.g. 50.")],
     anyway: Anyway = False,
     chain: ChainName = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Plan to remove part of the liquidity and collect all fees."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.execution().remove(position, percent, chain, anyway))
+    return zuno.execution().remove(position, percent, chain, anyway)
+
+
+@command(lp, "revoke")
+def revoke(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+    """Plan to set every allowance of the wallet to zero."""
+    return zuno.execution().revoke(chain)
+
+
+@command(lp, "compound")
+def compound(
+    zuno: Zuno,
+    /,
+    position: PositionId,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Even if gas costs more than it earns back.")] = False,
+    chain: ChainName = None,
+) -> Answer:
+    """Plan to put a position's fees back into it, if that pays for the gas."""
+    return zuno.execution().compound(position, chain, anyway=anyway)
+
+
+wallet = group("Encrypted keys, watched addresses, balances and allowances.")
+
+
+@command(wallet, "create")
+def wallet_create(zuno: Zuno, /) -> Answer:
+    """Create a key, encrypted with a passphrase."""
+    return zuno.wallets().create()
+
+
+@command(wallet, "import")
+def wallet_import(
+    zuno: Zuno,
+    /,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="Keystore file (version 3); without it the key is prompted for."),
+    ] = None,
+    watch: Annotated[str | None, typer.Option("--watch", metavar="ADDRESS", help="Add a watch-only address.")] = None,
+) -> Answer:
+    """Import a key, or add a watch-only address."""
+    return zuno.wallets().add(file, watch)
+
+
+@command(wallet, "show")
+def wallet_show(zuno: Zuno, /) -> Answer:
+    """List wallets and show which one signs."""
+    return zuno.wallets().show()
+
+
+@command(wallet, "balance")
+def wallet_balance(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+    """Show balances: ETH, known tokens and tokens of positions."""
+    return zuno.wallet(chain).balance()
+
+
+@command(wallet, "allowances")
+def wallet_allowances(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+    """Show token allowances: spender, amount, expiry."""
+    return zuno.wallet(chain).allowances()

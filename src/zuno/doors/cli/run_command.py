@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Shown = TypeVar("Shown")
 Partial = TypeVar("Partial", bound="PartialView")
 
+Answer = Awaitable["View"]
+"""What a command is to print."""
+
 Opener = Callable[["str | None"], "Zuno"]
 """Opens Zuno at a home (None: where the environment says)."""
 
@@ -39,7 +42,7 @@ _sigterm: list[bool] = []
 
 
 class Failed(Exception):
-    """The command is over and its message was told; what is left is the exit code."""
+    """The command failed and its message was printed; `code` is the exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -53,11 +56,11 @@ class Session:
     opener: Opener
     home: str | None = None
     shown: Callable[[View], None] | None = None
-    """Told what stood on the screen, as long as it is this home's."""
+    """Called with each view that was printed, as long as it is of this home."""
     lock_account: Callable[[str | None, str], None] = lambda home, account: None
     """Locks an account of a home before anything is opened there: the first step of a kill."""
     shell: Callable[[str | None], int] | None = None
-    """What `zuno` alone opens, where there is somebody to talk to."""
+    """Opened by `zuno` without a command, at a terminal or with lines on stdin."""
 
     def at(self, home: str | None) -> Session:
         return self if home is None else replace(self, home=home, shown=None)
@@ -162,7 +165,7 @@ def demo(session: Session, json: bool) -> None:
 
 
 def converse(session: Session, shell: Callable[[str | None], int]) -> int:
-    """Open the shell; a home or a setting that cannot be used is told like any other error."""
+    """Open the shell; an unusable home or setting is reported like any other error."""
     try:
         return shell(session.home)
     except ZunoError as error:
@@ -170,12 +173,12 @@ def converse(session: Session, shell: Callable[[str | None], int]) -> int:
 
 
 def note_sigterm() -> None:
-    """What is stopped from now on is stopped by SIGTERM: signals are the process's, and so is this."""
+    """Remember that SIGTERM came, for the exit code of the process."""
     _sigterm.append(True)
 
 
 def find_exit_code(code: int) -> int:
-    """The process's, of a command's: what SIGTERM stopped says so."""
+    """The exit code of the process: 143 instead of 130 where SIGTERM stopped it."""
     return TERMINATED if code == STOPPED and _sigterm else code
 
 
@@ -186,13 +189,13 @@ def tell_mistake(message: str, *, json: bool) -> int:
 
 
 def build_stopped() -> Failed:
-    """Of a command that was cut short and whose document says how far it came."""
+    """The end of a command that was stopped and has printed how far it came."""
     complain("zuno: Stopped.")
     return Failed(STOPPED)
 
 
 def tell_stopped(*, json: bool) -> int:
-    """Ctrl-C or SIGTERM: said once, and a script still gets its one document."""
+    """Report Ctrl-C or SIGTERM once; a script still gets its one document."""
     with suppress(OSError):
         _tell("stopped", "Stopped.", json)
         sys.stdout.flush()
@@ -243,13 +246,13 @@ def _keep_evidence() -> str:
     import tempfile
     import traceback
 
-    told = traceback.format_exc()
+    trace = traceback.format_exc()
     try:
         handle, path = tempfile.mkstemp(prefix="zuno-bug-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(told)
+            file.write(trace)
     except OSError:
-        return f"please report it: {told[-600:]}"
+        return f"please report it: {trace[-600:]}"
     return f"please report it with {path}."
 
 
@@ -265,7 +268,7 @@ def _tell(kind: str, message: str, json: bool) -> None:
 
 
 def complain(line: str) -> None:
-    """A line for the person; where nobody can take it, the exit code has to do."""
+    """Write a line to stderr; a stderr that cannot be written is ignored."""
     with suppress(OSError):
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -294,14 +297,14 @@ def _print(session: Session, view: View, json: bool) -> None:
 
 
 def report_unwritten(error: OSError) -> int:
-    """Our output cannot be taken: say so where that can be read."""
+    """Report on stderr that stdout cannot be written."""
     discard_stdout()
     complain(f"zuno: the answer could not be written ({error.strerror}).")
     return UNAVAILABLE
 
 
 def discard_stdout() -> int:
-    """Nobody reads our output any more: let nothing that is still buffered complain about it."""
+    """Send the rest of stdout to /dev/null, because its reader is gone; return the exit code for that."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,10 +15,10 @@ from zuno.kernel.errors import Unavailable
 if TYPE_CHECKING:
     from zuno.kernel.view import View
 
-Told = TypeVar("Told", bound="View")
+Event = TypeVar("Event", bound="View")
 
 
-class Event(Protocol):
+class TimedEvent(Protocol):
     """One thing that happened to a process, at a moment in Unix milliseconds."""
 
     @property
@@ -28,15 +28,15 @@ class Event(Protocol):
     def text(self) -> str: ...
 
 
-def event_line(event: Event) -> str:
+def event_line(event: TimedEvent) -> str:
     from zuno.kernel.numbers_text import time_text
 
     return f"{time_text(event.at // 1000)}  {event.text}"
 
 
 async def serve(
-    run: Callable[[Callable[[Told], None], asyncio.Event], Awaitable[View]],
-    line: Callable[[Told], str],
+    run: Callable[[Callable[[Event], None], asyncio.Event], Awaitable[View]],
+    line: Callable[[Event], str],
     *,
     json: bool,
     beside: Callable[[], Coroutine[None, None, object]] | None = None,
@@ -49,9 +49,9 @@ async def serve(
     stop = stop_on_signals()
     unread: list[OSError] = []
 
-    def hear(told: Told) -> None:
+    def hear(event: Event) -> None:
         try:
-            written = write_document(told) if json else line(told)
+            written = write_document(event) if json else line(event)
             sys.stdout.write(written + "\n")
             sys.stdout.flush()
         except OSError as error:  # nobody reads our lines any more
@@ -72,7 +72,7 @@ async def serve(
 
 
 def stop_on_signals(ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM)) -> asyncio.Event:
-    """Set by the first Ctrl-C or SIGTERM, which is a wish; a second one of `ending` ends the process at once."""
+    """An event that the first Ctrl-C or SIGTERM sets; a second signal of `ending` ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end(number: signal.Signals) -> None:

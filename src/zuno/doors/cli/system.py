@@ -1,4 +1,4 @@
-"""`zuno doctor`, `zuno logs` and `zuno export`."""
+"""`zuno agents`, `parse`, `mcp`, `telegram`, `doctor`, `logs` and `export`."""
 
 from __future__ import annotations
 
@@ -8,43 +8,74 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, group, whole_number
+from zuno.doors.cli.options import ChainName, Home, Json, command, group, whole_number
 from zuno.doors.cli.trade import put
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.export import ExportView
     from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
+
 
 export = group("Export trades, the ledger or LP positions as CSV.")
 
 
+def agents(zuno: Zuno, /) -> Answer:
+    """Show the model of each agent, or why it runs on rules. No model calls."""
+    return zuno.agents().status()
+
+
+def parse(
+    zuno: Zuno,
+    /,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help='Shell input: "rebalance position 1 safely".')],
+) -> Answer:
+    """Show how the shell parses a line: intent, slots, confidence, command. Nothing is run."""
+    from zuno.doors.reading.parse_view import parse_line
+
+    return parse_line(text, lambda: zuno.lp(None).positions())
+
+
+def mcp(ctx: typer.Context, home: Home = None) -> None:
+    """MCP server on stdio: read and analyse only."""
+
+    async def serve(zuno: Zuno) -> None:
+        import os
+        import signal
+
+        server = zuno.assistant()
+        # Reading stdin cannot be interrupted, and no state is lost by ending at any moment.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(run_command.TERMINATED))
+        await server.serve()
+
+    run_command.serve_silently(ctx.obj.at(home), serve)
+
+
 def doctor(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     live: Annotated[
         bool, typer.Option("--live", help="Fail on anything that trading with money needs and is not set up.")
     ] = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Check home, disk, store, keys, clock, market, models, chains and exchanges. Nothing is changed."""
-    run_command.verdict(ctx.obj.at(home), json, lambda zuno: zuno.doctor().examine(live=live))
+    return zuno.doctor().examine(live=live)
 
 
 def logs(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     lines: Annotated[
         int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")
     ] = 50,
     level: Annotated[
         str, typer.Option("--level", metavar="LEVEL", help="Only this level and above: info, warning, error.")
     ] = "info",
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Show the log of this home's processes, oldest first."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.logs().show(lines, level))
+    return zuno.logs().show(lines, level)
 
 
 Csv = Annotated[bool, typer.Option("--csv", help="CSV on stdout (the default).")]
@@ -56,67 +87,69 @@ Account = Annotated[
 ]
 
 
-@export.command("trades")
-def export_trades(
-    ctx: typer.Context, csv: Csv = True, out: Out = None, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(export, "trades")
+async def export_trades(
+    zuno: Zuno, /, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
+) -> ExportView:
     """Export closed trades: prices, PnL, R, fees, funding, exit reason."""
+    from zuno.doors.export import export_trades
 
-    async def fetch(zuno: Zuno) -> ExportView:
-        from zuno.doors.export import export_trades
-
-        return await export_trades(zuno.account(account))
-
-    _export(ctx.obj.at(home), json, out, fetch)
+    return _write_csv(zuno, await export_trades(zuno.account(account)), out, json)
 
 
-@export.command("ledger")
-def export_ledger(
-    ctx: typer.Context, csv: Csv = True, out: Out = None, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(export, "ledger")
+async def export_ledger(
+    zuno: Zuno, /, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
+) -> ExportView:
     """Export the double-entry ledger, a row for each line of a posting."""
+    from zuno.doors.export import export_ledger
 
-    async def fetch(zuno: Zuno) -> ExportView:
-        from zuno.doors.export import export_ledger
-
-        return await export_ledger(zuno.account(account))
-
-    _export(ctx.obj.at(home), json, out, fetch)
+    return _write_csv(zuno, await export_ledger(zuno.account(account)), out, json)
 
 
-@export.command("lp")
-def export_lp(
-    ctx: typer.Context,
+@command(export, "lp")
+async def export_lp(
+    zuno: Zuno,
+    /,
     csv: Csv = True,
     out: Out = None,
     wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
     chain: ChainName = None,
-    home: Home = None,
     json: Json = False,
-) -> None:
+) -> ExportView:
     """Export LP positions: holdings, uncollected fees, PnL since the mint with its terms."""
+    from zuno.doors.export import export_positions
 
-    async def fetch(zuno: Zuno) -> ExportView:
-        from zuno.doors.export import export_positions
-
-        return await export_positions(zuno.lp(chain), wallet)
-
-    _export(ctx.obj.at(home), json, out, fetch)
+    return _write_csv(zuno, await export_positions(zuno.lp(chain), wallet), out, json)
 
 
-def _export(
-    session: run_command.Session, json: bool, out: str | None, fetch: Callable[[Zuno], Awaitable[ExportView]]
-) -> None:
-    async def fetch_and_write(zuno: Zuno) -> ExportView:
-        view = await fetch(zuno)
-        if not json:
-            for note in view.notes:
-                run_command.complain(f"zuno: {note}")
-        if out is None:
-            return view
-        from zuno.doors.export import to_csv
+def _write_csv(zuno: Zuno, view: ExportView, out: str | None, json: bool) -> ExportView:
+    from zuno.doors.export import to_csv
 
-        put(zuno, Path(out), to_csv(view).encode(), "table", "choose another --out")
-        return view.model_copy(update={"file": out})
+    if not json:
+        for note in view.notes:
+            run_command.complain(f"zuno: {note}")
+    if out is None:
+        return view
+    put(zuno, Path(out), to_csv(view).encode(), "table", "choose another --out")
+    return view.model_copy(update={"file": out})
 
-    run_command.answer(session, json, fetch_and_write)
+
+telegram = group("Bot in a Telegram chat: both desks, for the people you list.")
+Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
+
+
+@command(telegram, "run")
+async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
+    """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
+    from zuno.doors.cli.service import event_line, serve
+
+    return await serve(zuno.telegram().run, event_line, json=json)
+
+
+@command(telegram, "setup")
+async def telegram_setup(zuno: Zuno, /) -> View:
+    """Check the token, find your user id by a code you send to the bot, register the commands."""
+    from zuno.doors.cli.service import stop_on_signals
+
+    return await zuno.telegram().setup(lambda line: run_command.complain(f"zuno: {line}"), stop_on_signals())

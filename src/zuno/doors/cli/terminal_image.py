@@ -42,7 +42,7 @@ class Terminal:
 
 
 def terminal(environment: Mapping[str, str], stream: TextIO) -> Terminal | None:
-    """What stands behind a stream, by what it says of itself; None where it shows none, or says nothing."""
+    """The graphics protocol of a terminal, by its environment; None where it shows no images."""
     term = environment.get("TERM", "")
     if not stream.isatty() or term == "dumb" or environment.get("STY"):
         return None
@@ -61,7 +61,8 @@ def encode_image(png: bytes, size: tuple[int, int], seen: Terminal, columns: int
         return ""
     # tmux does not know of the picture: lines are made free first, and the cursor is led past them afterwards.
     room, back, past = "\n" * high, f"{_ESC}[{high}A", f"\r{_ESC}[{high}B"
-    return room + back + "".join(map(_through_tmux, sequences)) + past
+    passed = (f"{_ESC}Ptmux;{sequence.replace(_ESC, _ESC * 2)}{_ESC}\\" for sequence in sequences)
+    return room + back + "".join(passed) + past
 
 
 def show(png: bytes, size: tuple[int, int], environment: Mapping[str, str], stream: TextIO, columns: int) -> bool:
@@ -100,7 +101,3 @@ def _iterm(png: bytes, wide: int, high: int) -> str:
     data = b64encode(png).decode("ascii")
     head = f"size={len(png)};width={wide};height={high};preserveAspectRatio=1;inline=1"
     return f"{_ESC}]1337;File={head}:{data}\a"
-
-
-def _through_tmux(sequence: str) -> str:
-    return f"{_ESC}Ptmux;{sequence.replace(_ESC, _ESC * 2)}{_ESC}\\"

@@ -1,4 +1,4 @@
-"""`zuno trade` commands."""
+"""`zuno trade` commands about the market, runs and the desk, and those of `zuno trade book`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, group
+from zuno.doors.cli.options import Home, Json, command, group
 from zuno.kernel.errors import Refused
 
 if TYPE_CHECKING:
     import asyncio
 
+    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.trading.service.features_view import ChartView
+    from zuno.trading.service.learning_view import TradeCalibrationView
+    from zuno.trading.service.profit_view import PerformanceView
     from zuno.trading.service.report import Report
     from zuno.trading.service.runs import Listen
     from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
     from zuno.trading.service.trade_desk import DeskEvent
+
+
+Pictured = TypeVar("Pictured", "PerformanceView", "TradeCalibrationView")
 
 trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")
 
@@ -38,40 +44,33 @@ AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms.")
 ]
 
+Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")]
 Live = Annotated[bool, typer.Option("--live", help="Trade with real money; refused until `zuno doctor --live` passes.")]
 
 
-@trade.command("features")
-def trade_features(
-    ctx: typer.Context, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "features")
+def trade_features(zuno: Zuno, /, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None) -> Answer:
     """Show a symbol's features: indicators, levels, structure, derivatives, options, anomalies."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.trading().features(symbol, mode, as_of))
+    return zuno.trading().features(symbol, mode, as_of)
 
 
-@trade.command("chart")
-def trade_chart(
-    ctx: typer.Context,
+@command(trade, "chart")
+async def trade_chart(
+    zuno: Zuno,
+    /,
     symbol: Symbol,
     mode: Mode = "swing",
     as_of: AsOf = None,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")
-    ] = None,
-    home: Home = None,
+    out: Out = None,
     json: Json = False,
-) -> None:
+) -> ChartView:
     """Draw a chart: price and levels, volume, CVD, open interest, funding."""
-
-    async def draw(zuno: Zuno) -> ChartView:
-        made = await zuno.trading().chart(symbol, mode, as_of)
-        place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
-        put(zuno, place, made.image, "picture", "choose another --out")
-        if not json:
-            show(made.image, (made.view.numbers["widthPx"], made.view.numbers["heightPx"]))
-        return made.view.model_copy(update={"file": str(place)})
-
-    run_command.answer(ctx.obj.at(home), json, draw)
+    made = await zuno.trading().chart(symbol, mode, as_of)
+    place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
+    put(zuno, place, made.image, "picture", "choose another --out")
+    if not json:
+        show(made.image, (made.view.numbers["widthPx"], made.view.numbers["heightPx"]))
+    return made.view.model_copy(update={"file": str(place)})
 
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, see `zuno trade runs`.")]
@@ -150,28 +149,20 @@ def trade_resume(
     _run_and_report(ctx.obj.at(home), fetch, html, json)
 
 
-@trade.command("why")
-def trade_why(ctx: typer.Context, run: RunId, home: Home = None, json: Json = False) -> None:
+@command(trade, "why")
+async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
+    from zuno.trading.service.report import Reports
 
-    async def fetch(zuno: Zuno) -> CycleWhyView:
-        from zuno.trading.service.report import Reports
-
-        return await Reports(zuno.cycles()).why(run)
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
+    return await Reports(zuno.cycles()).why(run)
 
 
-@trade.command("runs")
-def trade_runs(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(trade, "runs")
+async def trade_runs(zuno: Zuno, /) -> RunsView:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
+    from zuno.trading.service.report import Reports
 
-    async def fetch(zuno: Zuno) -> RunsView:
-        from zuno.trading.service.report import Reports
-
-        return await Reports(zuno.cycles()).runs()
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
+    return await Reports(zuno.cycles()).runs()
 
 
 @trade.command("start")
@@ -228,18 +219,17 @@ def trade_start(
         raise run_command.build_stopped()
 
 
-@trade.command("stop")
+@command(trade, "stop")
 def trade_stop(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     account: Annotated[
         str | None,
         typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or live or demo."),
     ] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Ask the running desk to end. Waiting entries are cancelled; open positions keep their stops."""
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.trade_desk().stop(account))
+    return zuno.trade_desk().stop(account)
 
 
 def _run_and_report(
@@ -299,9 +289,111 @@ def put(zuno: Zuno, place: Path, content: bytes, what: str, advice: str) -> None
         raise Refused(f"The {what} cannot be written to {place} ({error.strerror}); {advice}.") from error
 
 
+def answer_with_picture(
+    session: run_command.Session,
+    json: bool,
+    out: str | None,
+    kind: str,
+    question: Callable[[Zuno], Awaitable[tuple[Pictured, bytes | None]]],
+) -> None:
+    """Ask, write the picture to `out` or to `charts` in the home, print, and show it if the terminal can."""
+    drawn: list[bytes] = []
+
+    async def fetch(zuno: Zuno) -> Pictured:
+        view, image = await question(zuno)
+        if image is None:
+            return view
+        drawn.append(image)
+        name = view.account.replace(":", "-").replace("/", "-").replace(" ", "-")
+        place = Path(out) if out is not None else zuno.place().home / "charts" / f"{kind}-{name}.png"
+        put(zuno, place, image, "picture", "choose another --out")
+        return view.model_copy(update={"file": str(place)})
+
+    run_command.answer(session, json, fetch)
+    if drawn and not json:
+        from zuno.trading.model.chart import HEIGHT, WIDTH
+
+        show(drawn[0], (WIDTH, HEIGHT))
+
+
 def show(image: bytes, size: tuple[int, int]) -> None:
     from shutil import get_terminal_size
 
     from zuno.doors.cli import terminal_image
 
     terminal_image.show(image, size, os.environ, sys.stdout, get_terminal_size().columns)
+
+
+book = group("Paper account of the trading desk: positions, open orders, cash, LP exposure.")
+
+
+@command(book, "add")
+def book_add(
+    zuno: Zuno,
+    /,
+    symbol: Symbol,
+    side: Annotated[str, typer.Argument(metavar="long|short", help="Side.")],
+    margin: Annotated[str, typer.Option("--margin", metavar="N", help="Margin: USD on Binance, KRW on Upbit.")],
+    leverage: Annotated[str, typer.Option("--leverage", metavar="N", help="Leverage, 1 to 3.")] = "1",
+    entry: Annotated[
+        str | None,
+        typer.Option("--entry", metavar="PRICE", help="Price in the exchange's currency (default: mark price)."),
+    ] = None,
+    exchange: Annotated[
+        str, typer.Option("--exchange", metavar="binance|upbit", help="binance (USD futures) or upbit (KRW spot).")
+    ] = "binance",
+    stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
+    hold: Annotated[
+        str | None, typer.Option("--hold", metavar="T", help="Longest holding time: 12h, 5d or 6w.")
+    ] = None,
+    as_of: AsOf = None,
+    pending: Annotated[bool, typer.Option("--pending", help="Open limit order at --entry.")] = False,
+) -> Answer:
+    """Add a position or an open order to the paper account. Nothing is sent."""
+    return zuno.book().add(
+        symbol,
+        side,
+        margin,
+        leverage=leverage,
+        entry=entry,
+        exchange=exchange,
+        stop=stop,
+        target=target,
+        hold=hold,
+        as_of=as_of,
+        pending=pending,
+    )
+
+
+@command(book, "close")
+def book_close(
+    zuno: Zuno,
+    /,
+    which: Annotated[str, typer.Argument(metavar="ID|SYMBOL", help="Position or order id, or a symbol for all.")],
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="PRICE", help="Price in the exchange's currency (default: mark price)."),
+    ] = None,
+    as_of: AsOf = None,
+) -> Answer:
+    """Close positions, net of fees, and cancel orders."""
+    return zuno.book().close(which, at, as_of)
+
+
+@command(book, "show")
+def book_show(zuno: Zuno, /, as_of: AsOf = None) -> Answer:
+    """Show positions, unrealised PnL, equity by exchange, exposure and leverage."""
+    return zuno.book().show(as_of)
+
+
+@command(book, "lp")
+def book_lp(
+    zuno: Zuno,
+    /,
+    symbol: Symbol,
+    quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="Amount of the base currency; 0 clears it.")],
+    as_of: AsOf = None,
+) -> Answer:
+    """Set the base currency held in LP positions; it counts as exposure."""
+    return zuno.book().liquidity(symbol, quantity, as_of)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, Json, group, whole_number
+from zuno.doors.cli.options import Home, command, group, whole_number
 
 if TYPE_CHECKING:
-    from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
 
-web = typer.Typer(
-    help="Serve the page on this machine until Ctrl-C or SIGTERM; make and end its logins.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    invoke_without_command=True,
-)
+web = group("Serve the page on this machine until Ctrl-C or SIGTERM; make and end its logins.", None)
 token = group("Tokens for scripts that ask the page.")
 web.add_typer(token, name="token")
 Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
@@ -46,60 +39,49 @@ def serve_web(
         run_command.answer(ctx.obj, json, lambda zuno: _serve_page(zuno, host, port, json))
 
 
-@web.command("link")
-def web_link(ctx: typer.Context, scope: Scope = "act", home: Home = None, json: Json = False) -> None:
+@command(web, "link")
+async def web_link(zuno: Zuno, /, scope: Scope = "act") -> View:
     """Print a link for one login within two minutes."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.link(scope)))
+    return zuno.web_logins().link(scope)
 
 
-@web.command("sessions")
-def web_sessions(
-    ctx: typer.Context,
+@command(web, "sessions")
+async def web_sessions(
+    zuno: Zuno,
+    /,
     end: Annotated[str | None, typer.Option("--end", metavar="ID|all", help="End this session, or all.")] = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> View:
     """List browsers that are logged in, or end their sessions."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.list("session", end)))
+    return zuno.web_logins().list("session", end)
 
 
-@web.command("allow")
-def web_allow(
-    ctx: typer.Context,
+@command(web, "allow")
+async def web_allow(
+    zuno: Zuno,
+    /,
     span: Annotated[str | None, typer.Option("--for", metavar="SPAN", help="Duration: 30m, 2h; at most 1d.")] = None,
     end: Annotated[bool, typer.Option("--end", help="From now on no more.")] = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> View:
     """Let the page act with real money for a while; alone it says whether it may."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.allow(span, end=end)))
+    return zuno.web_logins().allow(span, end=end)
 
 
-@token.command("create")
-def web_token_create(
-    ctx: typer.Context, name: TokenName, scope: Scope = "look", home: Home = None, json: Json = False
-) -> None:
+@command(token, "create")
+async def web_token_create(zuno: Zuno, /, name: TokenName, scope: Scope = "look") -> View:
     """Make a token for a script, and print it once."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.create_token(name, scope)))
+    return zuno.web_logins().create_token(name, scope)
 
 
-@token.command("list")
-def web_token_list(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
+@command(token, "list")
+async def web_token_list(zuno: Zuno, /) -> View:
     """List tokens by name."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.list("token")))
+    return zuno.web_logins().list("token")
 
 
-@token.command("revoke")
-def web_token_revoke(ctx: typer.Context, name: TokenName, home: Home = None, json: Json = False) -> None:
+@command(token, "revoke")
+async def web_token_revoke(zuno: Zuno, /, name: TokenName) -> View:
     """End a token."""
-    run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.list("token", name)))
-
-
-def _ask(question: Callable[[Logins], View]) -> Callable[[Zuno], Awaitable[View]]:
-    async def ask(zuno: Zuno) -> View:
-        return question(zuno.web_logins())
-
-    return ask
+    return zuno.web_logins().list("token", name)
 
 
 async def _serve_page(zuno: Zuno, host: str, port: int, json: bool) -> View:

@@ -73,7 +73,7 @@ class AccountReader(Protocol):
 
 
 class Analyst(Protocol):
-    """Cycles that nobody acts on: there is no account to name here."""
+    """Cycles without execution: no account can be named here."""
 
     async def run(
         self,

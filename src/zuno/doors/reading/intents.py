@@ -4,14 +4,52 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final, Literal
 
-from zuno.doors.reading.terms import normal_words
+from zuno.lp.service.phrase import SPECIAL_WORDS, TOKENS, Form, Term, split_phrase
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_PLAIN_WORDS = re.compile(r"[a-z' ]*")
+_KINDS: Final = {"id": "n", "price": "n", "count": "n", "req": "request"}
+_PLAIN: Final = frozenset({Form.WORD, Form.POINTER, Form.ORDINAL, Form.SHARE, Form.ODD, Form.AMBIGUOUS})
+_ONE_NUMBER: Final = frozenset({Form.NUMBER, Form.MONEY})
+_ABOUT: Final = frozenset({"sim", "devnet"})
+"""Chains that also speak for an intent by themselves."""
+
+
+def normal_words(example: str) -> tuple[str, ...]:
+    """An example's words, its places by their kind."""
+    words: list[str] = []
+    for part in _PLACE.split(example)[::2]:
+        plain = part.split()
+        is_plain = _PLAIN_WORDS.fullmatch(part) and SPECIAL_WORDS.isdisjoint(plain)
+        words += plain if is_plain else normalize(split_phrase(part))
+        words.append("")
+    places = (f"{{{_KINDS.get(name, name)}}}" for name in _PLACE.findall(example))
+    return tuple(word or next(places) for word in words[:-1])
+
+
+def normalize(terms: Sequence[Term]) -> list[str]:
+    words: list[str] = []
+    for at, term in enumerate(terms):
+        if term.kind in {Form.MARK, Form.JOINT}:
+            continue
+        if term.kind in _PLAIN:
+            words.append(term.low)
+        elif term.kind is Form.CHAIN and term.low in TOKENS and at and terms[at - 1].low == "on":
+            words.append("{token}")
+        elif term.kind is Form.PROFILE:
+            words += ["{profile}", *term.low.split()]
+        else:
+            words.append("{n}" if term.kind in _ONE_NUMBER else f"{{{term.kind.value}}}")
+            words += [term.low] if term.low in _ABOUT else []
+    return words
+
 
 Words = tuple[str, ...]
 UNCLEAR: Final = "unclear"
@@ -88,8 +126,8 @@ class Catalogue:
 @lru_cache(maxsize=1)
 def load_catalogue() -> Catalogue:
     raw = tomllib.loads((files("zuno.doors.reading") / "examples.toml").read_text(encoding="utf-8"))
-    fillers, groups, said = raw.pop("fillers").split(), raw.pop("groups").split(), raw.pop("courtesies")
-    courtesies = sorted((tuple(line.split()) for line in said.strip().splitlines()), key=len, reverse=True)
+    fillers, groups, phrases = raw.pop("fillers").split(), raw.pop("groups").split(), raw.pop("courtesies")
+    courtesies = sorted((tuple(line.split()) for line in phrases.strip().splitlines()), key=len, reverse=True)
     questions = raw.pop("questions")
     intents = {name: _intent(name, table) for name, table in raw.items()}
     known = (word for intent in intents.values() for word in intent.vocabulary)

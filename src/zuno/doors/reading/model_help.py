@@ -44,7 +44,7 @@ class Interpreter:
         self._model_context = model_context
 
     async def read(self, text: str) -> Reading | None:
-        """What a line means, or None: nobody sits there, nobody knows, or what was said will not do."""
+        """What a line means; None without a model, or where its answer is empty or unusable."""
         if len(text) > MAX_TEXT or looks_secret(text):
             return None
         model_context = await self._model_context()

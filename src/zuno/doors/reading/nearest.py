@@ -31,15 +31,15 @@ def _word_features(word: str) -> tuple[str, ...]:
 
 
 def features(words: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for word in words:
         for feature in _word_features(word):
-            found[feature] = found.get(feature, 0) + 1
+            counts[feature] = counts.get(feature, 0) + 1
     for first, second in pairwise(["^", *words, "$"]):
-        found[f"b{first} {second}"] = 1
+        counts[f"b{first} {second}"] = 1
     for first, second in combinations(sorted(set(words)), 2):
-        found[f"p{first} {second}"] = 1
-    return found
+        counts[f"p{first} {second}"] = 1
+    return counts
 
 
 class NearestIntent:
@@ -48,15 +48,15 @@ class NearestIntent:
     def __init__(self, examples: Sequence[tuple[str, Sequence[str]]]) -> None:
         counted = [(name, features(words)) for name, words in examples]
         seen: Counter[str] = Counter()
-        for _, found in counted:
-            seen.update(found.keys())
+        for _, counts in counted:
+            seen.update(counts.keys())
         whole = len(counted) + 1
         self._rare = {feature: _WEIGHT[feature[0]] * log(whole / (count + 0.5)) for feature, count in seen.items()}
         self._unseen = log(whole)
         sums: dict[str, dict[str, float]] = {name: defaultdict(float) for name, _ in counted}
-        for name, found in counted:
+        for name, counts in counted:
             ours = sums[name]
-            for feature, value in self._vector(found).items():
+            for feature, value in self._vector(counts).items():
                 ours[feature] += value
         self._weights: dict[str, list[tuple[str, float]]] = defaultdict(list)
         self._prior: dict[str, float] = {}
@@ -78,9 +78,9 @@ class NearestIntent:
                 odds = log((value + _SMOOTH) * all_of_it / (_SMOOTH * (all_of_it - value)))
                 self._weights[feature].append((name, _ODDS * odds + _MEAN * value / length))
 
-    def _vector(self, found: Mapping[str, int]) -> dict[str, float]:
+    def _vector(self, counts: Mapping[str, int]) -> dict[str, float]:
         rare, unseen = self._rare, self._unseen
-        values = {name: count * (rare.get(name) or _WEIGHT[name[0]] * unseen) for name, count in found.items()}
+        values = {name: count * (rare.get(name) or _WEIGHT[name[0]] * unseen) for name, count in counts.items()}
         length = sqrt(sum([value * value for value in values.values()])) or 1.0
         return {feature: value / length for feature, value in values.items()}
 

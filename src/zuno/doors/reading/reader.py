@@ -3,21 +3,150 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from zuno.doors.reading.intents import UNCLEAR, Intent, Reading, intent_of, load_catalogue, may_be_guessed
+from zuno.doors.reading.intents import UNCLEAR, Intent, Reading, intent_of, load_catalogue, may_be_guessed, normalize
 from zuno.doors.reading.nearest import NearestIntent, load_nearest
-from zuno.doors.reading.orders import CONDITIONS, ambiguity, doubt_about, is_negation, verb_of, without_courtesies
 from zuno.doors.reading.slots import Filled, fill_slots
-from zuno.doors.reading.spelling import mend
-from zuno.doors.reading.terms import normalize
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.lp.service.create_request import parse_sentence
-from zuno.lp.service.phrase import MAX_TEXT, Form, Term, split_phrase
+from zuno.lp.service.phrase import MAX_TEXT, RISK, SPECIAL_WORDS, Form, Term, split_phrase
+
+NEGATIONS: Final = frozenset(
+    """not don't dont never no cannot can't cant won't wont nothing without neither nor doesn't doesnt isn't isnt
+    shouldn't wouldn't aren't arent refuse avoid except stop nt none nicht nein pas nao ne non""".split()
+)
+CONDITIONS: Final = frozenset(
+    "if when whenever unless until till once after before later tomorrow tonight already maybe perhaps wait".split()
+)
+
+
+def is_negation(word: str) -> bool:
+    return word in NEGATIONS or word.endswith(("n't", "'nt"))
+
+
+_SAID: Final = frozenset({Form.WORD, Form.SHARE})
+_LEADING: Final = frozenset({Form.WORD, Form.SHARE, Form.POINTER, Form.ORDINAL, Form.ODD})
+
+
+def verb_of(intent: Intent, terms: Sequence[Term]) -> int | None:
+    """Where one of the intent's words stands."""
+    return next((at for at, term in enumerate(terms) if term.kind in _SAID and term.low in intent.signs), None)
+
+
+def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
+    """Why this is no plain order; empty where it is one."""
+    at = verb_of(intent, terms)
+    if at is None:
+        return "Nothing is signed on a guess; `help` lists what can be said."
+    verb = terms[at].low
+    words = [term.low for term in terms if term.kind is not Form.JOINT]
+    stop = "stop" if "stop" in filled.slots else ""  # `stop 58000` is a price and no no
+    if any(is_negation(word) for word in words if word != stop):
+        return f"Nothing is done: I read a no. To {verb}, say `{verb}` and what."
+    if any(word in CONDITIONS for word in words):
+        return f"Nothing is done on a condition. Say `{verb}` and what, once it is time."
+    if any(term.kind is Form.MARK for term in terms):
+        return f"Nothing is done on a question. To {verb}, say so without a question mark."
+    if broken := next((term for term in terms if term.kind is Form.AMBIGUOUS), None):
+        return ambiguity(broken)
+    verbs = load_catalogue().verbs
+    if sum(term.kind in _SAID and term.low in verbs and _orders(term, intent) for term in terms) > 1:
+        return "One thing at a time: say the first of these alone."
+    if not _is_lead([term.low for term in terms[:at] if term.kind in _LEADING]):
+        return f"I am not sure that this is an order. To {verb}, begin with `{verb}`."
+    if filled.doubled:
+        return f"Name one thing to {verb}, not several."
+    known = intent.vocabulary | load_catalogue().fillers | intent.signs
+    slots = {id(term) for term in terms if term.kind is not Form.WORD and term.kind is not Form.ODD}
+    strange = [*filled.unused, *(t for t in terms[at:] if id(t) not in slots and t.low not in known)]
+    strange += [term for term in terms if term.kind is Form.ODD]
+    if strange and strange[0].kind is Form.SHARE and "amount" in intent.takes:
+        share = plain_text(strange[0].text, 40)
+        return f"To {verb}, say how much in tokens, like 500 USDC: what {share!r} is of a wallet is not read here."
+    if strange:
+        return f"I do not know what {plain_text(strange[0].text, 40)!r} has to do with {verb}; leave it out."
+    return ""
+
+
+def _orders(term: Term, intent: Intent) -> bool:
+    """A verb of another order is a second request, unless it is a word of this order's examples."""
+    return term.low in intent.signs or term.low not in intent.vocabulary
+
+
+def _is_lead(words: Sequence[str]) -> bool:
+    """Whether only courtesies stand before the verb."""
+    rest = without_courtesies(words)
+    return all(word in load_catalogue().groups for word in rest)
+
+
+def without_courtesies(words: Sequence[str]) -> Sequence[str]:
+    while lead := next((c for c in load_catalogue().courtesies if tuple(words[: len(c)]) == c), None):
+        words = words[len(lead) :]
+    return words
+
+
+def ambiguity(term: Term) -> str:
+    word = plain_text(term.text, 40)
+    if "_" in word:
+        return f"{word!r} is no id; ids are plan_ or alert_ and 12 hex digits, req_ or run_ and 16."
+    return f"{word!r} can be read in more than one way; write plain digits such as 0.5 or 1500."
+
+
+_WORD = re.compile(r"(?<![\w/.-])[a-z][a-z']{3,23}(?![\w/.-])", re.IGNORECASE)
+_SHORTEST: Final = 4
+
+
+def mend(text: str) -> str:
+    """The line with its slips mended. A `not` is never the result; an order is taken from what was typed alone."""
+    return _WORD.sub(lambda match: nearest_word(match.group().lower()) or match.group(), text)
+
+
+@lru_cache(maxsize=4_096)
+def nearest_word(word: str) -> str | None:
+    """The known word one slip away; None where there is none, or several that are as likely."""
+    if word in load_catalogue().vocabulary or word in SPECIAL_WORDS or word.removesuffix("s") in SPECIAL_WORDS:
+        return None
+    if any(word == no or _is_one_slip(word, no) for no in NEGATIONS | CONDITIONS if len(no) >= _SHORTEST - 1):
+        return None  # it may be a no
+    near = {other for shorter in _with_a_letter_less(word) for other in _mendable().get(shorter, ())}
+    near = {other for other in near if _is_one_slip(word, other)}
+    swapped = {other for other in near if sorted(other) == sorted(word)}
+    alike = {other for other in near if (other[0], other[-1]) == (word[0], word[-1])}
+    best = swapped or alike or near
+    return best.pop() if len(best) == 1 else None
+
+
+def _with_a_letter_less(word: str) -> list[str]:
+    return [word, *(word[:at] + word[at + 1 :] for at in range(len(word)))]
+
+
+def _is_one_slip(word: str, other: str) -> bool:
+    """A letter too many, too few or changed, or two neighbours swapped."""
+    if len(word) != len(other):
+        longer, shorter = sorted((word, other), key=len, reverse=True)
+        return shorter in _with_a_letter_less(longer)
+    wrong = [at for at, (ours, theirs) in enumerate(zip(word, other, strict=True)) if ours != theirs]
+    swapped = len(wrong) == 2 and wrong[1] == wrong[0] + 1 and word[wrong[0]] == other[wrong[1]]
+    return len(wrong) == 1 or (swapped and word[wrong[1]] == other[wrong[0]])
+
+
+@lru_cache(maxsize=1)
+def _mendable() -> Mapping[str, set[str]]:
+    """Known words by what is left of them without one letter: two words that share one differ by one slip."""
+    known = load_catalogue().vocabulary - NEGATIONS - CONDITIONS
+    table: dict[str, set[str]] = defaultdict(set)
+    for word in known | RISK.keys():
+        if len(word) >= _SHORTEST and word.isalpha():
+            for shorter in _with_a_letter_less(word):
+                table[shorter].add(word)
+    return table
+
 
 _PER_UNUSED: Final = 0.8
 """What a slot that an intent has no use for takes from its score."""
@@ -54,7 +183,7 @@ class Candidate:
     """Why it is no order, where it would sign; or what the intent cannot make of the line."""
 
     def reading(self, text: str, confidence: float = 0.0) -> Reading:
-        why = (f"near {self.intent.name} ({self.known:g})", *(f"{name}: {said}" for name, said in self.slots.items()))
+        why = (f"near {self.intent.name} ({self.known:g})", *(f"{name}: {value}" for name, value in self.slots.items()))
         return Reading(text, self.intent.name, self.slots, confidence, why, self.unused)
 
 
@@ -85,17 +214,17 @@ def rank(text: str, nearest: NearestIntent) -> list[Candidate]:
     mended = mend(text)
     terms = typed if mended == text else split_phrase(mended)
     words = normalize(terms)
-    said = tuple(without_courtesies(words) or words)
-    scored = nearest.score_line(said)
+    line = tuple(without_courtesies(words) or words)
+    scored = nearest.score_line(line)
     near = sorted(scored, key=lambda name: -scored[name][0])[:_LOOKED_AT]
     verbs = {term.low for term in typed} & catalogue.verbs
     near += [name for name, intent in catalogue.intents.items() if intent.signs & verbs and name not in near]
-    found = []
+    candidates = []
     for name in near:
         score, known = scored[name]
-        same = said in catalogue.intents[name].examples
-        found.append(_candidate(catalogue.intents[name], mended, typed, terms, score + same * _SAME_WORDS, known))
-    return sorted(found, key=lambda candidate: (-candidate.score, candidate.intent.name))
+        same = line in catalogue.intents[name].examples
+        candidates.append(_candidate(catalogue.intents[name], mended, typed, terms, score + same * _SAME_WORDS, known))
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.intent.name))
 
 
 def _candidate(
@@ -108,12 +237,10 @@ def _candidate(
     bare = Reading(text, intent.name, filled.slots)
     hard = sum(term.kind in _HARD for term in unused)
     score -= _PER_UNUSED * (len(unused) + hard) + _PER_MISSING * len(bare.missing)
-    doubt = doubt_about(intent, typed, filled) if intent.signs else _name_one(filled)
+    doubt = doubt_about(intent, typed, filled) if intent.signs else ""
+    if filled.doubled and not intent.signs:
+        doubt = f"Name one at a time: {plain_text(filled.doubled[0].text, 40)!r} is another."
     return Candidate(intent, score, known, filled.slots, tuple(term.text for term in unused), doubt)
-
-
-def _name_one(filled: Filled) -> str:
-    return f"Name one at a time: {plain_text(filled.doubled[0].text, 40)!r} is another." if filled.doubled else ""
 
 
 def _read_create_request(intent: Intent, text: str, score: float, known: float) -> Candidate:
@@ -125,7 +252,7 @@ def _read_create_request(intent: Intent, text: str, score: float, known: float) 
     lines = [line for line in heard.lines if line.amount is not None and line.token is not None]
     kept = heard.long_token
     lines.sort(key=lambda line: line.token != kept)  # what one stays long in comes first
-    said = {
+    given = {
         "token": lines[0].token if lines else None,
         "quantity": f"{lines[0].amount:f}" if lines else None,
         "with": f"{lines[1].amount:f} {lines[1].token}" if len(lines) > 1 else None,
@@ -137,7 +264,7 @@ def _read_create_request(intent: Intent, text: str, score: float, known: float) 
         "long": kept if not lines else None,
     }
     unused = tuple(str(line.token or line.amount) for line in heard.lines if line not in lines and line.token != kept)
-    slots = {name: value for name, value in said.items() if value is not None}
+    slots = {name: value for name, value in given.items() if value is not None}
     return Candidate(intent, score - _PER_UNUSED * len(unused) / 2, known, slots, unused)
 
 
@@ -154,8 +281,8 @@ def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -
     if not plain:
         first = orders[0]
         # Of what signs, only what the line itself says is offered: "add half" is no wish to remove.
-        said = [c for c in ranked if not c.intent.signs or c in orders]
-        choices = _choices(text, said, orders=not _is_refused(terms))
+        offered = [c for c in ranked if not c.intent.signs or c in orders]
+        choices = _choices(text, offered, orders=not _is_refused(terms))
         return Reading(text, UNCLEAR, ask=first.doubt, choices=choices, suggestion=first.intent.name)
     if len(plain) > 1 and plain[0].score - plain[1].score < MARGIN / 2:
         return Reading(
@@ -179,17 +306,17 @@ def _read_two_requests(text: str, best: Candidate, nearest: NearestIntent) -> Re
     clauses = [clause for clause in _WISHES_APART.split(text) if clause]
     if len(clauses) < 2 or len(clauses) > 5 or best.known >= 0.97:
         return None
-    found: dict[str, Candidate] = {}
+    requests: dict[str, Candidate] = {}
     for clause in clauses:
         terms = split_phrase(clause)
         if not any(term.kind is Form.WORD and term.low not in load_catalogue().fillers for term in terms):
             continue
         ranked = rank(clause, nearest)
         if ranked[0].known >= 0.6 and _lead(ranked) >= MARGIN:
-            found.setdefault(ranked[0].intent.name, ranked[0])
-    if len(found) < 2:
+            requests.setdefault(ranked[0].intent.name, ranked[0])
+    if len(requests) < 2:
         return None
-    choices = tuple(c.reading(text) for c in found.values() if not c.intent.answer and not c.intent.signs)
+    choices = tuple(c.reading(text) for c in requests.values() if not c.intent.answer and not c.intent.signs)
     return Reading(text, UNCLEAR, ask="That is more than one wish; say one at a time.", choices=choices[:_MOST_CHOICES])
 
 
@@ -242,8 +369,8 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     if any(term.kind in {Form.ODD, Form.MARK} or (term.kind is Form.WORD and term.low not in named) for term in terms):
         return None
     if intent.name == "create":
-        found = _read_create_request(intent, f"{reading.text} {text}", 0.0, 1.0)
-        whole = None if found.doubt else replace(found.reading(f"{reading.text} {text}", reading.confidence))
+        candidate = _read_create_request(intent, f"{reading.text} {text}", 0.0, 1.0)
+        whole = None if candidate.doubt else replace(candidate.reading(f"{reading.text} {text}", reading.confidence))
     else:
         filled = fill_slots(intent, terms)
         slots = {**reading.slots, **filled.slots}
@@ -251,16 +378,16 @@ def fill_missing(reading: Reading, text: str) -> Reading | None:
     return whole if whole is not None and whole.missing != reading.missing else None
 
 
-def apply_model_intent(name: str, text: str, said: Mapping[str, str]) -> Reading | None:
+def apply_model_intent(name: str, text: str, copied: Mapping[str, str]) -> Reading | None:
     """The line under an intent that a model found, with the words it copied; None where these do not fit."""
     if not may_be_guessed(name):
         return None
     intent = intent_of(name)
     if name == "create":
-        found = _read_create_request(intent, text, 0.0, 1.0)
-        return None if found.doubt else replace(found.reading(text, 0.5), source="model")
+        candidate = _read_create_request(intent, text, 0.0, 1.0)
+        return None if candidate.doubt else replace(candidate.reading(text, 0.5), source="model")
     slots: dict[str, str] = {}
-    for slot, words in said.items():
+    for slot, words in copied.items():
         value = fill_slots(intent, split_phrase(words)).slots.get(slot)
         if value is None:
             return None

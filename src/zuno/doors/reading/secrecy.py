@@ -25,7 +25,7 @@ SEED_WORDS: Final = 12
 
 def looks_secret(line: str) -> bool:
     """Whether a line has the looks of a key, a passphrase or a wallet's seed words."""
-    if _TELLING.search(line) or any(all(kind.search(found[0]) for kind in _KINDS) for found in _BLOB.finditer(line)):
+    if _TELLING.search(line) or any(all(kind.search(match[0]) for kind in _KINDS) for match in _BLOB.finditer(line)):
         return True
     words = line.lower().split()
     if len(words) < SEED_WORDS:

@@ -1,4 +1,4 @@
-"""Positions that stood on a screen, and which of them a line means: by its place in the list or by what it holds."""
+"""Positions that were shown, and which of them a line refers to: by its place in the list or by its tokens."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def find_position(reading: Reading, seen: Sequence[ShownPosition]) -> Reading:
     held, refers = reading.slots.get("holds"), reading.slots.get("refers")
     if held is None:
         place = PLACES[str(refers)]
-        found = [seen[place]] if place < len(seen) else []
+        matches = [seen[place]] if place < len(seen) else []
     else:
-        found = _holders(held.split("/"), seen)
-    if len(found) == 1:
-        return replace(reading, slots={**slots, "position": found[0].id})
-    said = f"holds {held}" if held else f"is the {refers}"
-    if not found:
-        return replace(reading, slots=slots, ask=f"No position shown {said}; say its id.")
-    choices = tuple(replace(reading, slots={**slots, "position": position.id}) for position in found[:_MOST_CHOICES])
-    return replace(reading, slots=slots, ask=f"More than one position {said}.", choices=choices)
+        matches = _holders(held.split("/"), seen)
+    if len(matches) == 1:
+        return replace(reading, slots={**slots, "position": matches[0].id})
+    description = f"holds {held}" if held else f"is the {refers}"
+    if not matches:
+        return replace(reading, slots=slots, ask=f"No position shown {description}; say its id.")
+    choices = tuple(replace(reading, slots={**slots, "position": position.id}) for position in matches[:_MOST_CHOICES])
+    return replace(reading, slots=slots, ask=f"More than one position {description}.", choices=choices)
 
 
 def _holders(tokens: Sequence[str], seen: Sequence[ShownPosition]) -> list[ShownPosition]:

@@ -102,8 +102,8 @@ class _Filler:
         return self._terms[at].value if 0 <= at < len(self._terms) and self._terms[at].kind is Form.WORD else ""
 
     def _put(self, name: str, term: Term, value: str | None = None) -> None:
-        said = term.value if value is None else value
-        if self._filled.slots.setdefault(name, said) != said:
+        filled = term.value if value is None else value
+        if self._filled.slots.setdefault(name, filled) != filled:
             self._filled.doubled.append(term)
 
     def _leave(self, term: Term) -> None:

@@ -1,4 +1,4 @@
-"""What the shell is given: the command line to run, its grammar, and somebody to ask when a line cannot be read."""
+"""What the shell needs: a way to run commands, their grammar, and a model for lines that cannot be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zuno.doors.reading.intents import Reading
-    from zuno.doors.reading.place import ShellStart
+    from zuno.doors.zuno import ShellStart
     from zuno.kernel.view import View
     from zuno.lp.service.views import PositionsView
 
@@ -20,15 +20,12 @@ class Grammar(Protocol):
 
     def names(self) -> tuple[str, ...]:
         """Every command, as it is typed."""
-        ...
 
     def is_command(self, words: Sequence[str]) -> bool:
         """Whether they are one whole command."""
-        ...
 
     def starts_command(self, words: Sequence[str]) -> bool:
         """Whether they begin like one."""
-        ...
 
     def takes_chain(self, words: Sequence[str]) -> bool: ...
 
@@ -40,7 +37,7 @@ class ShellHost:
     grammar: Grammar
     place: ShellStart
     interpret: Callable[[str], Reading | None]
-    """Ask a model what a line means; None where none is seated or none knows."""
+    """Ask a model what a line means; None without a model, or without an answer."""
     write: Callable[[Path, bytes], None]
     """Replace a file that only its owner may read: whole or not at all."""
     positions: Callable[[str | None], PositionsView | None] = lambda chain: None

@@ -41,16 +41,13 @@ class ChatWriter(Protocol):
 
     async def send(self, reply: Reply) -> int | None:
         """Send it, in several messages where it is long; the id of the last, None if it did not arrive."""
-        ...
 
     async def edit(self, message: int, reply: Reply) -> SendResult:
         """Replace the text and buttons of a message. `Sent` also where it says so already; `RetryLater` with the wait
         that Telegram asks for; `Undeliverable` where the message is gone."""
-        ...
 
     def follow(self) -> LiveMessage:
         """A message that is sent with its first text and edited from then on."""
-        ...
 
 
 class ActionCards(Protocol):

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import Problem, answer_problem, describe_error
 from zuno.doors.web_logins import LoginKind, Logins, LoginScope, hash_secret, hash_session
+from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.errors import ZunoError
 
 MOST_BODY_BYTES: Final = 64 * 1024
@@ -42,28 +43,8 @@ _GUARDED: Final = ("/api/", "/metrics")
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _LOWERS_RISK: Final = re.compile(r"/api/v1/(trading/(kill|pause)|lp/plans/[^/]+/cancel)")
 _OWN_END: Final = "/api/v1/session"
-"""What changes nothing but the session of whoever asks."""
+"""The route that changes only the session of the caller."""
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
-
-
-class Turns:
-    """A bucket that fills with time: so many at once, so many a second."""
-
-    def __init__(self, at_once: int, per_second: float, stopwatch: Callable[[], float]) -> None:
-        self._at_once = at_once
-        self._per_second = per_second
-        self._stopwatch = stopwatch
-        self._left = float(at_once)
-        self._at = stopwatch()
-
-    def take(self) -> bool:
-        now = self._stopwatch()
-        self._left = min(float(self._at_once), self._left + max(0.0, now - self._at) * self._per_second)
-        self._at = now
-        if self._left < 1.0:
-            return False
-        self._left -= 1.0
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +77,11 @@ class Access:
         self.cookie = cookie
         self._names = names
         self._real_money = real_money
-        self._guesses = Turns(10, 1 / 6, stopwatch)
-        self._looks = Turns(400, 100.0, stopwatch)
-        self._acts = Turns(30, 2.0, stopwatch)
-        self._stops = Turns(30, 2.0, stopwatch)
+        self._stopwatch = stopwatch
+        self._guesses = TokenBucket(1 / 6, 10)
+        self._looks = TokenBucket(100.0, 400)
+        self._acts = TokenBucket(2.0, 30)
+        self._stops = TokenBucket(2.0, 30)
         """For what lowers risk: nothing else that is asked stands in its way."""
 
     # -- logging in and out
@@ -134,23 +116,26 @@ class Access:
                 raise Problem(403, "This login may look and not act; `zuno web link` prints one that may.")
             if not lowers_risk and not self.may_act(caller):
                 raise Problem(403, "Here is real money: type `zuno web allow --for 30m` at a terminal, then try again.")
-        turns = self._looks if not changes else self._stops if lowers_risk else self._acts
-        if not turns.take():
+        bucket = self._looks if not changes else self._stops if lowers_risk else self._acts
+        if not bucket.try_take(self._millis()):
             raise Problem(429, "Too many requests; wait a moment.")
         return caller
+
+    def _millis(self) -> int:
+        return int(1000 * self._stopwatch())
 
     def may_act(self, caller: Caller) -> bool:
         """Beyond what lowers risk."""
         return caller.scope == "act" and (not self._real_money or self._logins.allowed_until() is not None)
 
     def lasts(self, caller: Caller) -> bool:
-        """Whether nobody has ended it meanwhile, nor has time."""
+        """Whether the login is still valid: neither ended nor expired."""
         return self._logins.find(caller.key, caller.kind) is not None
 
     def _check_host(self, host: str) -> None:
         """A name of ours: a foreign name that points here is DNS rebinding."""
-        found = _HOST.fullmatch(host)
-        if found is None or found[1].lower() not in self._names:
+        match = _HOST.fullmatch(host)
+        if match is None or match[1].lower() not in self._names:
             raise Problem(421, "This machine is not called so here; open the link that `zuno web` printed.")
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
@@ -182,7 +167,7 @@ class Access:
         return None if login is None else Caller(key, kind, login.name, login.scope)
 
     def _count_guess(self, detail: str) -> Problem:
-        if not self._guesses.take():
+        if not self._guesses.try_take(self._millis()):
             return Problem(429, "Too many wrong tokens and codes; wait a minute.")
         return Problem(401, detail)
 

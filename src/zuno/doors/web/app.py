@@ -18,12 +18,11 @@ from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
-from zuno.doors.web.routes.lab import FRAME_HEADERS, build_lab_routes
 from zuno.doors.web.routes.lp import build_lp_routes
 from zuno.doors.web.routes.plans import build_plan_routes
 from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trading import build_trading_routes
-from zuno.doors.web.routes.trust import build_trust_routes
+from zuno.doors.web.routes.trust import FRAME_HEADERS, build_lab_routes, build_trust_routes
 from zuno.doors.web.services import Services
 from zuno.doors.web.stops import Helper
 from zuno.doors.web_logins import SESSION_MS

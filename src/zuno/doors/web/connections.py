@@ -1,4 +1,4 @@
-"""Who may hold a connection, and for how long: a process without a login takes the page away from nobody.
+"""Limits on connections, so that a process without a login cannot block the page for others.
 
 A request has to arrive within seconds. Of connections that showed no login so many are kept, and the oldest makes room
 for the newest; places for others are kept back, and descriptors for files.

@@ -49,7 +49,7 @@ class Frame:
 class _Viewer:
     loop: asyncio.AbstractEventLoop
     lasts: Callable[[], bool]
-    """Whether whoever watches may still."""
+    """Whether the login of this viewer is still valid."""
     waiting: asyncio.Queue[Frame | None] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
     """None: the stream ends."""
 
@@ -72,7 +72,7 @@ def write_frame(event: str, data: Mapping[str, Any], id_: str | None = None) -> 
 
 
 class EventFeed:
-    """Whoever watches; `publish` may be called from any thread."""
+    """Sends events to all viewers; `publish` may be called from any thread."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -145,7 +145,7 @@ class EventFeed:
             self._viewers.discard(viewer)
 
     async def _read(self, start: int) -> None:
-        """Follow the journal for as long as somebody watches."""
+        """Follow the journal while there are viewers."""
         seq = start
         while self._viewers:
             with suppress(ZunoError, Problem):  # a store that does not answer is asked again
@@ -175,8 +175,8 @@ class EventFeed:
     async def _find_start(self, last_id: str | None) -> int | None:
         if last_id is None or not last_id.strip():
             return None
-        found = _ID.fullmatch(last_id.strip())
-        seq = 0 if found is None else int(found[1])
+        match = _ID.fullmatch(last_id.strip())
+        seq = 0 if match is None else int(match[1])
         entries = (
             await self._services.ask(lambda zuno: zuno.audit().since(seq - 1, 1), refresh=False) if seq > 0 else []
         )
@@ -221,7 +221,7 @@ class EventFeed:
 
 
 def describe_thought(request_id: str, role: str, round_: int, seq: int, text: str) -> dict[str, Any]:
-    """`key`: the same thought told twice has the same one."""
+    """`key`: the same for the same thought, if it is sent twice."""
     return {
         "id": request_id,
         "role": str(role),
@@ -237,33 +237,33 @@ def write_thought(request_id: str, role: str, round_: int, seq: int, text: str) 
 
 def _meaning(entry: Entry) -> list[tuple[str, dict[str, Any]]]:
     """What an entry is to a page that shows a debate, a run or a plan."""
-    said, request = entry.payload, entry.request_id
+    payload, request = entry.payload, entry.request_id
     match entry.kind:
         case kind if kind == _PLAN:
-            plan = str(said.get("planId"))
+            plan = str(payload.get("planId"))
             return [("debate", {"id": request, "planId": plan}), ("plan", {"planId": plan, "kind": kind})]
         case kind if kind == _FAILED:
-            inner = said.get("payload")
+            inner = payload.get("payload")
             reason = inner.get("reason") if isinstance(inner, Mapping) else None
             return [("debate", {"id": request, "planId": None, "error": sanitise(str(reason or ""))})]
         case kind if kind == _REFUSED:
-            return [("debate", {"id": request, "planId": None, "error": sanitise(str(said.get("why") or ""))})]
+            return [("debate", {"id": request, "planId": None, "error": sanitise(str(payload.get("why") or ""))})]
         case kind if kind == _CYCLE_STARTED:
-            return [("run_started", {"runId": request, "symbol": said.get("symbol"), "mode": said.get("mode")})]
+            return [("run_started", {"runId": request, "symbol": payload.get("symbol"), "mode": payload.get("mode")})]
         case kind if kind == _CYCLE_ENDED:
-            return [("run_ended", {"runId": request, "ruling": said.get("ruling"), "veto": said.get("veto")})]
+            return [("run_ended", {"runId": request, "ruling": payload.get("ruling"), "veto": payload.get("veto")})]
         case kind if kind.startswith(_NODE):
-            return [("node", _describe_node(request, kind.removeprefix(_NODE), said))]
+            return [("node", _describe_node(request, kind.removeprefix(_NODE), payload))]
         case kind if kind.startswith(_PLAN_KINDS) and kind != _READY:
-            return [("plan", {"planId": said.get("planId"), "kind": kind, "state": said.get("state")})]
+            return [("plan", {"planId": payload.get("planId"), "kind": kind, "state": payload.get("state")})]
         case _:
             return []
 
 
-def _describe_node(run: str | None, node: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    voice = said.get("voice")
+def _describe_node(run: str | None, node: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    voice = payload.get("voice")
     known: Mapping[str, Any] = voice if isinstance(voice, Mapping) else {}
-    skipped = said.get("skipped")
+    skipped = payload.get("skipped")
     state = "skipped" if skipped is not None else "speaks" if known else "done"
     note = skipped if skipped is not None else known.get("why") or known.get("model") or ""
     return {

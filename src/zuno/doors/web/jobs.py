@@ -58,7 +58,7 @@ class Jobs:
         self._count = count
         self._jobs: dict[str, JobView] = {}
         self._running: set[asyncio.Task[object]] = set()
-        """Held, or a task that nobody waits for could be collected."""
+        """References to running tasks: a task without one may be garbage-collected."""
         self._arguing: set[asyncio.Task[object]] = set()
         """Those that count against `MOST_RUNNING`."""
 
@@ -88,7 +88,7 @@ class Jobs:
         return self._jobs[id_]
 
     async def finish(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> T:
-        """Begin and wait; it goes on where whoever waits goes away. Never refused for what else runs."""
+        """Begin and wait. The job goes on if the caller goes away; it is never refused because of other jobs."""
         return await self.follow(id_, what, about, self._services.ask(work))
 
     async def follow(self, id_: str, what: str, about: str, work: Awaitable[T]) -> T:

@@ -98,9 +98,9 @@ def register_problems(app: FastAPI) -> None:
 
     async def tell_unread(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        told = error.errors()[0]
-        where = ".".join(str(part) for part in told["loc"])
-        return answer_problem(build_problem(422, f"{where}: {told['msg']}."))
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        return answer_problem(build_problem(422, f"{where}: {fault['msg']}."))
 
     async def tell_status(request: Request, error: Exception) -> Response:
         assert isinstance(error, AnyHTTPException)

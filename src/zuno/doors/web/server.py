@@ -96,7 +96,8 @@ class WebServer:
                 timeout_graceful_shutdown=_CLOSE_SECONDS,
             )
         )
-        url = f"http://{_format_host(self._host)}:{listening.getsockname()[1]}/"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        url = f"http://{host}:{listening.getsockname()[1]}/"
         self._logins.start(url, end_sessions=has_real_money(self._zuno.config()))
         ended = asyncio.Event()
 
@@ -169,7 +170,3 @@ def _unusable_port(host: str, port: int, error: OSError) -> Exception:
             return UsageError(f"{host} is no address of this machine; leave --host out for {LOOPBACK}.")
         case _:
             return UsageError(f"{host}:{port} cannot be opened ({error.strerror or error}).")
-
-
-def _format_host(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -19,7 +19,7 @@ LOOK_SECONDS: Final = 120.0
 
 
 class Services:
-    """`zuno` belongs to `loop`, which may run in another thread than whoever asks."""
+    """`zuno` belongs to `loop`, which may run in another thread than the caller."""
 
     def __init__(self, zuno: Zuno, loop: asyncio.AbstractEventLoop) -> None:
         self._zuno = zuno

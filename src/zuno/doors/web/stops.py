@@ -1,4 +1,4 @@
-"""What lowers risk, carried out in a process of its own: no look, debate or cycle of the page's stands in its way."""
+"""Kill, pause and cancel run in a process of their own, so that no other request of the page delays them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StopDesk:
                 return await self._zuno.execution().uses_play_money(plan or "")
 
     def watch_kills(self, list_kills: Callable[[], frozenset[tuple[str, str]]]) -> None:
-        """Whoever locked an account, before this process began or since, may have died over the rest."""
+        """Finish kills of other processes, which may have ended after locking an account."""
         self._watching = asyncio.create_task(self._finish_kills(list_kills))
 
     async def _finish_kills(self, list_kills: Callable[[], frozenset[tuple[str, str]]]) -> None:

@@ -1,15 +1,15 @@
-"""The end of a debate, the same whoever ends it: doubts about the data, the decision, and how sure it is."""
+"""The end of a debate, the same for Critic and Arbiter: cautions about the data, the decision and its confidence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Final
 
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs
 from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
 from zuno.lp.model.debate import Context, Debate, PlanReady, PoolFacts, Round
-from zuno.lp.rules.confidence import score_confidence
 from zuno.lp.rules.limits import REFERENCE_LIMIT
 from zuno.lp.rules.stress import barriers, time_in_range
 from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths, share_above, worth_token1
@@ -34,7 +34,7 @@ def _is_off_reference(pool_facts: PoolFacts) -> bool:
 
 
 def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
-    """The decision with its confidence; an act on a price that the reference does not bear out is rejected."""
+    """The decision with its confidence. A move in a pool whose price is off the reference is rejected."""
     last = debate.rounds[-1]
     chosen = last.candidates[decision.index]
     if chosen.kind is not CandidateKind.HOLD and _is_off_reference(context.scenes[chosen.pool_index]):
@@ -88,3 +88,23 @@ def _age(context: Context) -> Fraction:
 def _share_of_live_sources(context: Context) -> Fraction:
     sound: Sequence[bool] = [note.source is not None and note.source != "seed" for note in context.sources]
     return Fraction(sum(sound), len(sound)) if sound else Fraction(1)
+
+
+PLACES: Final = 4
+
+
+def score_confidence(*, share: Fraction | None, age: Fraction, known: Fraction = Fraction(1)) -> float:
+    """Confidence in a choice; never taken from a model.
+
+    confidence = share × freshness × knowledge, each in [0, 1], rounded to four places
+
+    share      of the stress paths on which the choice is worth more than hold; for hold itself, on which its best rival
+               stays under the least edge a move must have. 0 where it is unknown
+    freshness  1/(1 + a) with a the age of the oldest fact over that fact's own limit: ½ when it turns stale
+    knowledge  (1 + k)/2 with k the share of the facts wanted that are known and not seeded
+
+    A coin toss has about half of what the data allow, a clear case nearly all of it.
+    """
+    if age < 0 or not 0 <= (share or 0) <= 1 or not 0 <= known <= 1:
+        raise ValueError("age is at least 0, share and known are shares")
+    return float(round((share or 0) / (1 + age) * (1 + known) / 2, PLACES))

@@ -43,11 +43,12 @@ class Critic:
         facts = facts_of(context, debate.rounds)
         answer = await ask(self._question(context, debate.rounds, mechanical, facts), self._model_context)
         judgments = merge(candidates, mechanical, _judgments(answer.value))
+        in_order = sorted(answer.value.judgments, key=lambda judgment: judgment.index)
         judged = Round(
             candidates=candidates,
             mechanical=mechanical,
             judgments=judgments,
-            suggestions=tuple(judgment.suggestion or "" for judgment in _sort_by_index(answer.value)),
+            suggestions=tuple(judgment.suggestion or "" for judgment in in_order),
         )
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
         debate = with_speaker(debate, self.role, number, answer)
@@ -113,10 +114,6 @@ def _screen_judgments(
 def _as_opinion(judgment: Judgment, facts: FactSheet) -> JudgmentOpinion:
     reason = cut(judgment.reason, facts, TEXT_CHARS[1], judgment.index)
     return JudgmentOpinion(index=judgment.index, verdict=judgment.verdict.value, reason=reason, suggestion=None)
-
-
-def _sort_by_index(opinion: CriticOpinion) -> list[JudgmentOpinion]:
-    return sorted(opinion.judgments, key=lambda judgment: judgment.index)
 
 
 def _judgments(opinion: CriticOpinion) -> list[Judgment]:

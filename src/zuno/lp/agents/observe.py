@@ -1,4 +1,4 @@
-"""What the Scout reads before anybody argues: one block, one pool or several, and the market around them."""
+"""What the Scout reads before a debate: one pool or several at one block, and their market."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ from zuno.lp.rules.fee_yield import (
 from zuno.lp.rules.limits import reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify
-from zuno.lp.rules.returns import nano_returns, rolling_vol_bps
 from zuno.lp.rules.stress import BLOCK_HOURS
-from zuno.lp.rules.volatility import hourly_returns
+from zuno.lp.rules.volatility import hourly_returns, nano_returns, rolling_vol_bps
 
 HISTORY_HOURS = 720
 SEED = "seed"
@@ -61,17 +60,7 @@ class Sources:
         except (Unavailable, Malformed) as error:
             self.none(feed, str(error))
             return None
-        self.notes.append(
-            SourceNote(
-                feed=feed,
-                source=fact.source,
-                as_of=fact.as_of,
-                age_seconds=max(0, self.now - fact.as_of),
-                limit_seconds=fact.limit,
-                stale=self.now - fact.as_of > fact.limit,
-                notes=fact.notes,
-            )
-        )
+        self.plain(feed, fact.source, fact.as_of, fact.notes, fact.limit)
         return fact
 
     def none(self, feed: str, why: str) -> None:
@@ -81,7 +70,8 @@ class Sources:
             )
         )
 
-    def plain(self, feed: str, source: str, at: Seconds, notes: Sequence[str] = ()) -> None:
+    def plain(self, feed: str, source: str, at: Seconds, notes: Sequence[str] = (), limit: int = 60) -> None:
+        """Note a source that answered; it is stale when older than `limit` seconds."""
         age = max(0, self.now - at)
         self.notes.append(
             SourceNote(
@@ -89,8 +79,8 @@ class Sources:
                 source=source,
                 as_of=at,
                 age_seconds=age,
-                limit_seconds=60,
-                stale=age > 60,
+                limit_seconds=limit,
+                stale=age > limit,
                 notes=tuple(notes),
             )
         )
@@ -137,11 +127,11 @@ async def observe_position(
 async def observe_request(
     start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
 ) -> Context:
-    """The context of a create: the pools that fit the wish, all as they stood in the survey's one block."""
-    found = await chain.pools()
-    spots = choose_pools(start.wish, found.pools, chain.info, start.hooks)
-    sources = Sources(found.block.timestamp)
-    sources.plain("pools", f"{chain.info.name} block {found.block.number}", found.block.timestamp, found.notes)
+    """The context of a create: the pools that fit the request, all read at the survey's block."""
+    survey = await chain.pools()
+    spots = choose_pools(start.wish, survey.pools, chain.info, start.hooks)
+    sources = Sources(survey.block.timestamp)
+    sources.plain("pools", f"{chain.info.name} block {survey.block.number}", survey.block.timestamp, survey.notes)
     seen = [
         await observe_pool(
             spot.pool,
@@ -158,14 +148,12 @@ async def observe_request(
     if not usable:
         raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
     if start.own_range is not None:
-        place_in_pools(
-            start.own_range, [pool_facts.pool for pool_facts in usable]
-        )  # or it is refused, before anybody argues
+        place_in_pools(start.own_range, [facts.pool for facts in usable])  # `Refused` before anybody argues
     return Context(
         flow="create",
         chain=chain.info.name,
         chain_id=chain.info.id,
-        block=found.block,
+        block=survey.block,
         profile=start.profile,
         max_rounds=start.max_rounds,
         scenes=usable,
@@ -338,13 +326,13 @@ async def _fees_from_archive(
 async def _fees_from_swaps(
     pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
 ) -> tuple[FeeWindow, tuple[str, ...]]:
-    found = await chain.swap_fees(pool.id, since)
-    window = window_of_swaps(found, seconds, name)
+    fees = await chain.swap_fees(pool.id, since)
+    window = window_of_swaps(fees, seconds, name)
     if window is None:
         raise Unavailable(f"the pool's swaps do not reach back over {name}")
-    notes = [f"estimated from {found.swaps} swaps, donations unseen"]
-    if found.uneven:
-        notes.append(f"{found.uneven} of them ended in other liquidity than they began in: shared by the mean")
+    notes = [f"estimated from {fees.swaps} swaps, donations unseen"]
+    if fees.uneven:
+        notes.append(f"{fees.uneven} of them ended in other liquidity than they began in: shared by the mean")
     return window, tuple(notes)
 
 

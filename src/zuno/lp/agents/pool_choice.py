@@ -1,4 +1,4 @@
-"""Which pools a wish is argued about: those that trade what the owner brings, the deepest few, or why none."""
+"""Which pools a new position is debated in: the deepest few that trade the deposited tokens, or why there is none."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def matches_token(name: str, token: Token) -> bool:
 
 
 def pool_label(pool: PoolState) -> str:
-    """Pair and fee: what tells the pools of a survey apart."""
+    """Pair and fee, by which the pools of a survey differ."""
     hooked = " hooked" if pool.key.has_hooks else ""
     return f"{pool.token0.symbol}/{pool.token1.symbol} {pool.lp_fee / 10_000:.2f} %{hooked}"
 
@@ -93,16 +93,12 @@ def to_wrap(request: PositionRequest, pool: PoolState) -> Capital | None:
     """The ether that has to become its wrapper before this pool can take it."""
     tokens = (pool.token0, pool.token1)
     sides = _sides([line.token for line in request.capital], tokens) or ()
-    lines = (line for line, side in zip(request.capital, sides, strict=False) if _wraps(line, tokens[side]))
-    return next(lines, None)
-
-
-def _wraps(line: Capital, token: Token) -> bool:
-    return line.token.upper() == "ETH" and not token.native
+    lines = zip(request.capital, sides, strict=False)
+    return next((line for line, side in lines if line.token.upper() == "ETH" and not tokens[side].native), None)
 
 
 def _is_open(pool: PoolState, hooks: Collection[str]) -> bool:
-    """No hooks but trusted ones, no fee that a stranger sets, and somebody to trade with."""
+    """Whether a pool can be used: its hooks are trusted, or it has none and a static fee; and it has liquidity."""
     trusted = pool.key.hooks in hooks if pool.key.has_hooks else not pool.key.dynamic_fee
     return trusted and pool.liquidity > 0
 

@@ -1,4 +1,4 @@
-"""The frozen context as the rules want it: whoever holds the same bytes builds the same inputs."""
+"""Inputs of the rules, built from a frozen context: the same bytes give the same inputs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from zuno.lp.model.debate import Context, PoolFacts, PositionRequest
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
 from zuno.lp.rules.own_range import place_in_pools
 from zuno.lp.rules.ranges import Move, PoolGrid, kind_of
-from zuno.lp.rules.returns import NANO, variance_24h
 from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
+from zuno.lp.rules.volatility import NANO, variance_24h
 
 HOUR_SECONDS = 3600
 

@@ -20,7 +20,7 @@ from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment
 from zuno.lp.model.debate import Context, Debate, PoolFacts, Role, Round, Thought
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
 from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
-from zuno.lp.rules.returns import NANO, rolling_vol_bps
+from zuno.lp.rules.volatility import NANO, rolling_vol_bps
 from zuno.lp.rules.worth import edge_over_hold, worth_token1
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults

@@ -15,7 +15,7 @@ from zuno.lp.rules.limits import MOST_PROPOSED
 TEXT_CHARS = (1, 280)
 SUMMARY_CHARS = (20, 280)
 REASONING_CHARS = (40, 2_000)
-"""Of texts as they are printed. With slots they may be twice as long, so that ids cost nobody words."""
+"""Lengths of printed texts. With slots a text may be twice as long, because ids take room."""
 
 Text = Annotated[str, Field(min_length=1, max_length=2 * TEXT_CHARS[1])]
 

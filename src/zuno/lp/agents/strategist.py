@@ -107,12 +107,12 @@ def _variables(inputs: ProposalInputs) -> dict[str, Value]:
     context, request = inputs.context, inputs.context.wish
     last = inputs.rounds[-1] if inputs.rounds else None
     judged = candidate_lines(context, inputs.rounds, _with_advice(last), earlier=True) if last else "none"
-    told: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
+    variables: dict[str, Value] = {"facts": context_lines(context), "pair": pairs_of(context), "judged": judged}
     if context.flow == "create":
         held = ", ".join(f"{line.amount} {line.token}" for line in request.capital) if request else ""
-        told["capital"] = Untrusted(held)
-        told["exposure"] = str((request.exposure if request else None) or Exposure.NEUTRAL)
-    return told
+        variables["capital"] = Untrusted(held)
+        variables["exposure"] = str((request.exposure if request else None) or Exposure.NEUTRAL)
+    return variables
 
 
 def _with_advice(judged: Round) -> list[Judgment]:

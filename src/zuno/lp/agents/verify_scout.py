@@ -20,7 +20,7 @@ from zuno.lp.model.market import GasQuote
 from zuno.lp.rules.fee_yield import DAY, LEAST_COVERED
 
 HIGHEST_APR: Final = 10
-"""A year's fees over the capital. Beyond it a yield is a mistake or a lure, whoever measured it."""
+"""A year's fees over the capital. A higher yield is taken for a mistake or a lure."""
 LEAST_WINDOW: Final = LEAST_COVERED * DAY
 """Seconds of the shortest fee window that an honest Scout takes."""
 GAP_DOUBT: Final = Fraction(3, 1000)

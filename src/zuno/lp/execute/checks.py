@@ -301,7 +301,7 @@ async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
 
 
 async def usd_value(context: ExecutionContext, pool: PoolState, flow: Flow) -> Fraction | None:
-    """What an amount of one of the pool's tokens, or of ether, is worth in dollars; None where nobody can say."""
+    """The dollar value of an amount of a pool's token, or of ether; None where there is no price."""
     first = flow.currency == pool.key.currency0
     token, other = (pool.token0, pool.token1) if first else (pool.token1, pool.token0)
     if flow.currency == NATIVE:

@@ -24,12 +24,11 @@ from zuno.lp.plan.calls import DecodedCall, IncreaseFromDeltas, MintFromDeltas
 from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import sum_effects
-from zuno.lp.plan.inventory import QuoteSwap
+from zuno.lp.plan.inventory import QuoteSwap, quotes
 from zuno.lp.plan.policy import Policy, build_policy, max_outflow, verify_step
 from zuno.lp.plan.sizing import check_tokens_used, most_proceeds, weigh_exit
 from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
 from zuno.lp.rules.carry import MEASURED_GAS
-from zuno.lp.rules.depth import quotes
 
 _MAX_READS: Final = 4
 GAS_MARGIN: Final = 2
@@ -38,7 +37,7 @@ LIMIT_MARGIN: Final = Fraction(7, 4)
 """A step's gas limit when it is sent, over what it used when it was simulated. Refunds hide a fifth of the gas at most,
 a node rounds its estimate up, and a quarter is added to that: on the contracts 1.26 to 1.61."""
 ENVELOPE_BYTES: Final = 130
-"""Of a signed transaction, beside its calldata."""
+"""Bytes of a signed transaction without its calldata."""
 FEE_MARGIN: Final = 2
 """What a unit of gas may cost at most, over what it costs now: so far a transaction that waits may be sped up."""
 
@@ -108,8 +107,8 @@ class SimulatedDraft:
             least = least_change(tried, currency)
             if change < least:
                 pool = next((pool for pool, _ in list_positions(self.draft) if currency in currencies(pool.key)), None)
-                found, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
-                return f"the wallet would change by {found}, the bound is {bound}: does the token charge for transfers?"
+                moved, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
+                return f"the wallet would change by {moved}, the bound is {bound}: does the token charge for transfers?"
         return None
 
 
@@ -269,10 +268,10 @@ async def build_draft(
     left = [position for position in (onchain.position, *others) if position and instruction.leaves_anyway]
     exits = tuple([await _weigh_exit(context, instruction, position) for position in left])
     costs = (
-        f"position {found.position_id}: the pool's price is {found.gap_percent} % off the reference ({found.source}), "
-        f"where what it pays is worth {found.worth} {found.unit}; a sandwich could cost {found.sandwich_cost} "
-        f"{found.unit} of it, {found.sandwich_percent} %"
-        for found in exits
+        f"position {exit_.position_id}: the pool's price is {exit_.gap_percent} % off the reference ({exit_.source}), "
+        f"where what it pays is worth {exit_.worth} {exit_.unit}; a sandwich could cost {exit_.sandwich_cost} "
+        f"{exit_.unit} of it, {exit_.sandwich_percent} %"
+        for exit_ in exits
     )
     plan = replace(plan, notes=(*plan.notes, *costs))
     simulation = await context.writer.simulate(
@@ -378,7 +377,7 @@ def _build_steps(
 
 
 def _count_named(left: Leftover | None, counterpart: int | None) -> Leftover | None:
-    """Of a token that nobody named, what does not go in was never meant to: it is room for the price."""
+    """The unused part of a token that was not named is no leftover: it is room for the price to move."""
     match counterpart:
         case 0 if left is not None:
             return replace(left, amount0=0, whole0=left.whole0 - left.amount0)
@@ -491,10 +490,10 @@ def measured_gas(kind: StepKind) -> int:
 
 
 async def _read_position(context: ExecutionContext, position_id: int) -> LpPosition:
-    found = await context.chain.positions([position_id])
-    if found.positions:
-        return found.positions[0]
-    missing = found.missing[0]
+    answer = await context.chain.positions([position_id])
+    if answer.positions:
+        return answer.positions[0]
+    missing = answer.missing[0]
     if missing.unread:
         raise Unavailable(f"Position {position_id} could not be read: {missing.reason}; try again.")
     raise NotFound(f"Position {position_id} is gone ({missing.reason}).")

@@ -107,7 +107,7 @@ def _last_block_before(context: ExecutionContext, handed: StepHandedOut) -> int:
 
 
 def is_incomplete_batch(progress: PlanProgress) -> bool:
-    """A crash came between the entries of a batch's calls: nobody was shown it yet."""
+    """A crash came between the entries of a batch's calls: the batch was not shown yet."""
     first = progress.steps[0].handed_out if progress.steps else None
     return first is not None and first.batch and any(step.state is StepState.PLANNED for step in progress.steps)
 

@@ -20,18 +20,32 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from zuno.kernel.backoff import Backoff
+from zuno.kernel.backoff import Backoff, TokenBucket
 from zuno.kernel.canonical import Digest, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
-from zuno.lp.mesh.envelope import Envelope, from_bytes, message_id, to_bytes
-from zuno.lp.mesh.envelope_header import FRONT_BYTES, EnvelopeHead, EnvelopeTail, parse_head, parse_tail
-from zuno.lp.mesh.frames import LONGEST_VERSION, Ack, Frame, Ping, Pong, frame_signed_part, version_text
-from zuno.lp.mesh.rate_limit import TokenBucket
+from zuno.lp.mesh.envelope import (
+    FRONT_BYTES,
+    LONGEST_VERSION,
+    ROUTES,
+    Ack,
+    Envelope,
+    EnvelopeHead,
+    EnvelopeTail,
+    Frame,
+    Ping,
+    Pong,
+    frame_signed_part,
+    from_bytes,
+    message_id,
+    parse_head,
+    parse_tail,
+    to_bytes,
+    version_text,
+)
 from zuno.lp.mesh.replay_guard import ReplayGuard
-from zuno.lp.mesh.routes import ROUTES
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Arguing, Kind, Role
 from zuno.lp.ports.transport import ReceivedMessage
@@ -112,7 +126,7 @@ class DeliveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Bytes for somebody."""
+    """Bytes and the role they go to."""
 
     to: Role
     data: bytes
@@ -134,7 +148,7 @@ class EnvelopeReceived:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateEnvelope:
-    """A letter that was taken in before: whoever sent it may have missed what it brought about."""
+    """A message that was accepted before: its answer may have been lost."""
 
     sender: Role
     id: str
@@ -184,7 +198,7 @@ class MessageRejected(Wire):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A letter nobody acknowledged."""
+    """A message that was never acknowledged."""
 
     to: Role
     envelope: Envelope
@@ -233,7 +247,7 @@ class Delivery:
         code: str,
         rules: DeliveryLimits | None = None,
     ) -> None:
-        """`table`: the public key of every role; whoever holds another key is nobody."""
+        """`table`: the public key of every role; messages signed by any other key are rejected."""
         self._me = me
         self._key = key
         self._table = dict(table)
@@ -446,7 +460,7 @@ class Delivery:
         return [ContextWanted(sender, named)]
 
     def _context_received(self, sender: Role, name: Digest, content: bytes, now: int) -> ContextReceived:
-        """On the account of whoever named it."""
+        """Charge it to the sender that named it."""
         past = self._replay_guards[sender]
         if refusal := past.storage_refusal(len(content), now):
             raise Malformed(f"{sender} {refusal}")
@@ -462,7 +476,7 @@ class Delivery:
         ]
 
     def _receive_context(self, content: bytes, received: ReceivedMessage, now: int) -> list[Event]:
-        """A context vouches for itself by its hash; it is kept where a letter that was believed names it."""
+        """A context is identified by its hash; it is kept where an accepted message names it."""
         name = digest(content)
         if self._content(name) is not None:
             return [] if received.sender is None else [self._ack(received.sender, name, now)]

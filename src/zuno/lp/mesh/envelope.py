@@ -1,9 +1,13 @@
-"""The envelope: who says what to whom, in which debate, in answer to what, and signed by whose key."""
+"""Messages between peers: signed envelopes of a debate, which role may send which, and frames (ack, ping, pong)."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -105,5 +109,143 @@ def check_texts(value: Json) -> None:
 
 
 def message_id(request_id: str, sender: Role, seq: int) -> str:
-    """A message's name follows from who says it, where and when: nobody can take another's."""
+    """A message id is derived from request, sender and number, so that no sender can use another's."""
     return "msg_" + sha256(f"{request_id} {sender} {seq}".encode()).hexdigest()[:16]
+
+
+FRONT_BYTES: Final = 512
+"""More than a front ever takes."""
+_BACK_BYTES: Final = 512
+_MESSAGE: Final = rb"msg_[0-9a-f]{16}"
+_NUMBER: Final = rb"0|[1-9][0-9]{0,15}"
+_FRONT: Final = re.compile(
+    rb'\{"cause":(?:null|"%b"),(?:"edition":([1-9][0-9]{0,8}),)?"expires":(%b),"from":"([a-z]{1,16})","id":"(%b)",'
+    rb'"key":"([0-9a-f]{64})","kind":"([a-z_]{1,32})","payload":\{' % (_MESSAGE, _NUMBER, _MESSAGE)
+)
+_BACK: Final = re.compile(
+    rb'\},"requestId":"(req_[0-9a-f]{16})","seq":(%b),"sig":"([0-9a-f]{128})","to":"([a-z]{1,16})","ts":(%b),'
+    rb'"version":1\}\Z' % (_NUMBER, _NUMBER)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeHead:
+    sender: Role
+    key: str
+    kind: Kind
+    id: str
+    expires: int
+    edition: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeTail:
+    request_id: str
+    seq: int
+    to: Role
+    ts: int
+    signature: bytes
+    signed: bytes
+    """The bytes the signature covers, if these are an envelope's: all but the signature."""
+
+
+def parse_head(data: bytes) -> EnvelopeHead:
+    """Of an envelope's first bytes; `Malformed` for what cannot be one. Canonical bytes sort keys, so head and tail
+    have a known shape, and sender and signature are checked before the payload is parsed."""
+    match = _FRONT.match(data)
+    if match is None:
+        raise Malformed("this is no envelope: it does not begin like one")
+    edition, expires, sender, name, key, kind = match.groups(b"%d" % FIRST_EDITION)
+    try:
+        speaker, message_kind = Role(sender.decode()), Kind(kind.decode())
+    except ValueError:
+        raise Malformed("this is no envelope: nobody has such a role, or says such a thing") from None
+    return EnvelopeHead(speaker, key.decode(), message_kind, name.decode(), int(expires), int(edition))
+
+
+def parse_tail(data: bytes) -> EnvelopeTail:
+    """Of an envelope's whole bytes; `Malformed` for what cannot be one."""
+    match = _BACK.search(data, max(0, len(data) - _BACK_BYTES))
+    if match is None:
+        raise Malformed("this is no envelope: it does not end like one")
+    request_id, seq, signature, to, ts = match.groups()
+    begins, ends = match.span(3)
+    try:
+        role = Role(to.decode())
+    except ValueError:
+        raise Malformed("this is no envelope: nobody has such a role") from None
+    signed = data[:begins] + data[ends:]
+    return EnvelopeTail(request_id.decode(), int(seq), role, int(ts), bytes.fromhex(signature.decode()), signed)
+
+
+_ALL: Final = frozenset(Role)
+_AGENTS: Final = _ALL - {Role.CLI}
+
+ROUTES: Final[Mapping[Kind, tuple[frozenset[Role], Role]]] = MappingProxyType(
+    {
+        Kind.FLOW_START: (frozenset({Role.CLI}), Role.SCOUT),
+        Kind.FLOW_CREATE_START: (frozenset({Role.CLI}), Role.SCOUT),
+        Kind.CONTEXT_OBSERVED: (frozenset({Role.SCOUT}), Role.STRATEGIST),
+        Kind.PROPOSAL: (frozenset({Role.STRATEGIST}), Role.CRITIC),
+        Kind.REVISION: (frozenset({Role.STRATEGIST}), Role.CRITIC),
+        Kind.CRITIQUE: (frozenset({Role.CRITIC}), Role.STRATEGIST),
+        Kind.DEADLOCK: (frozenset({Role.CRITIC}), Role.ARBITER),
+        Kind.PLAN_READY: (frozenset({Role.CRITIC, Role.ARBITER}), Role.CLI),
+        Kind.FLOW_FAILED: (_ALL, Role.CLI),
+        Kind.AGENT_THOUGHT: (_AGENTS, Role.CLI),
+    }
+)
+"""Who may send which kind of message to whom; anything else is dropped, even if validly signed."""
+
+
+MOST_ACKS = 64
+LONGEST_VERSION: Final = 64
+_VERSION: Final = re.compile(r"(.*?)(?: edition ([1-9][0-9]{0,8}))?", re.DOTALL)
+Nonce = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Signature = Annotated[str, Field(pattern=r"^([0-9a-f]{128})?$")]
+
+
+class Frame(Wire):
+    """Signed like an envelope: its canonical bytes without `sig` are what `sig` signs."""
+
+    by: Role
+    to: Role
+    ts: Millis
+    key: Hex64
+    sig: Signature = ""
+
+
+class Ack(Frame):
+    """These are written down here: whoever sent them need not send them again."""
+
+    of: tuple[Hex64, ...] = Field(min_length=1, max_length=MOST_ACKS)
+    """Digests of what was received, so that an ack is of those very bytes."""
+
+
+class Ping(Frame):
+    nonce: Nonce
+
+
+class Pong(Frame):
+    nonce: Nonce
+    """The ping's own: an old answer answers nothing."""
+    code: Annotated[str, Field(min_length=1, max_length=LONGEST_VERSION)]
+    """The version of Zuno that answers, and in the same words its edition: a peer of edition 1 takes no other field."""
+
+
+def frame_signed_part(frame: Frame) -> bytes:
+    """Kind and content: an ack can never pass for a pong."""
+    return type(frame).__name__.encode() + b"\n" + encode_model(frame.model_copy(update={"sig": ""}))
+
+
+def version_text(code: str, edition: int) -> str:
+    """A version and its edition as a pong says them."""
+    suffix = f" edition {edition}"
+    return code[: LONGEST_VERSION - len(suffix)] + suffix
+
+
+def read_version(text: str) -> tuple[str, int]:
+    """The version and the edition of a pong."""
+    match = _VERSION.fullmatch(text)
+    code, edition = (text, None) if match is None else match.groups()
+    return code, FIRST_EDITION if edition is None else int(edition)

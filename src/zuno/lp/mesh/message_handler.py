@@ -80,7 +80,7 @@ class MessageHandler:
             await self.answer((await self._transport.receive(self._peer.role)).data)
 
     async def answer(self, data: bytes) -> None:
-        """Answer a message. What cannot be read, was not signed or is too old is dropped: nobody waits for it."""
+        """Answer a message. One that cannot be read, is not signed or is too old is dropped."""
         try:
             heard = open_envelope(data, self._key, self._peer.role, self._now())
         except Malformed:
@@ -119,7 +119,7 @@ async def journal_envelope(journal: Journal, envelope: Envelope, body: bytes | N
 
 
 def open_envelope(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
-    """The envelope, if it is for me, has not expired, and whoever signed it holds the key it names."""
+    """The envelope, if it is for `me`, has not expired and is signed by the key it names. Else `Malformed`."""
     envelope = from_bytes(data)
     if envelope.to is not me:
         raise Malformed(f"{envelope.id} is for {envelope.to}, not for {me}")

@@ -1,4 +1,4 @@
-"""What a peer is to everybody else: a role that answers messages with messages. No peer knows the whole story."""
+"""A peer: a role that answers messages with messages and knows only those it was sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OutgoingMessage:
 
 
 Think = Callable[[Thought], Awaitable[None]]
-"""Tells the owner a thought as it comes; nothing depends on its arriving."""
+"""Sends the owner a thought as it comes; it may get lost."""
 
 
 class Peer(Protocol):

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from zuno.journal.port import Author, Entry, Journal
+from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Broken, NotFound, Refused, ZunoError
 from zuno.kernel.signing import NodeKey
@@ -39,11 +40,9 @@ from zuno.lp.mesh.delivery import (
     edition_refusal,
     turn_of,
 )
-from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry, to_bytes
+from zuno.lp.mesh.envelope import MESSAGE_KINDS, ROUTES, Envelope, read_entry, to_bytes
 from zuno.lp.mesh.message_handler import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
-from zuno.lp.mesh.rate_limit import TokenBucket
-from zuno.lp.mesh.routes import ROUTES
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Kind, Role, Thought
 from zuno.lp.ports.mesh import PeerReport
@@ -65,7 +64,7 @@ MOST_UNANSWERED: Final = 64
 ANSWERS_AT_ONCE: Final = 8
 """To one sender: each may ask a model, which takes its time."""
 MOST_PONGS: Final = 64
-"""Answers of one peer that are kept for whoever waits for them."""
+"""Pongs of one peer that are kept until they are asked for."""
 WINDOW_MS: Final = LIFETIME_MS + 2 * SKEW_MS
 """How long ago a letter may have been heard that would still be taken today, were it not remembered."""
 _LONGEST_NOTE: Final = 500
@@ -263,20 +262,20 @@ class MeshPeer:
         may take long, and `all_of` may do several at a time. Returns how many letters were left unanswered.
         """
         heard: dict[str, Envelope] = {}
-        said: list[Envelope] = []
+        sent: list[Envelope] = []
         for envelope in await self._recent():
             if envelope.from_ is self._role:
-                said.append(envelope)
+                sent.append(envelope)
                 self._signer.counts[envelope.request_id] = max(
                     self._signer.counts[envelope.request_id], envelope.seq + _GAP
                 )
             else:
                 heard[envelope.id] = envelope
                 self._delivery.remember(envelope)
-        for envelope in said:
+        for envelope in sent:
             if (cause := heard.get(envelope.cause or "")) is not None:
                 await self._charge(cause, envelope, len(to_bytes(envelope)))
-        answered, now = {envelope.cause for envelope in said}, self._now()
+        answered, now = {envelope.cause for envelope in sent}, self._now()
         left = [letter for letter in heard.values() if letter.id not in answered and letter.expires >= now]
         if self._peer is None:
             left = []
@@ -286,7 +285,7 @@ class MeshPeer:
         for envelope in heard.values():
             if envelope.expires >= now:
                 await self._load_context(envelope)
-        for envelope in said:
+        for envelope in sent:
             if envelope.expires >= now:
                 await self._send_letter(envelope)
         await self._resume_answers(left, all_of or run_in_sequence)
@@ -354,9 +353,9 @@ class MeshPeer:
         envelope = heard.envelope
         if envelope.id in self._answering:
             return []
-        said = [] if self._peer is not None else await self._said_in(envelope.request_id)
-        known = (envelope.from_.value, envelope.id) in said  # another process of the owner has written it down
-        refusal = None if known else self._refusal(envelope, [author for author, _ in said])
+        spoken = [] if self._peer is not None else await self._said_in(envelope.request_id)
+        known = (envelope.from_.value, envelope.id) in spoken  # another process of the owner has written it down
+        refusal = None if known else self._refusal(envelope, [author for author, _ in spoken])
         if refusal is not None:
             await self._record_rejection(MessageRejected(why=refusal, claimed=envelope.from_, digest=heard.name))
             return []
@@ -377,8 +376,8 @@ class MeshPeer:
         del self._answering[envelope.id]
         return []
 
-    def _refusal(self, envelope: Envelope, said: Sequence[str]) -> str | None:
-        """Why a letter that is believed is not taken in now, if it is not. `said`: who has spoken in its request, for
+    def _refusal(self, envelope: Envelope, spoken: Sequence[str]) -> str | None:
+        """Why a letter that is believed is not taken in now, if it is not. `spoken`: who has spoken in its request, for
         the owner, whose processes share a journal and have not heard everything each."""
         sender = envelope.from_
         if self._peer is not None:
@@ -387,10 +386,10 @@ class MeshPeer:
                 return f"{sender} says {kind} after {rounds} rounds twice in one request"
             waiting = sum(role is sender for role in self._answering.values())
             return f"{sender} has {MOST_UNANSWERED} letters unanswered here" if waiting >= MOST_UNANSWERED else None
-        if self._role.value not in said:
+        if self._role.value not in spoken:
             return f"{sender} writes about a request that nobody here began"
         most = self._rules.letters_a_request
-        return f"{sender} says more than {most} letters in one request" if said.count(sender.value) >= most else None
+        return f"{sender} says more than {most} letters in one request" if spoken.count(sender.value) >= most else None
 
     async def _said_in(self, request_id: str) -> list[tuple[str, str]]:
         """Who said what in a request, as far as the journal knows."""
@@ -419,8 +418,8 @@ class MeshPeer:
         async def think(thought: Thought) -> None:
             with suppress(ZunoError):
                 say = OutgoingMessage(Role.CLI, AgentThought(thought=thought))
-                said, body = self._signer.sign_message(heard.request_id, say, heard.id)
-                for outgoing in self._delivery.prepare_thought(said, self._now(), body):
+                envelope, body = self._signer.sign_message(heard.request_id, say, heard.id)
+                for outgoing in self._delivery.prepare_thought(envelope, self._now(), body):
                     await self._send_or_lose(outgoing)
 
         says: Sequence[OutgoingMessage]
@@ -432,7 +431,7 @@ class MeshPeer:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 
     async def _resend_answers(self, letter: DuplicateEnvelope) -> None:
-        """Somebody repeats a letter that was answered: the answer may have been lost."""
+        """A message that was answered came again: its answer may have been lost."""
         if letter.id in self._answering:
             return
         now, repeated = self._now(), self._repeated[letter.sender]
@@ -442,15 +441,15 @@ class MeshPeer:
         while len(repeated) > _REPEATED:
             repeated.popitem(last=False)
         self.stats.again += 1
-        for said in self._answers.get(letter.id) or await self._answers_to(letter):
-            await self._send_letter(said)
+        for answer in self._answers.get(letter.id) or await self._answers_to(letter):
+            await self._send_letter(answer)
 
     async def _answers_to(self, letter: DuplicateEnvelope) -> list[Envelope]:
         """What was answered before a restart, or long ago."""
         entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
         mine = (self._role.value, letter.id)
-        found = [read_entry(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
-        return [envelope for envelope in found if envelope is not None]
+        messages = [read_entry(entry) for entry in entries if (entry.author.role, entry.payload.get("cause")) == mine]
+        return [envelope for envelope in messages if envelope is not None]
 
     async def _send_letter(self, envelope: Envelope, body: bytes | None = None) -> None:
         await self._load_context(envelope)
@@ -458,17 +457,17 @@ class MeshPeer:
             await self._send_or_lose(outgoing)
 
     async def _load_context(self, envelope: Envelope) -> None:
-        """Have the context of a message at hand."""
+        """Load the context of a message into the cache."""
         name = context_of(envelope)
         if name is not None and self._bundles(name) is None:
             with suppress(NotFound):
                 self._bundles.add(name, await self._journal.bundle(name), envelope.from_)
 
-    async def _charge(self, cause: Envelope, said: Envelope, size: int) -> None:
+    async def _charge(self, cause: Envelope, answer: Envelope, size: int) -> None:
         """What is written in answer to a letter is its sender's, and so is a context that was made for it."""
-        name = context_of(said)
+        name = context_of(answer)
         if name is not None and name != context_of(cause):
-            await self._load_context(said)
+            await self._load_context(answer)
             size += len(self._bundles(name) or b"")
         self._delivery.charge(cause.from_, size)
 
@@ -499,8 +498,8 @@ class MeshPeer:
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""
         entries = [entry for kind in self._kinds() for entry in await self._newer(kind.value, self._since())]
-        found = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
-        return [envelope for envelope in found if envelope is not None]
+        messages = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
+        return [envelope for envelope in messages if envelope is not None]
 
     def _kinds(self) -> list[Kind]:
         """What this role hears or says, and writes down."""

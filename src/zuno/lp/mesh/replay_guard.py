@@ -1,13 +1,13 @@
-"""Remembers the letters of one sender until they expire, and limits how many more it may send. Each sender has its own
-guard, so that a talkative one cannot push out another's letters."""
+"""What one sender may still send: messages it sent before are rejected until they expire, and the rate is limited. Each
+sender has its own guard, so that a talkative one cannot push out what another sent."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final
 
+from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.canonical import Digest
-from zuno.lp.mesh.rate_limit import TokenBucket
 from zuno.lp.model.debate import Kind
 
 DebateTurn = tuple[Kind, int]
@@ -77,7 +77,7 @@ class ReplayGuard:
     def add(
         self, message_id: str, name: Digest, request_id: str, seq: int, until: int, size: int, turn: DebateTurn
     ) -> None:
-        """A letter that is written down; `until`: when nobody would take it any more."""
+        """Remember a stored message until it expires at `until`."""
         if message_id in self._letters:
             return
         self._letters[message_id] = _SeenEnvelope(name, until)

@@ -9,7 +9,7 @@ from typing import Final
 
 from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.lp.mesh.delivery import Outgoing
-from zuno.lp.mesh.frames import read_version
+from zuno.lp.mesh.envelope import read_version
 from zuno.lp.mesh.peer_process import MeshPeer, run_receiver, run_retries
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.transport import Transport
@@ -93,7 +93,7 @@ class PeerRunner:
         self._nonce = nonce
         self._work: list[asyncio.Task[None]] = []
         self.awaited: set[str] = set()
-        """Pings whose answers somebody waits for here."""
+        """Nonces of pings that are waited for here."""
 
     def start(self) -> None:
         async def receive() -> None:

@@ -84,16 +84,10 @@ ETH = Token(NATIVE, "ETH", 18, verified=True)
 _OP_WETH = _token("WETH", "0x4200000000000000000000000000000000000006")
 
 
-def _deployment(
-    pool_manager: str, position_manager: str, quoter: str, state_view: str, universal_router: str
-) -> Deployment:
-    return Deployment(
-        pool_manager=_address(pool_manager),
-        position_manager=_address(position_manager),
-        quoter=_address(quoter),
-        state_view=_address(state_view),
-        universal_router=_address(universal_router),
-    )
+def _deployment(*addresses: str) -> Deployment:
+    """PoolManager, PositionManager, quoter, StateView and UniversalRouter."""
+    pool_manager, position_manager, quoter, state_view, universal_router = map(_address, addresses)
+    return Deployment(pool_manager, position_manager, quoter, state_view, universal_router)
 
 
 CHAINS: tuple[ChainInfo, ...] = (

@@ -72,7 +72,7 @@ class ExternalFlow:
 
 
 Lineage = Literal["journal", "chain guess"]
-"""Who says which positions a position was rebalanced from; for those of other homes it is guessed."""
+"""Looks up which positions a position was rebalanced from; for positions of other homes it is an estimate."""
 
 
 @dataclass(frozen=True, slots=True)

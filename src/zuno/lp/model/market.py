@@ -36,7 +36,7 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What is priced, in what: ETH in USDC. Each by its `market_name`: a symbol we vouch for, or an address."""
+    """Base and quote, as in ETH in USDC. Each is a `market_name`: the symbol of a curated token, else its address."""
 
     base: str
     quote: str

@@ -192,7 +192,7 @@ class Step:
     """The calldata's own; None where the contract knows none."""
     needs: tuple[Need, ...] = ()
     recipients: tuple[Address, ...] = ()
-    """Whoever this step hands tokens or a position to, in the order of the calldata; placeholders are resolved."""
+    """Recipients of tokens or of a position, in the order of the calldata; placeholders are resolved."""
     most_out: tuple[Flow, ...] = ()
     """The most that leaves the wallet, gas apart."""
     least_in: tuple[Flow, ...] = ()
@@ -229,7 +229,7 @@ class WalletState:
     nonce: int
     """Transactions mined by that block: the next one to be mined has this number."""
     next_nonce: int
-    """The first number nobody has used: what waits at the node counts. Not below `nonce`."""
+    """The first unused nonce, counting transactions that are pending at the node. Not below `nonce`."""
 
 
 @dataclass(frozen=True, slots=True)

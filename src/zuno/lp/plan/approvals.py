@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.plan import Allows, Flow, Holds, Need, Permits, Step, StepKind
+from zuno.lp.plan.calldata import approve, permit2_approve, wrap
 from zuno.lp.plan.context import PlanContext, flows
-from zuno.lp.plan.encoding import approve, permit2_approve, wrap
 
 
 def build_approvals(terms: PlanContext, spender: Address, outflows: tuple[Flow, ...]) -> tuple[Step, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
-from zuno.amm.model import PoolKey
+from zuno.amm.model import PoolKey, Range
 from zuno.lp.model.chains import SwapStruct
 
 KEY = "(address,address,uint24,int24,address)"
@@ -18,7 +18,7 @@ OPEN_DELTA = 0
 WHOLE_BALANCE = 1 << 255
 """As an amount in SETTLE: everything the contract has."""
 SENDER = "0x0000000000000000000000000000000000000001"
-"""As a recipient: whoever called."""
+"""As a recipient: the caller."""
 
 
 class ActionId(IntEnum):
@@ -140,3 +140,62 @@ def _split(arguments: str) -> list[str]:
             parts.append(arguments[start:at])
             start = at + 1
     return [*parts, arguments[start:]] if arguments else []
+
+
+INCREASE_LIQUIDITY: Final = 0x00
+DECREASE_LIQUIDITY: Final = 0x01
+INCREASE_FROM_DELTAS: Final = 0x04
+MINT_FROM_DELTAS: Final = 0x05
+CLOSE_CURRENCY: Final = 0x12
+
+PERMIT2_TRANSFER_FROM: Final = 0x02
+V4_POSITION_MANAGER_CALL: Final = 0x14
+
+_CHANGE: Final = ("uint256", "uint256", "uint128", "uint128", "bytes")
+
+
+def increase(token_id: int, liquidity: int, amount0_max: int, amount1_max: int) -> EncodedAction:
+    return EncodedAction(INCREASE_LIQUIDITY, encode(_CHANGE, (token_id, liquidity, amount0_max, amount1_max, b"")))
+
+
+def decrease(token_id: int, liquidity: int, amount0_min: int, amount1_min: int) -> EncodedAction:
+    return EncodedAction(DECREASE_LIQUIDITY, encode(_CHANGE, (token_id, liquidity, amount0_min, amount1_min, b"")))
+
+
+def increase_from_deltas(token_id: int, amount0_max: int, amount1_max: int) -> EncodedAction:
+    """Add what the call's open credit pays for."""
+    types = ("uint256", "uint128", "uint128", "bytes")
+    return EncodedAction(INCREASE_FROM_DELTAS, encode(types, (token_id, amount0_max, amount1_max, b"")))
+
+
+def mint_from_deltas(key: PoolKey, band: Range, amount0_max: int, amount1_max: int, owner: str) -> EncodedAction:
+    """Open a range with what the call's open credit pays for."""
+    types = (KEY, "int24", "int24", "uint128", "uint128", "address", "bytes")
+    values = (key_tuple(key), band.lower, band.upper, amount0_max, amount1_max, owner, b"")
+    return EncodedAction(MINT_FROM_DELTAS, encode(types, values))
+
+
+def close_currency(currency: str) -> EncodedAction:
+    """Pay or take, by and for the caller, whatever is left of a currency."""
+    return EncodedAction(CLOSE_CURRENCY, encode(("address",), (currency,)))
+
+
+def permit2_transfer_from(token: str, recipient: str, amount: int) -> tuple[int, bytes]:
+    return PERMIT2_TRANSFER_FROM, encode(("address", "address", "uint160"), (token, recipient, amount))
+
+
+def position_manager_call(acts: Sequence[EncodedAction], deadline: int) -> tuple[int, bytes]:
+    """The router calls PositionManager with all the ether it has; there the caller is the router, not the wallet."""
+    return V4_POSITION_MANAGER_CALL, modify_liquidities(acts, deadline)
+
+
+def wrap() -> bytes:
+    return call("deposit()")
+
+
+def approve(spender: str, amount: int) -> bytes:
+    return call("approve(address,uint256)", spender, amount)
+
+
+def permit2_approve(token: str, spender: str, amount: int, expiration: int) -> bytes:
+    return call("approve(address,address,uint160,uint48)", token, spender, amount, expiration)

@@ -36,12 +36,12 @@ class AddressBook:
         return name or address
 
     def callee(self, address: Address) -> str:
-        """Whoever a transaction is sent to is named with its address: that is what is signed."""
+        """The recipient of a transaction is named with its address, because the address is what is signed."""
         name = self.who(address)
         return name if name == address else f"{name} ({address})"
 
     def token(self, currency: Address) -> str:
-        """A symbol that nobody vouches for is marked, because anyone may have chosen it."""
+        """The symbol of a token that is not curated is marked, because anyone can choose a symbol."""
         token = self.tokens.get(currency)
         if token is None:
             return currency

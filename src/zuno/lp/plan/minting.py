@@ -19,8 +19,8 @@ from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import BPS, Step, StepKind, StepPlan, TickWithin
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import build_approvals, build_wrap_step, list_allowance_needs
+from zuno.lp.plan.calldata import mint_from_deltas, permit2_transfer_from, position_manager_call
 from zuno.lp.plan.context import PlanContext, amount_text, flows
-from zuno.lp.plan.encoding import mint_from_deltas, permit2_transfer_from, position_manager_call
 from zuno.lp.plan.inventory import (
     GUARD_LIMIT,
     QuoteSwap,

@@ -1,4 +1,4 @@
-"""What no step may do, whoever built it: the last look at the bytes before they are signed."""
+"""What no step may do, however it was built: the last check of the bytes before they are signed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Policy:
     """What opening so much liquidity there costs of each token at the worst price in bounds and tick drift."""
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
-    """Hooks that somebody has looked at; a pool with any other is shown and not touched."""
+    """Hooks the owner has reviewed; a pool with any other hook is shown and not touched."""
     revocable: frozenset[Address] = frozenset()
     """Further tokens, of which nothing may be allowed and everything taken back."""
 
@@ -123,9 +123,9 @@ def verify_step(step: Step, policy: Policy) -> calls.DecodedCall:
     check(decoded, policy)
     if decoded.deadline != step.deadline:
         raise Refused(f"the step says its deadline is {step.deadline}, its bytes say {decoded.deadline}")
-    found = tuple(recipients(decoded, policy.deployment, policy.wallet))
-    if found != step.recipients:
-        raise Refused(f"the step names the recipients {step.recipients}, its bytes {found}")
+    decoded_recipients = tuple(recipients(decoded, policy.deployment, policy.wallet))
+    if decoded_recipients != step.recipients:
+        raise Refused(f"the step names the recipients {step.recipients}, its bytes {decoded_recipients}")
     claimed = replace(policy, most_out={flow.currency: flow.amount for flow in step.most_out})
     if not isinstance(decoded.call, calls.Approve | calls.Permit):
         _check_outflow(decoded, claimed)
@@ -164,7 +164,7 @@ def check(decoded: calls.DecodedCall, policy: Policy) -> None:
 
 
 def recipients(decoded: calls.DecodedCall, at: Deployment, wallet: Address) -> Iterator[Address]:
-    """Whoever is handed something, in the calldata's order, with the contracts' two placeholders resolved."""
+    """Recipients in the calldata's order, with the contracts' two placeholders resolved."""
     match decoded.call:
         case calls.ModifyLiquidities(actions):
             yield from _recipients(actions, caller=wallet, itself=at.position_manager)

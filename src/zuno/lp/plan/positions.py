@@ -12,8 +12,8 @@ from zuno.lp.model.ballot import Deposit
 from zuno.lp.model.plan import BPS, Owns, SecondHalf, Step, StepKind, StepPlan
 from zuno.lp.plan import calldata
 from zuno.lp.plan.approvals import build_approvals, list_allowance_needs
+from zuno.lp.plan.calldata import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
 from zuno.lp.plan.context import PlanContext, flows
-from zuno.lp.plan.encoding import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
 from zuno.lp.plan.inventory import QuoteSwap, burn_proceeds, fit, leftover_of, market_without_us, plan_swap_and_deposit
 from zuno.lp.plan.minting import GuardedSwap, guard_swap, mint, plan_deposit, probe_swap, swap_and_mint
 from zuno.lp.plan.sizing import (

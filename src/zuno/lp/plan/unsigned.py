@@ -1,4 +1,4 @@
-"""Calls put into words that somebody else's signer reads: an EIP-1559 transaction, or a batch for a Safe."""
+"""Unsigned calls for another wallet to sign: an EIP-1559 transaction, or a batch file for a Safe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eth_hash.auto import keccak
 
 from zuno.kernel.addresses import checksum_address
 from zuno.kernel.units import Address, Millis
-from zuno.lp.model.unsigned import SafeBatch, SafeMeta, SafeTransaction, UnsignedTransaction
+from zuno.lp.model.plan_events import SafeBatch, SafeMeta, SafeTransaction, UnsignedTransaction
 
 TX_BUILDER_VERSION: Final = "1.18.2"
 """Of the Transaction Builder whose files these are like; it reads those of others too."""

@@ -112,43 +112,33 @@ class Chain(Protocol):
 
     async def head(self) -> Block:
         """The block that "now" means."""
-        ...
 
     async def wallet(self) -> Address | None:
         """The wallet this chain is watched for, if one is configured or built in."""
-        ...
 
     async def pools(self) -> PoolsFound:
         """Every pool of the curated pairs that has a price, plus those found by their Initialize logs."""
-        ...
 
     async def pool(self, pool_id: HexId) -> PoolState:
         """One pool by its id."""
-        ...
 
     async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
         """That pool after the last block not later than `moment`; `Unavailable` where the past is not kept."""
-        ...
 
     async def depth(self, pool_id: HexId) -> Depth:
         """The pool at the head with its initialised ticks around the price."""
-        ...
 
     async def owned(self, owner: Address) -> OwnedPositions:
         """The ids `owner` holds now."""
-        ...
 
     async def holdings(self, owner: Address) -> Holdings:
         """The ids `owner` holds now, and those positions, both at the same block."""
-        ...
 
     async def past_positions(self, owner: Address) -> PastPositions:
         """The ids `owner` held once and does not hold now, the newest last."""
-        ...
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
         """These positions, all at one block, in the order asked; duplicates are read once."""
-        ...
 
     async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
         """These pools and positions as they were at this very block; what did not exist then is left out.
@@ -156,23 +146,19 @@ class Chain(Protocol):
         `Refused` where the chain has no such block: then whoever speaks of it saw another chain, or none.
         `Unavailable` where its state is not kept any more.
         """
-        ...
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         """What happened to a position from `since` (None: from its first mint) to now, and to those it was rebalanced
         from: as this home's journal has it, for positions of other homes as the chain suggests."""
-        ...
 
     async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
         """These positions of the present over the time from `since`, in a handful of requests however many they are.
 
         It opens near `since`, or with the chain. `Unavailable` where the past is not kept.
         """
-        ...
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         """The pool's price after its last swap of each hour from `since` to now, oldest first."""
-        ...
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         """What the pool's swaps from `since` to now say it paid to liquidity; needs no past state.
@@ -180,12 +166,9 @@ class Chain(Protocol):
         Equal to the growth of its state but for rounding while liquidity stays the same, and close where it does not:
         `uneven` counts those. `Unavailable` where there was no swap.
         """
-        ...
 
     async def gas(self) -> GasQuote:
         """What gas costs at the head."""
-        ...
 
     async def close(self) -> None:
         """Let go of connections. Calling it twice is harmless."""
-        ...

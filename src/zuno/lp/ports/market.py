@@ -21,7 +21,6 @@ class PriceFeed(Protocol):
     @property
     def source(self) -> str:
         """Who answers, in a word or two."""
-        ...
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         """The closes of the last `hours` whole hours that ended by `now`, oldest first.
@@ -29,11 +28,9 @@ class PriceFeed(Protocol):
         A missing hour, wherever in the window, is counted in `gaps`: points + gaps = hours. No close at all
         is `Unavailable`. `as_of` is the time of the last close.
         """
-        ...
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         """The newest price known by `now`: whole quote tokens for one whole base token."""
-        ...
 
 
 class GasFeed(Protocol):

@@ -1,4 +1,4 @@
-"""Where a mesh is kept and its peers run: who is who, a seat for each role, and processes of our own."""
+"""Storage and processes of a mesh: the peer table, a lock for each role, and the peers this machine runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ class PeerLock(ProcessLock, Protocol):
 
     def holder(self) -> int | None:
         """The process that has it now."""
-        ...
 
 
 class MeshFolder(Protocol):
@@ -73,35 +72,28 @@ class MeshFolder(Protocol):
 
     def table(self) -> Table | None:
         """None: no mesh was ever set up here."""
-        ...
 
     def keep_table(self, table: Table) -> None: ...
 
     def table_of(self, path: str) -> Table:
-        """Another machine's, from a file somebody copied. `UsageError` for what is none."""
-        ...
+        """The table of another machine, from a copied file. `UsageError` where the file is not a table."""
 
     def keep_node(self, role: Role, table: Table) -> None:
         """What the role's AXL node is started with: its own key, its own links, no public peer."""
-        ...
 
     def free_port(self, host: str) -> int:
-        """A port nobody listens at, over UDP or TCP, and another one each time."""
-        ...
+        """A port that is free for UDP and TCP, another one each time."""
 
     def lock(self, name: str) -> PeerLock:
-        """A role's, or the one of whoever keeps the peers running."""
-        ...
+        """The lock of a role, or of the process that keeps the peers running."""
 
     def report(self, role: Role) -> PeerReport | None:
         """What the peer said last, if it said anything."""
-        ...
 
     def keep_report(self, role: Role, report: PeerReport) -> None: ...
 
     def pin(self, role: Role, nonce: str, code: str) -> None:
         """An answer to another process's ping: several command lines share one endpoint."""
-        ...
 
     def pinned_reply(self, role: Role, nonce: str) -> str | None: ...
 
@@ -109,11 +101,9 @@ class MeshFolder(Protocol):
 
     def running_mesh(self) -> RunningMesh | None:
         """The mesh that a process of this home keeps running; None where none does."""
-        ...
 
     def last_mesh(self) -> RunningMesh | None:
         """The mesh that was kept running last, be it still or not."""
-        ...
 
 
 class Child(Protocol):
@@ -124,15 +114,12 @@ class Child(Protocol):
 
     async def wait(self) -> int:
         """Its exit code, once it has one; negative for the signal that ended it."""
-        ...
 
     def signal(self, *, hard: bool = False) -> None:
         """Ask it to end, or make it; one that is gone needs neither."""
-        ...
 
     def last_words(self) -> str:
         """The last line it wrote; of one that a signal ended, that it was not its to say."""
-        ...
 
 
 class PeerProcesses(Protocol):
@@ -143,11 +130,9 @@ class PeerProcesses(Protocol):
     @property
     def has_nodes(self) -> bool:
         """Whether it can start AXL nodes too."""
-        ...
 
     def node(self, role: Role) -> Child: ...
 
     async def end_orphans(self) -> tuple[int, ...]:
         """Ends the nodes that an earlier life started here and could not end, for it was killed; which processes those
         were. Whoever asks has the lock of the keeper, so that no other life needs them. Nothing else is touched."""
-        ...

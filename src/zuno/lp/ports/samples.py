@@ -1,13 +1,14 @@
-"""Our own readings of pools and gas, kept over weeks: what fee yield and gas are held against first."""
+"""Stores of the monitor: samples of pools and gas over weeks, which fee yield and gas are compared with, and alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from zuno.amm.model import Block
 from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.lp.model.alerts import AlertBook
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,26 @@ class Samples(Protocol):
 
     async def pools(self, chain: str, pool_id: HexId, since: Seconds, upto: Seconds) -> tuple[PoolSample, ...]:
         """The pool's samples of that time, both ends included, oldest first."""
-        ...
 
     async def gas(self, chain: str, since: Seconds, upto: Seconds) -> tuple[GasSample, ...]:
         """At most one in five minutes, however often it was sampled, so that no hour outweighs another."""
-        ...
 
     async def close(self) -> None: ...
+
+
+T = TypeVar("T")
+
+
+class AlertStore(Protocol):
+    """Promises one book for all processes of a home:
+
+    - `change` holds the book alone while it reads, computes and writes; two changes never lose one another.
+    - A change is written whole or not at all, and what `change` returned of is on disk.
+    - A book nobody wrote yet is empty; one that cannot be read is `Broken` and stays as it is.
+    - `Unavailable` where it cannot be reached or written: nothing was changed.
+    """
+
+    async def book(self) -> AlertBook: ...
+
+    async def change(self, make: Callable[[AlertBook], tuple[AlertBook, T]]) -> T:
+        """Replace the book by what `make` returns; `make` runs while the book is held, possibly on a thread."""

@@ -60,12 +60,10 @@ class Signer(Protocol):
 
     @property
     def watch_only(self) -> bool:
-        """True: nothing here can sign, somebody else holds the key."""
-        ...
+        """True: nothing here can sign; the key is held elsewhere."""
 
     def ready(self) -> None:
         """Unlock what has to be unlocked, which may take a person's time; after it, signing takes none."""
-        ...
 
     def sign(self, tx: Unsigned) -> Signed: ...
 
@@ -194,49 +192,39 @@ class Writer(Protocol):
 
     async def genesis(self) -> HexId:
         """The hash of the first block: two chains may share an id and not this."""
-        ...
 
     async def wallet_state(
         self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
     ) -> WalletState:
         """Holdings of these currencies (ether as the zero address), and what of each token is allowed to Permit2 and,
         through it, to each spender."""
-        ...
 
     async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         """Run these calls, each on top of the one before, on top of the head, as if they were the wallet's."""
-        ...
 
     async def estimate(self, wallet: Address, call: Call) -> int:
         """Gas the call needs at the head, as a limit it will not run out of there; `Refused` with the reason where it
         would revert."""
-        ...
 
     async def depth(self, pool_id: HexId) -> Depth:
         """The pool at the head with its initialised ticks around the price: what a swap is quoted on."""
-        ...
 
     async def send(self, raw: bytes) -> SendResult: ...
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         """Look for these transactions of the wallet, all of this number."""
-        ...
 
     async def find_sent(self, wallet: Address, after: int) -> SentTransactions:
         """What the wallet sent in the blocks after this number. `Unavailable` where the node does not keep the wallet's
         counts that far back."""
-        ...
 
     async def find_touching(self, wallet: Address, after: int, pool_id: HexId, band: Range) -> SentTransactions:
         """What changed positions of this range of the pool in the blocks after this number, whoever sent it."""
-        ...
 
     async def find_transaction(self, wallet: Address, tx: HexId) -> SentTransactions:
         """This transaction, whoever sent it; none where no block has it."""
-        ...
 
     async def is_contract(self, wallet: Address) -> bool:
         """Whether code signs for the wallet, as a Safe's does. A key that only delegates to code (EIP-7702) is none."""
-        ...

@@ -43,22 +43,18 @@ class Transport(Protocol):
     @property
     def limit(self) -> int:
         """The largest message it carries."""
-        ...
 
     @property
     def node(self) -> NodeHealth | None:
         """None where it needs no node."""
-        ...
 
     @property
     def strangers(self) -> int:
-        """Messages, or calls, of senders that are in nobody's table. They are dropped."""
-        ...
+        """Messages or calls of senders that are not in the peer table. They are dropped."""
 
     async def send(self, to: Role, data: bytes) -> None: ...
 
     async def receive(self, role: Role) -> ReceivedMessage:
         """The next message for a role; an endpoint of one role alone answers for no other."""
-        ...
 
     async def close(self) -> None: ...

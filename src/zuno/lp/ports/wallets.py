@@ -14,7 +14,7 @@ class StoredWallet:
 
     address: Address
     watch_only: bool
-    """True: the address alone is known here, somebody else holds the key."""
+    """True: only the address is known here; the key is held elsewhere."""
     place: str
     """The file."""
     notes: tuple[str, ...] = ()
@@ -28,21 +28,16 @@ class Wallets(Protocol):
     """
 
     def all(self) -> tuple[StoredWallet, ...]:
-        """By address; one that is kept with its key and watched is told once, with its key."""
-        ...
+        """By address. A wallet that is both kept with its key and watched is listed once, with its key."""
 
     def create(self) -> StoredWallet:
         """A new key, under a passphrase that is asked for."""
-        ...
 
     def add_key(self) -> StoredWallet:
         """A key that is asked for, under a passphrase that is asked for."""
-        ...
 
     def add_keystore(self, file: str) -> StoredWallet:
         """The key in a keystore file of version 3, under a new passphrase; the file stays as it is."""
-        ...
 
     def watch(self, address: Address) -> StoredWallet:
         """An address without its key."""
-        ...

@@ -39,7 +39,6 @@ class World(Protocol):
 
     async def reference(self) -> Fraction:
         """USDC for one ETH outside the pools."""
-        ...
 
 
 class ResettableWorld(World, Protocol):

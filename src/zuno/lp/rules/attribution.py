@@ -58,7 +58,7 @@ class PnlTerms:
 
     @property
     def residual(self) -> Fraction:
-        """What nobody can explain; anything but zero means that a number is wrong."""
+        """The unexplained rest; anything but zero means that a number is wrong."""
         return self.result - self.explained_result
 
 
@@ -72,7 +72,7 @@ class Attribution:
     fees1: int
     gas_wei: int
     gas_valued: bool
-    """False: nobody could price the gas, so it stands outside the identity."""
+    """False: the gas could not be priced, so it is left out of the identity."""
     measured: bool
     """False: part of the record was computed by the formulas that explain it."""
     lvr_token0: float

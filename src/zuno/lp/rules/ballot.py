@@ -69,10 +69,10 @@ def merge(
     candidates: Sequence[Candidate], mechanical: Sequence[Judgment], opinions: Sequence[Judgment]
 ) -> tuple[Judgment, ...]:
     """Every opinion checked against the rules; every candidate must have exactly one."""
-    found = sorted(opinion.index for opinion in opinions)
+    judged = sorted(opinion.index for opinion in opinions)
     wanted = [candidate.index for candidate in candidates]
-    if found != wanted:
-        raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {found}")
+    if judged != wanted:
+        raise Malformed(f"judgments are wanted for candidates {wanted}, each once; found {judged}")
     by_index = {opinion.index: opinion for opinion in opinions}
     return tuple(
         take_stricter(rule, by_index[candidate.index], candidate.kind)

@@ -1,4 +1,4 @@
-"""The ballot's lines with all their figures, from one frozen context: whoever recomputes them gets the same."""
+"""Candidates with all their figures, computed from one frozen context: every peer recomputes the same."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import sqrt
 from typing import Final, NamedTuple
 
 from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
@@ -14,6 +15,7 @@ from zuno.amm.model import PoolState, price_of
 from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import SwapFees
+from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
@@ -106,12 +108,12 @@ LEAST_COVERED: Final = Fraction(3, 4)
 """Of a window, the share that swaps must reach back over: a pool younger than that has earned in less time."""
 
 
-def window_of_swaps(found: SwapFees, wanted: int, name: str) -> FeeWindow | None:
+def window_of_swaps(fees: SwapFees, wanted: int, name: str) -> FeeWindow | None:
     """The window from the first swap found to now, if it covers enough of the seconds wanted."""
-    seconds = found.closed.timestamp - found.opened.timestamp
-    if not found.swaps or seconds < LEAST_COVERED * wanted:
+    seconds = fees.closed.timestamp - fees.opened.timestamp
+    if not fees.swaps or seconds < LEAST_COVERED * wanted:
         return None
-    return FeeWindow(found.growth0_x128, found.growth1_x128, seconds, f"{name} of Swap logs")
+    return FeeWindow(fees.growth0_x128, fees.growth1_x128, seconds, f"{name} of Swap logs")
 
 
 def fees_hour_token1(
@@ -132,3 +134,42 @@ def fees_hour_token1(
     per_unit = (window.growth0_x128 * price_of(sqrt_price_x96) + window.growth1_x128) / Q128
     diluted = Fraction(pool_liquidity, others_liquidity + liquidity)
     return per_unit * liquidity * diluted * Fraction(HOUR, window.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Compounding:
+    """Gas against what the fees would earn in the position; money in one currency."""
+
+    goes_in: Fraction
+    """Of the fees owed, what the range takes at this price."""
+    gas: Fraction
+    fees_per_hour: Fraction
+    """What the position earns, LVR apart."""
+    net_per_hour: Fraction
+    """The same after LVR."""
+    break_even_hours: Fraction | None
+    """After which what went in has earned the gas back, LVR paid; None where LVR takes all it earns."""
+    best_in_hours: float | None
+    """From now, when waiting costs as much as another transaction: 0 is now."""
+
+    @property
+    def pays(self) -> bool:
+        return self.break_even_hours is not None and self.break_even_hours <= HORIZON_HOURS
+
+
+def weigh_compounding(
+    goes_in: Fraction, owed: Fraction, gas: Fraction, worth: Fraction, hourly_yield: Fraction, hourly_lvr: Fraction
+) -> Compounding:
+    """`hourly_yield`, `hourly_lvr`: fees and LVR of an hour as shares of what is in the position.
+
+    Fees come in at the yield; put back they earn it less LVR. Fees that wait earn nothing: at an interval of T hours
+    that costs net yield × fees per hour × T ÷ 2 an hour, beside gas ÷ T. The sum is least at
+    T = √(2 × gas ÷ (net yield × fees per hour)).
+    """
+    fees_per_hour, net = worth * hourly_yield, hourly_yield - hourly_lvr
+    best = None
+    if fees_per_hour > 0 and net > 0:
+        interval = sqrt(2 * gas / (net * fees_per_hour))
+        best = max(0.0, interval - float(owed / fees_per_hour))
+    earned = goes_in * net
+    return Compounding(goes_in, gas, fees_per_hour, worth * net, gas / earned if earned > 0 else None, best)

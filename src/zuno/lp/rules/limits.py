@@ -1,4 +1,4 @@
-"""The owner's appetite as numbers: below these floors a range is too thin, above this ceiling a move is too dear."""
+"""Limits by risk profile: the least time in range under stress, and the most gas against the fees of a day."""
 
 from __future__ import annotations
 
@@ -35,16 +35,8 @@ LIMITS: Final[Mapping[RiskProfile, ProfileLimits]] = MappingProxyType(
     }
 )
 
-BUFFER_FLOOR_HOURS: Final[Mapping[RiskProfile, tuple[Fraction, Fraction]]] = MappingProxyType(
-    {profile: (limits.floor_1x_hours, limits.floor_2x_hours) for profile, limits in LIMITS.items()}
-)
-"""(1×, 2×) by profile."""
-
-GAS_YIELD_CEILING: Final[Mapping[RiskProfile, Fraction]] = MappingProxyType(
-    {profile: limits.gas_yield_ceiling for profile, limits in LIMITS.items()}
-)
 REFERENCE_LIMIT: Final = Fraction(1, 100)
-"""A pool price further than this from the reference is nobody's ground to act on."""
+"""No plan acts on a pool whose price is further than this from the reference price."""
 
 
 def reference_gap(pool: PoolState, spot: Fraction) -> Fraction:

@@ -1,4 +1,4 @@
-"""The market's mood as a rule, so that the Scout labels what the numbers say and not what it feels."""
+"""The market regime by rule: stressed, volatile, trending or ranging."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from zuno.amm.model import Range
 from zuno.kernel.statistics import percentile
 from zuno.lp.model.ballot import Regime
-from zuno.lp.rules.returns import nano_returns
+from zuno.lp.rules.volatility import nano_returns
 
 VOL_WINDOW_HOURS: Final = 24
 LEAST_VOL_HISTORY: Final = 168

@@ -22,7 +22,7 @@ from zuno.amm.integers import Q96
 from zuno.amm.model import Range
 from zuno.kernel.errors import Unavailable
 from zuno.lp.model.ballot import Stress, StressPoint
-from zuno.lp.rules.returns import NANO, nano_returns
+from zuno.lp.rules.volatility import NANO, nano_returns
 
 HISTORY_HOURS: Final = 720
 LEAST_HISTORY: Final = 168

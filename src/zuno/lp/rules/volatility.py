@@ -1,17 +1,20 @@
-"""How much a pair moves: realised volatility from its own hourly closes."""
+"""Hourly returns and realised volatility of a pair, from its hourly closes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import sqrt
+from typing import Final
 
 from zuno.kernel.errors import Unavailable
 from zuno.lp.model.market import HOUR, PriceSeries
 
 LEAST_RETURNS = 24
-"""Below a day of returns a volatility per day is hearsay."""
+"""A volatility per day needs at least a day of hourly returns."""
 
 HOURS_PER_DAY = 24
 _LN2 = 0.6931471805599453
@@ -89,3 +92,41 @@ def _log_ratio(over: Fraction, under: Fraction) -> float:
     for factor in _ATANH:
         series = series * square + factor
     return twos * _LN2 + 2 * share * series
+
+
+NANO: Final = 10**9
+
+
+def nano_returns(returns: Sequence[float]) -> tuple[int, ...]:
+    """Log returns in whole 1e-9: sums of integers are the same on every machine, sums of floats are not."""
+    return tuple(round(value * NANO) for value in returns)
+
+
+def variance_24h(returns: Sequence[float], window_hours: int) -> float | None:
+    """σ² per day from the hourly returns of the window the fees were measured over; None when it is not covered.
+
+    Fees of a calm week against the variance of a wild month would compare two different markets.
+    """
+    values = nano_returns(returns[-window_hours:])
+    count = len(values)
+    if count < max(window_hours, 2):
+        return None
+    squares = count * sum(value * value for value in values) - sum(values) ** 2
+    return float(Fraction(24 * squares, count * (count - 1) * NANO**2))
+
+
+def rolling_vol_bps(returns: Sequence[float], window_hours: int = 24) -> tuple[float, ...]:
+    """Realised volatility, in bps per day, of every `window_hours` in a row; the newest stands last."""
+    values = nano_returns(returns)
+    total = sum(values[:window_hours])
+    squares = sum(value * value for value in values[:window_hours])
+    vols: list[float] = []
+    for end in range(window_hours, len(values) + 1):
+        # Sums of integers slide without drifting, as sums of floats would not.
+        variance = (window_hours * squares - total * total) / (window_hours * (window_hours - 1))
+        vols.append(1e4 * sqrt(variance * 24) / NANO)
+        if end < len(values):
+            new, old = values[end], values[end - window_hours]
+            total += new - old
+            squares += new * new - old * old
+    return tuple(vols)

@@ -38,7 +38,7 @@ from zuno.lp.model.plan_events import (
 from zuno.lp.plan.inventory import fit
 from zuno.lp.plan.positions import check_owed
 from zuno.lp.plan.sizing import fix_capital
-from zuno.lp.rules.compounding import Compounding, weigh_compounding
+from zuno.lp.rules.fee_yield import Compounding, weigh_compounding
 from zuno.lp.rules.portfolio import annual_rate, figures_of_history, figures_of_window
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.service import arguments

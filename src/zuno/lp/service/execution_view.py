@@ -33,8 +33,7 @@ from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position
 from zuno.lp.model.chains import ETH
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState, Step, StepState
-from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction
-from zuno.lp.model.unsigned import SafeBatch, UnsignedTransaction
+from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction, SafeBatch, UnsignedTransaction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import AddressBook, describe_call
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch

@@ -34,7 +34,7 @@ from zuno.lp.ports.chain import Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
-from zuno.lp.rules.whatif import deposited_amounts, position_at_price
+from zuno.lp.rules.worth import deposited_amounts, position_at_price
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.liquidity import liquidity_view
 from zuno.lp.service.views import (

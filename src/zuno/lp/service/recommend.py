@@ -128,7 +128,6 @@ class DebateRunner(Protocol):
 
     async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
         """The plan as far as this home believes it, or the error that ended the flow."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

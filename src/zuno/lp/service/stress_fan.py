@@ -10,8 +10,8 @@ from zuno.kernel.text import base_and_quote
 from zuno.kernel.view import View
 from zuno.lp.agents.pool_inputs import build_pool_inputs
 from zuno.lp.model.debate import Context, PoolFacts
-from zuno.lp.rules.returns import NANO
 from zuno.lp.rules.stress import HORIZON_HOURS, PATHS, path_quantiles
+from zuno.lp.rules.volatility import NANO
 from zuno.lp.service.to_views import key_view, price_text, price_unit
 from zuno.lp.service.views import PoolKeyView
 

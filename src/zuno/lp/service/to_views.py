@@ -15,7 +15,7 @@ from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
 from zuno.lp.ports.world import PriceMove
 from zuno.lp.rules.attribution import Attribution, PnlTerms
-from zuno.lp.rules.whatif import PositionAtPrice
+from zuno.lp.rules.worth import PositionAtPrice
 from zuno.lp.service.views import (
     ExactTermsView,
     FactView,

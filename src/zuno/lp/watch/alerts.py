@@ -19,7 +19,7 @@ from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
 from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, Condition, Event, alert_id, rule_id
 from zuno.lp.model.chains import CHAINS
-from zuno.lp.ports.alerts import AlertStore
+from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.rules import (
     MOST_RULES,
     acknowledge_by_id,

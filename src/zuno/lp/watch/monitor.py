@@ -25,9 +25,8 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, Seconds
 from zuno.kernel.view import View
 from zuno.lp.model.alerts import AlertBook, Condition, Event, Subject
-from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.ports.chain import Chain, Holdings
-from zuno.lp.ports.samples import GasSample, PoolSample, Samples
+from zuno.lp.ports.samples import AlertStore, GasSample, PoolSample, Samples
 from zuno.lp.watch.alerts import AlertEventView, AlertView, alert_view, append_alerts, event_view, journal_events
 from zuno.lp.watch.rules import (
     LIMITS,
@@ -265,7 +264,7 @@ class Monitor:
             seen.notes.append(f"no gas price: {_clause(error)}")
 
     def _check_fresh(self, holdings: Holdings, before: Seconds | None) -> None:
-        """A node that stands still, stands behind what we saw already, or is ahead of its time tells nothing."""
+        """`Unavailable` where the node is behind, went back behind a block seen before, or is ahead of our clock."""
         at = holdings.snapshot.block.timestamp
         age = self._clock.now() - at
         if age > STALE:

@@ -293,7 +293,7 @@ def _find_position(rule: AlertRule, look: ChainReading) -> tuple[LpPosition | No
 
 
 def _rule_ended(rule: AlertRule, previous: Alert | None, why: str, now: Seconds) -> Event:
-    """An owner who waits for a level is told that nobody looks for it any more."""
+    """The event that tells the owner that a level is no longer watched."""
     alert = _id_of(rule.subject, now) if previous is None else previous.id
     return Event(alert, now, AlertEventKind.ENDED, rule.subject, rule.condition, why)
 
@@ -325,23 +325,23 @@ def remove_rule(book: AlertBook, rule_id: str, now: Seconds) -> tuple[AlertBook,
 
 def _closed_positions(on: Mapping[Subject, Alert], chain: str, look: WalletReading) -> list[tuple[Subject, str]]:
     seen = {position.id for position in look.positions} | look.unread
-    found = []
+    closed = []
     for subject in on:
         if subject.rule is not None:
             continue  # a rule ends with its position, whether it is on or not
         if (subject.chain, subject.wallet) != (chain, look.wallet) or subject.position in seen:
             continue
         if subject.position in look.gone:
-            found.append((subject, "it was burnt"))
+            closed.append((subject, "it was burnt"))
         elif look.complete:
-            found.append((subject, "the wallet no longer holds it: closed or transferred"))
-    return found
+            closed.append((subject, "the wallet no longer holds it: closed or transferred"))
+    return closed
 
 
 def end_unwatched(
     book: AlertBook, watched: Callable[[Subject], bool], now: Seconds
 ) -> tuple[AlertBook, tuple[Event, ...]]:
-    """End what nobody looks at any more."""
+    """End the alerts of wallets and chains that are no longer watched."""
     kept, happened = [], list[Event]()
     for alert in book.active:
         if watched(alert.subject):

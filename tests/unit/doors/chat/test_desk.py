@@ -17,10 +17,18 @@ from pydantic import SecretStr
 from tests.wire.account_home import write_account_home
 from tests.wire.asking import Desk
 from tests.wire.fakes.model import Line, ScriptedModel, in_order
-from zuno.doors.chat.desk import MAX_CHARS, MAX_TURNS, ChatAnswer, ChatDesk, Speaker
+from zuno.doors.chat.desk import (
+    CALL_KIND,
+    MAX_CHARS,
+    MAX_TURNS,
+    QUESTION_KIND,
+    TURN_KIND,
+    ChatAnswer,
+    ChatDesk,
+    Speaker,
+)
 from zuno.doors.chat.facts import FactWriter
 from zuno.doors.chat.lp_facts import write_positions
-from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND, TURN_KIND
 from zuno.doors.chat.tools import TOOLS
 from zuno.doors.chat.trading_facts import write_memories
 from zuno.llm.ask import ModelContext

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.doors.mcp.fence import fence_document, fence_text
+from zuno.doors.mcp.server import fence_document, fence_text
 from zuno.lp.service.execution_view import FlowView
 from zuno.trading.service.memory_view import SearchView
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from zuno.doors.mcp.fence import fence_text
-from zuno.doors.mcp.server import describe_tool
+from zuno.doors.mcp.server import describe_tool, fence_text
 from zuno.doors.mcp.tools import TOOLS
 
 SPENDING = frozenset(

@@ -17,8 +17,7 @@ from tests.shell_place import read_in_place
 from zuno.doors.cli.grammar_lookup import CommandTree
 from zuno.doors.reading.intents import OWN, UNCLEAR, Reading, intent_of, load_catalogue, may_be_guessed
 from zuno.doors.reading.parse_view import parse_view
-from zuno.doors.reading.reader import KNOWN, apply_model_intent, fill_missing, read
-from zuno.doors.reading.spelling import mend, nearest_word
+from zuno.doors.reading.reader import KNOWN, apply_model_intent, fill_missing, mend, nearest_word, read
 
 PLAN = "plan_0123456789ab"
 EDITS_EACH = min(6, examples(6))

@@ -6,10 +6,9 @@ import pytest
 
 pytest.importorskip("telegram")
 
-from zuno.doors.chat.desk import ChatAnswer
+from zuno.doors.chat.desk import ChatAnswer, SourceRecord
 from zuno.doors.chat.proposals import COMMANDS as PROPOSABLE
 from zuno.doors.chat.proposals import Proposal
-from zuno.doors.chat.records import SourceRecord
 from zuno.doors.chat.tools import TOOLS
 from zuno.doors.telegram.command_table import COMMANDS
 from zuno.doors.telegram.free_text import show_answer

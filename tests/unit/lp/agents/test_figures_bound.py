@@ -16,7 +16,7 @@ from zuno.lp.agents.verify_peer_plan import check_transcript
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.rules.regime import classify
-from zuno.lp.rules.returns import NANO, rolling_vol_bps
+from zuno.lp.rules.volatility import NANO, rolling_vol_bps
 from zuno.lp.service.plan_view import plan_view
 
 Seat = Callable[..., Table]

@@ -127,7 +127,7 @@ async def test_what_is_revoked_is_never_allowed(bench: Any) -> None:
 
     from zuno.lp.execute.checks import check_policy
     from zuno.lp.execute.draft import read_onchain_state
-    from zuno.lp.plan import encoding
+    from zuno.lp.plan import calldata
 
     weth = next(token.address for token in bench.info.tokens if token.symbol == "WETH")
     pool = (await bench.position(bench.inside)).pool
@@ -137,7 +137,7 @@ async def test_what_is_revoked_is_never_allowed(bench: Any) -> None:
     onchain = await read_onchain_state(bench.hands, pool.id, None, (weth,))
     first = next(step for step in draft.steps if step.to == weth)
     check_policy(bench.hands, first, onchain, draft, draft.caps)
-    greedy = replace(first, data=encoding.approve(bench.info.deployment.permit2, 1))
+    greedy = replace(first, data=calldata.approve(bench.info.deployment.permit2, 1))
     with pytest.raises(Refused, match="is not of the pair"):
         check_policy(bench.hands, greedy, onchain, draft, (Flow(weth, 10**30),))
     elsewhere = draft.model_copy(update={"instruction": told.model_copy(update={"tokens": ()})})

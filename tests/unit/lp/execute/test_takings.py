@@ -29,7 +29,7 @@ from zuno.lp.execute.verify_outcome import gas_spent
 from zuno.lp.model.plan import Bounds, PlanState, Step
 from zuno.lp.model.plan_events import Action, Instruction
 from zuno.lp.plan import minting, positions
-from zuno.lp.plan.encoding import permit2_approve
+from zuno.lp.plan.calldata import permit2_approve
 from zuno.lp.plan.sizing import fix_capital
 from zuno.lp.ports.spending import Simulation, SimulationMethod
 from zuno_devnet.keys import dev_key

@@ -34,8 +34,15 @@ from zuno.lp.mesh.delivery import (
     PongReceived,
     ThoughtReceived,
 )
-from zuno.lp.mesh.envelope import Envelope, message_id, signed_part, to_bytes
-from zuno.lp.mesh.frames import LONGEST_VERSION, read_version, version_text
+from zuno.lp.mesh.envelope import (
+    LONGEST_VERSION,
+    Envelope,
+    message_id,
+    read_version,
+    signed_part,
+    to_bytes,
+    version_text,
+)
 from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.model.ballot import EDITION, RiskProfile

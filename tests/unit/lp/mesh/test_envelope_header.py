@@ -15,8 +15,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.kernel.canonical import canonical, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.wire import Wire
-from zuno.lp.mesh.envelope import Envelope, insert_signature, signed_part, to_bytes
-from zuno.lp.mesh.envelope_header import FRONT_BYTES, parse_head, parse_tail
+from zuno.lp.mesh.envelope import FRONT_BYTES, Envelope, insert_signature, parse_head, parse_tail, signed_part, to_bytes
 from zuno.lp.model.ballot import Verdict
 from zuno.lp.model.debate import FlowFailed, Kind, Role
 

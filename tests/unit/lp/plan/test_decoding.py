@@ -13,7 +13,7 @@ from zuno.amm.model import PoolKey, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, Pips, Seconds, Tick
 from zuno.lp.model.chains import SwapStruct
-from zuno.lp.plan import calldata, calls, encoding
+from zuno.lp.plan import calldata, calls
 from zuno.lp.plan.decoding import decode, read_abi
 from zuno.lp.plan.policy import check
 
@@ -64,13 +64,13 @@ def written(said: calls.Action, struct: SwapStruct) -> calldata.EncodedAction:
         case calls.Mint(key, band, liquidity, most0, most1, owner):
             return calldata.mint_position(key, band.lower, band.upper, liquidity, most0, most1, owner)
         case calls.MintFromDeltas(key, band, most0, most1, owner):
-            return encoding.mint_from_deltas(key, band, most0, most1, owner)
+            return calldata.mint_from_deltas(key, band, most0, most1, owner)
         case calls.IncreaseFromDeltas(token, most0, most1):
-            return encoding.increase_from_deltas(token, most0, most1)
+            return calldata.increase_from_deltas(token, most0, most1)
         case calls.Increase(token, liquidity, most0, most1):
-            return encoding.increase(token, liquidity, most0, most1)
+            return calldata.increase(token, liquidity, most0, most1)
         case calls.Decrease(token, liquidity, least0, least1):
-            return encoding.decrease(token, liquidity, least0, least1)
+            return calldata.decrease(token, liquidity, least0, least1)
         case calls.Burn(token, least0, least1):
             return calldata.burn_position(token, least0, least1)
         case calls.SwapIn(key, zero_for_one, amount_in, least):
@@ -84,7 +84,7 @@ def written(said: calls.Action, struct: SwapStruct) -> calldata.EncodedAction:
         case calls.TakePair(currency0, currency1, recipient):
             return calldata.take_pair(currency0, currency1, recipient)
         case calls.CloseCurrency(currency):
-            return encoding.close_currency(currency)
+            return calldata.close_currency(currency)
         case calls.Sweep(currency, recipient):
             return calldata.sweep(currency, recipient)
 
@@ -92,11 +92,11 @@ def written(said: calls.Action, struct: SwapStruct) -> calldata.EncodedAction:
 def bytes_of(said: calls.Call, struct: SwapStruct) -> bytes:
     match said:
         case calls.Wrap():
-            return encoding.wrap()
+            return calldata.wrap()
         case calls.Approve(spender, amount):
-            return encoding.approve(spender, amount)
+            return calldata.approve(spender, amount)
         case calls.Permit(token, spender, amount, expiration):
-            return encoding.permit2_approve(token, spender, amount, expiration)
+            return calldata.permit2_approve(token, spender, amount, expiration)
         case calls.ModifyLiquidities(acts, deadline):
             return calldata.modify_liquidities([written(act, struct) for act in acts], deadline)
         case calls.Execute(commands, deadline):
@@ -108,9 +108,9 @@ def _command(said: calls.Command, struct: SwapStruct) -> tuple[int, bytes]:
         case calls.RouterSwap(acts):
             return calldata.v4_swap([written(act, struct) for act in acts])
         case calls.TransferFrom(token, recipient, amount):
-            return encoding.permit2_transfer_from(token, recipient, amount)
+            return calldata.permit2_transfer_from(token, recipient, amount)
         case calls.ModifyLiquidities(acts, deadline):
-            return encoding.position_manager_call([written(act, struct) for act in acts], deadline)
+            return calldata.position_manager_call([written(act, struct) for act in acts], deadline)
 
 
 @given(call, st.sampled_from(SwapStruct), uint256)
@@ -198,7 +198,7 @@ HOOKED = encode(("uint256", "uint128", "uint128", "bytes"), (1, 0, 0, b"hi"))
         (acts(0x03, HOOKED), "2 bytes are meant for a hook"),
         (calldata.execute([(0x90, b"")], 9), "command 0x90"),  # a swap that may fail quietly
         (calldata.execute([(0x21, b"")], 9), "command 0x21"),
-        (calldata.execute([(0x14, encoding.approve(TO, 1))], 9), "not by modifyLiquidities"),
+        (calldata.execute([(0x14, calldata.approve(TO, 1))], 9), "not by modifyLiquidities"),
         (calldata.call("execute(bytes,bytes[],uint256)", b"\x10\x10", [b""], 9), "2 commands have 1 inputs"),
         (
             calldata.call("modifyLiquidities(bytes,uint256)", encode(("bytes", "bytes[]"), (b"\x12", [])), 9),

@@ -9,7 +9,7 @@ import pytest
 
 from zuno.kernel.units import Address
 from zuno.lp.model.chains import SwapStruct
-from zuno.lp.plan import calldata, encoding, minting, positions
+from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.describe import AddressBook, describe_call
 
@@ -75,7 +75,7 @@ def test_a_placeholder_is_said_as_whom_it_means(scene: Any, names: AddressBook) 
     """Inside the router "the sender" is the router, which would keep what it gets."""
     swept = calldata.sweep(scene.usdc.address, calldata.SENDER)
     own = calldata.modify_liquidities([swept], 9)
-    routed = calldata.execute([encoding.position_manager_call([swept], 9)], 9)
+    routed = calldata.execute([calldata.position_manager_call([swept], 9)], 9)
     for to, data, who in (
         (scene.at.position_manager, own, "your wallet"),
         (scene.at.universal_router, routed, "UniversalRouter"),

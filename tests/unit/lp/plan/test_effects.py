@@ -22,8 +22,8 @@ from zuno.lp.plan import minting, positions
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import sum_effects
+from zuno.lp.plan.inventory import quotes
 from zuno.lp.ports.spending import Call
-from zuno.lp.rules.depth import quotes
 
 EDGE, INSIDE = 1, 2
 

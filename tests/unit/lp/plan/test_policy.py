@@ -15,7 +15,7 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds, Tick
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import Bounds, Flow, StepKind
-from zuno.lp.plan import calldata, encoding, minting, positions
+from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
 from zuno.lp.plan.calls import (
     Action,
@@ -171,10 +171,10 @@ class Forger:
         acts = [
             *(calldata.settle(pair[side], WHOLE_BALANCE, payer_is_user=False) for side in paid),
             *more,
-            encoding.mint_from_deltas(self.key, self.scene.ticks(-201_600, -200_400), *most, owner or who),
+            calldata.mint_from_deltas(self.key, self.scene.ticks(-201_600, -200_400), *most, owner or who),
             calldata.take_pair(*pair, home or who),
         ]
-        return encoding.position_manager_call(acts, self.deadline)
+        return calldata.position_manager_call(acts, self.deadline)
 
     def routed(self, *commands: tuple[int, bytes], value: int = 10**18) -> DecodedCall:
         return decode(self.router, value, calldata.execute(commands, self.deadline), FIVE)
@@ -215,9 +215,9 @@ def test_nothing_goes_to_anyone_else(forger: Forger, recipient: str) -> None:
     key, why = forger.key, "would receive what is the wallet's"
     forger.refuses(forger.own([forger.mint(), forger.settle(), forger.home(recipient)]), why)
     taken = calldata.take_pair(key.currency0, key.currency1, recipient)
-    forger.refuses(forger.own([encoding.decrease(7, 1, 0, 0), taken]), why)
+    forger.refuses(forger.own([calldata.decrease(7, 1, 0, 0), taken]), why)
     forger.refuses(forger.routed(forger.swapped(to=recipient), forger.opened()), why)
-    sent = encoding.permit2_transfer_from(key.currency1, recipient, 5)
+    sent = calldata.permit2_transfer_from(key.currency1, recipient, 5)
     forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), why)
 
 
@@ -228,7 +228,7 @@ def test_nothing_stays_with_the_contracts(forger: Forger) -> None:
     for paid in ((0,), (1,), ()):
         forger.refuses(forger.routed(forger.swapped(), forger.opened(paid=paid)), stays)
     for acts in ((), (forger.mint(),), (forger.mint(), forger.home())):
-        call = encoding.position_manager_call(acts, forger.deadline)
+        call = calldata.position_manager_call(acts, forger.deadline)
         forger.refuses(forger.routed(forger.swapped(), call), "does not end with a mint and what it leaves over")
     forger.refuses(forger.routed(forger.swapped()), "the router's last command does not mint")
     forger.refuses(forger.routed(), "called for nothing")
@@ -236,16 +236,16 @@ def test_nothing_stays_with_the_contracts(forger: Forger) -> None:
 
 
 def test_only_the_plans_position_and_pool_are_touched(forger: Forger) -> None:
-    for act in (encoding.increase(8, 1, 0, 0), encoding.decrease(8, 1, 0, 0), calldata.burn_position(8, 0, 0)):
+    for act in (calldata.increase(8, 1, 0, 0), calldata.decrease(8, 1, 0, 0), calldata.burn_position(8, 0, 0)):
         forger.refuses(forger.own([act]), "position 8 is not the plan's")
         forger.refuses(forger.own([act]), "position 8 is not the plan's", position_id=None)
     other = replace(forger.key, fee=500)
     forger.refuses(forger.own([forger.mint(key=other)]), "another pool than the plan's")
     weth, usdc = forger.scene.weth.address, forger.scene.usdc.address
     forger.refuses(forger.own([calldata.settle_pair(weth, usdc)]), "are not the pair")
-    forger.refuses(forger.own([encoding.close_currency(weth)]), "is not of the pair")
+    forger.refuses(forger.own([calldata.close_currency(weth)]), "is not of the pair")
     forger.refuses(forger.own([calldata.sweep(weth, forger.scene.wallet)]), "is not of the pair")
-    sent = encoding.permit2_transfer_from(weth, forger.manager, 5)
+    sent = calldata.permit2_transfer_from(weth, forger.manager, 5)
     forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), "is not of the pair")
     strange = calldata.settle(weth, WHOLE_BALANCE, payer_is_user=False)
     forger.refuses(forger.routed(forger.swapped(), forger.opened(strange)), "is not of the pair")
@@ -269,12 +269,12 @@ def test_each_call_has_its_own_actions(forger: Forger) -> None:
     ):
         forger.refuses(forger.own([act]), "is no action of a plan's own call")
     for act in (
-        encoding.close_currency(currency),
-        encoding.increase(7, 1, 0, 0),
+        calldata.close_currency(currency),
+        calldata.increase(7, 1, 0, 0),
         calldata.burn_position(7, 0, 0),
         calldata.take_pair(forger.key.currency0, currency, wallet),
         calldata.sweep(currency, wallet),
-        encoding.increase_from_deltas(70, 1, 1),
+        calldata.increase_from_deltas(70, 1, 1),
         forger.mint(),
     ):
         forger.refuses(forger.routed(forger.swapped(), forger.opened(act)), "is no action of the router's call")
@@ -296,7 +296,7 @@ def test_a_swap_has_a_minimum_and_pays_what_it_owes(forger: Forger) -> None:
 
 def test_a_router_s_mint_is_guarded_on_both_sides(forger: Forger) -> None:
     forger.refuses(forger.routed(forger.swapped(back=None), forger.opened()), "no swap each way")
-    sent = encoding.permit2_transfer_from(forger.key.currency1, forger.manager, 5)
+    sent = calldata.permit2_transfer_from(forger.key.currency1, forger.manager, 5)
     forger.refuses(forger.routed(sent, forger.opened()), "no swap each way")
     whatever = calldata.swap_exact_in_single(forger.key, True, 0, 1, FIVE)
     forger.refuses(forger.routed(calldata.v4_swap([whatever]), forger.opened()), "whatever the router is owed")
@@ -304,17 +304,17 @@ def test_a_router_s_mint_is_guarded_on_both_sides(forger: Forger) -> None:
 
 def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None:
     burn, band = calldata.burn_position(7, 5, 6), forger.scene.ticks(-201_600, -200_400)
-    closing = [encoding.close_currency(each) for each in (forger.key.currency0, forger.key.currency1)]
+    closing = [calldata.close_currency(each) for each in (forger.key.currency0, forger.key.currency1)]
 
     most = (10**18, 10**9)
     credit = dict(zip((forger.key.currency0, forger.key.currency1), most, strict=True))
     forger.policy = replace(forger.policy, least_burn=(5, 6), proceeds=credit, fees=credit)
 
     def minted(owner: str = forger.scene.wallet, key: Any = forger.key) -> calldata.EncodedAction:
-        return encoding.mint_from_deltas(key, band, most[0], most[1], owner)
+        return calldata.mint_from_deltas(key, band, most[0], most[1], owner)
 
     def added(token_id: int = 70) -> calldata.EncodedAction:
-        return encoding.increase_from_deltas(token_id, *most)
+        return calldata.increase_from_deltas(token_id, *most)
 
     check(forger.own([burn, minted(), *closing]), forger.policy)
     forger.refuses(forger.own([burn, forger.mint(), added(), *closing]), "follows no addition")
@@ -325,13 +325,13 @@ def test_what_is_minted_from_credit_follows_what_pays_it(forger: Forger) -> None
     for acts in ([burn, added()], [forger.mint(), added()], [burn, forger.mint(), forger.home(), added()]):
         forger.refuses(forger.own([*acts, *closing]), "follows no addition")
     for other in (6, 70):
-        forger.refuses(forger.own([encoding.increase(7, 1, 0, 0), added(other), *closing]), "is not 7")
-    check(forger.own([encoding.increase(7, 1, 0, 0), added(7), *closing]), forger.policy)
+        forger.refuses(forger.own([calldata.increase(7, 1, 0, 0), added(other), *closing]), "is not 7")
+    check(forger.own([calldata.increase(7, 1, 0, 0), added(7), *closing]), forger.policy)
 
 
 def test_what_is_paid_beforehand_is_bounded_and_put_in_at_a_held_price(forger: Forger) -> None:
-    token, held = forger.key.currency1, encoding.increase(7, 100, 3, 4)
-    closing = [encoding.close_currency(each) for each in (forger.key.currency0, token)]
+    token, held = forger.key.currency1, calldata.increase(7, 100, 3, 4)
+    closing = [calldata.close_currency(each) for each in (forger.key.currency0, token)]
     forger.policy = replace(
         forger.policy, most_out={token: 10}, fees={forger.key.currency0: 5, token: 2}, most_increase=lambda _: (3, 4)
     )
@@ -340,7 +340,7 @@ def test_what_is_paid_beforehand_is_bounded_and_put_in_at_a_held_price(forger: F
         return forger.own([calldata.settle(token, amount, payer_is_user=True), *acts, *closing])
 
     def added(most1: int = 12) -> calldata.EncodedAction:
-        return encoding.increase_from_deltas(7, 5, most1)
+        return calldata.increase_from_deltas(7, 5, most1)
 
     check(paid(10, held, added()), forger.policy)
     forger.refuses(paid(11, held, added()), "would be paid")
@@ -349,7 +349,7 @@ def test_what_is_paid_beforehand_is_bounded_and_put_in_at_a_held_price(forger: F
     forger.refuses(paid(10, held, added(13)), "from credit, above the bound")
     forger.refuses(paid(10, held), "no addition from credit")
     forger.refuses(paid(10, forger.mint(most0=0)), "above the bound|no addition from credit")
-    for loose in (encoding.increase(7, 100, 4, 4), encoding.increase(7, 100, 3, 5)):
+    for loose in (calldata.increase(7, 100, 4, 4), calldata.increase(7, 100, 3, 5)):
         forger.refuses(paid(10, loose, added()), "holds no price")
     other = forger.scene.weth.address
     stray = forger.own([calldata.settle(other, 1, payer_is_user=True), held, added(), *closing])
@@ -361,8 +361,8 @@ def test_a_burn_s_minima_hold_the_price_of_what_is_minted_from_it(forger: Forger
     allowed = {"least_burn": (5, 6), "proceeds": dict(zip(pair, most, strict=True))}
 
     def moved(least: tuple[int, int] = (5, 6), most: tuple[int, int] = most) -> DecodedCall:
-        minted = encoding.mint_from_deltas(forger.key, forger.scene.ticks(-300_000, -299_940), *most, SENDER)
-        return forger.own([calldata.burn_position(7, *least), minted, *map(encoding.close_currency, pair)])
+        minted = calldata.mint_from_deltas(forger.key, forger.scene.ticks(-300_000, -299_940), *most, SENDER)
+        return forger.own([calldata.burn_position(7, *least), minted, *map(calldata.close_currency, pair)])
 
     check(moved(), replace(forger.policy, **allowed))  # type: ignore[arg-type]
     for least in ((0, 0), (4, 6), (5, 5)):
@@ -370,7 +370,7 @@ def test_a_burn_s_minima_hold_the_price_of_what_is_minted_from_it(forger: Forger
     forger.refuses(moved((5, 0)), "is below the bound of 1", **{**allowed, "least_burn": (5, 0)})
     for loose in ((most[0] + 1, most[1]), (most[0], most[1] + 1), (2**128 - 1, 2**128 - 1)):
         forger.refuses(moved(most=loose), "put in from credit, above the bound", **allowed)
-    fees = [encoding.increase(7, 1, 0, 0), encoding.increase_from_deltas(7, 3, 4)]
+    fees = [calldata.increase(7, 1, 0, 0), calldata.increase_from_deltas(7, 3, 4)]
     check(forger.own(fees), replace(forger.policy, fees=dict(zip(pair, (3, 4), strict=True))))
     forger.refuses(forger.own(fees), "put in from credit", fees=dict(zip(pair, (3, 3), strict=True)))
 
@@ -400,11 +400,11 @@ def test_amounts_have_a_cap(forger: Forger) -> None:
     burned = forger.own([calldata.burn_position(7, 0, 0), forger.mint(most0=10**19 + 1), *plain[1:]])
     check(burned, replace(forger.policy, proceeds={NATIVE: 1}))
     forger.refuses(burned, dear, fees={NATIVE: 1})
-    added = forger.own([encoding.increase(7, 1, 10**19 + 1, 0)])
+    added = forger.own([calldata.increase(7, 1, 10**19 + 1, 0)])
     check(added, replace(forger.policy, fees={NATIVE: 1}, most_increase=lambda _: (10**19 + 1, 0)))
     forger.refuses(added, dear, proceeds={NATIVE: 1})
     usdc = forger.scene.usdc.address
-    sent = encoding.permit2_transfer_from(usdc, forger.manager, 10**11 + 1)
+    sent = calldata.permit2_transfer_from(usdc, forger.manager, 10**11 + 1)
     forger.refuses(forger.routed(forger.swapped(), sent, forger.opened()), "may be taken, above the bound of")
 
 
@@ -430,27 +430,27 @@ def test_a_deadline_may_be_now_or_as_late_as_its_bound(forger: Forger, after: in
 def test_approvals_are_exact_short_and_for_the_right_contracts(forger: Forger) -> None:
     at, usdc = forger.scene.at, forger.scene.usdc.address
     soon = forger.scene.now + 1800
-    check(forger.to(usdc, encoding.approve(at.permit2, 10**11)), forger.policy)
-    check(forger.to(at.permit2, encoding.permit2_approve(usdc, at.universal_router, 10**11, soon)), forger.policy)
+    check(forger.to(usdc, calldata.approve(at.permit2, 10**11)), forger.policy)
+    check(forger.to(at.permit2, calldata.permit2_approve(usdc, at.universal_router, 10**11, soon)), forger.policy)
     for said, why in (
-        (forger.to(usdc, encoding.approve(at.permit2, 10**11 + 1)), "above the bound of 100000000000"),
-        (forger.to(usdc, encoding.approve(at.position_manager, 5)), "only Permit2 may"),
-        (forger.to(usdc, encoding.approve(at.permit2, 5), value=1), "carries a value"),
+        (forger.to(usdc, calldata.approve(at.permit2, 10**11 + 1)), "above the bound of 100000000000"),
+        (forger.to(usdc, calldata.approve(at.position_manager, 5)), "only Permit2 may"),
+        (forger.to(usdc, calldata.approve(at.permit2, 5), value=1), "carries a value"),
         # On PositionManager the same words give position 7 away.
-        (forger.to(at.position_manager, encoding.approve(at.permit2, 7)), "is not of the pair"),
-        (forger.to(forger.scene.weth.address, encoding.approve(at.permit2, 7)), "is not of the pair"),
-        (forger.to(at.permit2, encoding.permit2_approve(usdc, STRANGER, 5, soon)), "may not take tokens"),
-        (forger.to(at.permit2, encoding.permit2_approve(usdc, at.permit2, 5, soon)), "may not take tokens"),
+        (forger.to(at.position_manager, calldata.approve(at.permit2, 7)), "is not of the pair"),
+        (forger.to(forger.scene.weth.address, calldata.approve(at.permit2, 7)), "is not of the pair"),
+        (forger.to(at.permit2, calldata.permit2_approve(usdc, STRANGER, 5, soon)), "may not take tokens"),
+        (forger.to(at.permit2, calldata.permit2_approve(usdc, at.permit2, 5, soon)), "may not take tokens"),
         (
-            forger.to(at.permit2, encoding.permit2_approve(usdc, at.position_manager, 10**11 + 1, soon)),
+            forger.to(at.permit2, calldata.permit2_approve(usdc, at.position_manager, 10**11 + 1, soon)),
             "above the bound of 100000000000",
         ),
         (
-            forger.to(at.permit2, encoding.permit2_approve(usdc, at.position_manager, 5, soon + 1)),
+            forger.to(at.permit2, calldata.permit2_approve(usdc, at.position_manager, 5, soon + 1)),
             f"a permit lasts until {soon + 1}, past {soon}",
         ),
-        (forger.to(STRANGER, encoding.permit2_approve(usdc, at.position_manager, 5, soon)), "is not Permit2"),
-        (forger.to(at.permit2, encoding.permit2_approve(NATIVE, at.position_manager, 0, soon)), "needs no approval"),
+        (forger.to(STRANGER, calldata.permit2_approve(usdc, at.position_manager, 5, soon)), "is not Permit2"),
+        (forger.to(at.permit2, calldata.permit2_approve(NATIVE, at.position_manager, 0, soon)), "needs no approval"),
     ):
         forger.refuses(said, why)
 
@@ -462,9 +462,9 @@ def test_calls_go_to_the_contracts_they_are_for(scene: Any) -> None:
     for contract in (STRANGER, at.pool_manager, at.permit2, forger.key.currency1):
         forger.refuses(forger.to(contract, plain), "is not PositionManager")
         forger.refuses(forger.to(contract, routed), "is not the UniversalRouter")
-        forger.refuses(forger.to(contract, encoding.wrap(), value=1), "does not wrap ether")
-    check(forger.to(scene.weth.address, encoding.wrap(), value=1), forger.policy)
-    Forger(scene).refuses(forger.to(scene.weth.address, encoding.wrap(), value=1), "the pool does not trade")
+        forger.refuses(forger.to(contract, calldata.wrap(), value=1), "does not wrap ether")
+    check(forger.to(scene.weth.address, calldata.wrap(), value=1), forger.policy)
+    Forger(scene).refuses(forger.to(scene.weth.address, calldata.wrap(), value=1), "the pool does not trade")
 
 
 def test_another_plans_steps_are_refused(scene: Any) -> None:

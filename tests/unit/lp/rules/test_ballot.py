@@ -45,7 +45,7 @@ from zuno.lp.rules.ballot import (
     take_stricter,
     with_arbiter_verdict,
 )
-from zuno.lp.rules.limits import BUFFER_FLOOR_HOURS, GAS_YIELD_CEILING, LIMITS
+from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.worth import worth_of_capital
 
 ACCEPT, REVISE, VETO = Verdict.ACCEPT, Verdict.REVISE, Verdict.VETO
@@ -109,12 +109,13 @@ def judged(*verdicts: Verdict) -> tuple[Judgment, ...]:
 
 
 def test_the_table_of_profiles() -> None:
-    assert {profile.value: (*map(float, floors),) for profile, floors in BUFFER_FLOOR_HOURS.items()} == {
+    floors = {profile.value: (limits.floor_1x_hours, limits.floor_2x_hours) for profile, limits in LIMITS.items()}
+    assert {profile: (*map(float, hours),) for profile, hours in floors.items()} == {
         "conservative": (36, 6),
         "balanced": (24, 4),
         "aggressive": (14, 2.5),
     }
-    assert {profile.value: float(most) for profile, most in GAS_YIELD_CEILING.items()} == {
+    assert {profile.value: float(limits.gas_yield_ceiling) for profile, limits in LIMITS.items()} == {
         "conservative": 1.2,
         "balanced": 1.6,
         "aggressive": 2.4,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.lp.rules.compounding import weigh_compounding
+from zuno.lp.rules.fee_yield import weigh_compounding
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 money = st.integers(1, 10**6).map(Fraction)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.lp.rules.confidence import score_confidence
+from zuno.lp.agents.conclude import score_confidence
 
 ages = st.integers(0, 10_000).map(lambda count: Fraction(count, 100))
 shares = st.integers(0, 120).map(lambda count: Fraction(count, 120))

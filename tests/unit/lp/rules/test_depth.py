@@ -15,8 +15,7 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import NATIVE, Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
-from zuno.lp.plan.inventory import exact_quotes
-from zuno.lp.rules.depth import quotes
+from zuno.lp.plan.inventory import exact_quotes, quotes
 
 SPACING = 10
 WORD = 256 * SPACING

@@ -16,7 +16,7 @@ from zuno.kernel.statistics import percentile
 from zuno.kernel.units import Tick
 from zuno.lp.model.ballot import Regime
 from zuno.lp.rules.regime import classify
-from zuno.lp.rules.returns import rolling_vol_bps, variance_24h
+from zuno.lp.rules.volatility import rolling_vol_bps, variance_24h
 
 CALM = [0.001, -0.001] * 12
 ONE_WAY = [0.001] * 24

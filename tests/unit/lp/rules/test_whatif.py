@@ -16,7 +16,7 @@ from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.history import PositionEvent, PositionHistory
-from zuno.lp.rules.whatif import deposited_amounts, position_at_price
+from zuno.lp.rules.worth import deposited_amounts, position_at_price
 
 OWNER, STRANGER = "0x" + "aa" * 20, "0x" + "bb" * 20
 ETH = Token(Address("0x" + "01" * 20), "WETH", 18, verified=True)

@@ -16,7 +16,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.notify import Notice, NoticeLabel
 from zuno.kernel.units import Seconds
 from zuno.lp.model.alerts import Subject
-from zuno.lp.ports.alerts import AlertStore
+from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.alerts import append_alerts, build_notice
 from zuno.lp.watch.rules import ChainReading, WalletReading, acknowledge_by_id, pending_events, record_reading
 

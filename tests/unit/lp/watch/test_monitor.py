@@ -24,8 +24,8 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import HexId, Millis, Seconds
 from zuno.lp.model.alerts import Condition
-from zuno.lp.ports.alerts import AlertStore
 from zuno.lp.ports.chain import Missing
+from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.alerts import AlertDesk
 from zuno.lp.watch.monitor import Monitor, TickView, Watch
 from zuno.pushes.drain import OutboxDrain

@@ -10,9 +10,8 @@ from pydantic import Field
 from zuno.doors.web.confirm import Body, ShortText
 from zuno.doors.web.events import EventFeed, describe_thought
 from zuno.doors.web.jobs import Jobs, JobView
-from zuno.doors.web.look_route import LookRoute
+from zuno.doors.web.look_route import TEXT_CHARS, Chain, Id, LookRoute, Wallet
 from zuno.doors.web.problems import Problem
-from zuno.doors.web.routes.parameters import TEXT_CHARS, Chain, Id, Wallet
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound

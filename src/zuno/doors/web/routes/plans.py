@@ -7,8 +7,7 @@ from fastapi import APIRouter, Response
 from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers, is_word, need_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
-from zuno.doors.web.look_route import LookRoute
-from zuno.doors.web.routes.parameters import Cursor, Id, Limit
+from zuno.doors.web.look_route import Cursor, Id, Limit, LookRoute
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno

@@ -15,9 +15,8 @@ from zuno.doors.logs import LogsView
 from zuno.doors.web.access import Access, Caller
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
-from zuno.doors.web.look_route import LookRoute
+from zuno.doors.web.look_route import TEXT_CHARS, Account, Chain, Id, LookRoute
 from zuno.doors.web.problems import describe_error
-from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, Chain, Id
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.web_logins import LoginScope
 from zuno.doors.zuno import Zuno
@@ -87,7 +86,7 @@ def judge_trading(config: ConfigView) -> Trading:
 
 def judge_liquidity(config: ConfigView) -> Liquidity:
     """A chain that is in no table of ours is a local one."""
-    public = [found for name in config.chains if (found := chain_named(name)) is not None]
+    public = [chain for name in config.chains if (chain := chain_named(name)) is not None]
     if any(not chain.testnet for chain in public):
         return "real"
     return "test" if public else "synthetic"

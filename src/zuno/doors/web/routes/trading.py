@@ -11,8 +11,18 @@ from pydantic import Field
 from zuno.doors.web.confirm import Body, ConfirmBody, ShortText, confirm_by, is_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobView
-from zuno.doors.web.look_route import LookRoute
-from zuno.doors.web.routes.parameters import TEXT_CHARS, Account, AccountField, AsOf, Cursor, Id, Limit, Mode, Symbol
+from zuno.doors.web.look_route import (
+    TEXT_CHARS,
+    Account,
+    AccountField,
+    AsOf,
+    Cursor,
+    Id,
+    Limit,
+    LookRoute,
+    Mode,
+    Symbol,
+)
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno

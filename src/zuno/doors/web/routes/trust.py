@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
 
 from zuno.doors.agents import AgentsView
 from zuno.doors.costs import CostsView
-from zuno.doors.web.look_route import LookRoute
+from zuno.doors.web.look_route import Account, AsOf, Cursor, Id, Limit, LookRoute
 from zuno.doors.web.problems import Problem
-from zuno.doors.web.routes.parameters import Account, AsOf, Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.journal.audit import JournalVerdictView
 from zuno.journal.decision_view import ReplayView
 from zuno.kernel.errors import Refused
 from zuno.kernel.view import View
+from zuno.lab.reports import LabReport, LabReports, LabReportsView
 from zuno.lp.service.mesh import IN_PROCESS, MeshView
 from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 from zuno.trading.service.memory_view import LessonsView, PostMortemView, SearchView
@@ -110,3 +110,41 @@ def _read_number(cursor: str | None) -> int | None:
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 15:
         raise Problem(400, "This cursor names no entry; ask without one.")
     return int(cursor)
+
+
+_STYLED: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+PAGE_POLICY: Final = f"{_STYLED}frame-ancestors 'none'; sandbox"
+"""Of a report's page: it has its own styles and pictures inside, and nothing in it is ever run."""
+FRAME_HEADERS: Final = {
+    "Content-Security-Policy": f"{_STYLED}frame-ancestors 'self'; sandbox allow-same-origin",
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""Of the empty document around a report's page in ours: the policy that the page inherits."""
+
+
+def build_lab_routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix="/lab", tags=["lab"], route_class=LookRoute)
+
+    @router.get("/reports", **document(LabReportsView))
+    async def list_reports() -> Response:
+        """Reports of this home without their bodies."""
+        return await services.answer(lambda zuno: _reports(zuno).list())
+
+    @router.get("/reports/{report}", **document(LabReport))
+    async def get_report(report: Id) -> Response:
+        """One report; `body` is the document that its command printed."""
+        return await services.answer(lambda zuno: _reports(zuno).read(report))
+
+    @router.get("/reports/{report}/page", responses={200: {"content": {"text/html": {}}}}, response_class=Response)
+    async def get_report_page(report: Id) -> Response:
+        """The page that was written with it: tables and charts, no script."""
+        page = await services.fetch(lambda zuno: _reports(zuno).read_page(report))
+        return Response(page, media_type="text/html", headers={"Content-Security-Policy": PAGE_POLICY})
+
+    return router
+
+
+def _reports(zuno: Zuno) -> LabReports:
+    reports = zuno.lab().reports
+    assert reports is not None
+    return reports

@@ -19,7 +19,7 @@ from zuno.adapters.chain.sim.transactions import SimTransaction
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, USDC, WALLET, WETH, pool_specs
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Wei
-from zuno.lp.plan import calldata, encoding
+from zuno.lp.plan import calldata
 from zuno.lp.ports.spending import Call
 from zuno.lp.rules.attribution import attribute
 
@@ -54,8 +54,8 @@ def _swap(pool: int, down: bool, amount: int, least: int) -> calldata.EncodedAct
 
 positioned = st.one_of(
     st.builds(_mint, pools, liquidities, st.integers(-5, 20), st.integers(1, 20), most, people),
-    st.builds(encoding.increase, tokens, liquidities, most, most),
-    st.builds(encoding.decrease, tokens, liquidities, least, least),
+    st.builds(calldata.increase, tokens, liquidities, most, most),
+    st.builds(calldata.decrease, tokens, liquidities, least, least),
     st.builds(calldata.burn_position, tokens, least, least),
 )
 paid = st.one_of(
@@ -68,7 +68,7 @@ settled = st.one_of(
     st.builds(calldata.take_pair, currencies, currencies, people),
     st.builds(calldata.sweep, currencies, people),
 )
-closed = [encoding.close_currency(currency) for currency in CURRENCIES]
+closed = [calldata.close_currency(currency) for currency in CURRENCIES]
 rarely = st.sampled_from((False, False, False, True))
 
 
@@ -94,7 +94,7 @@ swapping = st.builds(
     *(_swapping, pools, st.booleans(), st.integers(1, 10**11), least, people, st.lists(paid, max_size=3), rarely)
 )
 handing = st.builds(
-    encoding.permit2_transfer_from, st.sampled_from(CURRENCIES[1:]), st.just(MANAGER), st.integers(10**6, 10**12)
+    calldata.permit2_transfer_from, st.sampled_from(CURRENCIES[1:]), st.just(MANAGER), st.integers(10**6, 10**12)
 )
 
 
@@ -106,7 +106,7 @@ def _entering(mint: calldata.EncodedAction, messy: list[calldata.EncodedAction])
         *(calldata.sweep(currency, WALLET) for currency in CURRENCIES),
         *messy,
     ]
-    return encoding.position_manager_call(acts, FOREVER)
+    return calldata.position_manager_call(acts, FOREVER)
 
 
 small_mint = st.builds(
@@ -223,11 +223,11 @@ def call_of(world: SimWorld, deed: Deed) -> Call:
         case "open":
             return opened(world, which % 3, size, 10**12 * size)
         case "add":
-            return changed(world, lambda id_, _: [encoding.increase(id_, 10**10 * size, AMPLE, AMPLE)], which, 10**18)
+            return changed(world, lambda id_, _: [calldata.increase(id_, 10**10 * size, AMPLE, AMPLE)], which, 10**18)
         case "take":
-            return changed(world, lambda id_, held: [encoding.decrease(id_, held // size, 0, 0)], which)
+            return changed(world, lambda id_, held: [calldata.decrease(id_, held // size, 0, 0)], which)
         case "collect":
-            return changed(world, lambda id_, _: [encoding.decrease(id_, 0, 0, 0)], which)
+            return changed(world, lambda id_, _: [calldata.decrease(id_, 0, 0, 0)], which)
         case "close":
             return changed(world, lambda id_, _: [calldata.burn_position(id_, 0, 0)], which)
         case "move":

@@ -28,7 +28,7 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.history import JournaledPlans, PositionEvent, PositionHistory, WalletSwap
 from zuno.lp.model.plan import Grant, StepKind
-from zuno.lp.plan import calldata, encoding
+from zuno.lp.plan import calldata
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call, SendResult
 from zuno.lp.rules.attribution import attribute
@@ -49,7 +49,7 @@ AMPLE = 1 << 100
 
 
 def closing(pair: tuple[Address, Address]) -> tuple[calldata.EncodedAction, calldata.EncodedAction]:
-    return encoding.close_currency(pair[0]), encoding.close_currency(pair[1])
+    return calldata.close_currency(pair[0]), calldata.close_currency(pair[1])
 
 
 def minted(
@@ -150,17 +150,17 @@ def test_a_plans_steps_cost_what_was_measured(acting: Act) -> None:
         (acting(mint, *closing(PAIR)), StepKind.MINT),
         (acting(burn, *closing(PAIR)), StepKind.BURN),
         (acting(burn, mint, *closing(PAIR)), StepKind.BURN_AND_MINT),
-        (Call(WETH.address, 5, encoding.wrap()), StepKind.WRAP),
-        (Call(USDC.address, 0, encoding.approve(PERMIT2, 5)), StepKind.APPROVE_PERMIT2),
-        (Call(PERMIT2, 0, encoding.permit2_approve(USDC.address, ROUTER, 5, 5)), StepKind.PERMIT2_APPROVE),
+        (Call(WETH.address, 5, calldata.wrap()), StepKind.WRAP),
+        (Call(USDC.address, 0, calldata.approve(PERMIT2, 5)), StepKind.APPROVE_PERMIT2),
+        (Call(PERMIT2, 0, calldata.permit2_approve(USDC.address, ROUTER, 5, 5)), StepKind.PERMIT2_APPROVE),
     ):
         (tried,) = world.attempt(WALLET, [call])
         assert (tried.error, tried.gas_used, tried.gas_needed) == (None, MEASURED_GAS[step], MEASURED_GAS[step])
     swap = calldata.swap_exact_in_single(NATIVE_SPEC.key, True, 10**15, 0, DEPLOYMENT.swap_struct)
     band = Range(Tick(-6_000), Tick(6_000))
-    from_credit = encoding.mint_from_deltas(NATIVE_SPEC.key, band, 1, 1, WALLET)
+    from_credit = calldata.mint_from_deltas(NATIVE_SPEC.key, band, 1, 1, WALLET)
     for opened, units in ((from_credit, MEASURED_GAS[StepKind.SWAP_AND_MINT]), (minted(world, 2), 418_000)):
-        both = [calldata.v4_swap([swap]), encoding.position_manager_call([opened], 1 << 48)]
+        both = [calldata.v4_swap([swap]), calldata.position_manager_call([opened], 1 << 48)]
         whole = decode(ROUTER, 0, calldata.execute(both, 1 << 48), DEPLOYMENT.swap_struct)
         assert gas_needed(whole.call) == units
 
@@ -220,13 +220,13 @@ async def test_a_file_that_was_tampered_with_is_broken(
     chain: SimChain, writer: SimWriter, sign: Sign, tmp_path: Path
 ) -> None:
     """Balances, deeds, permissions and numbers are in the hash: no pool knows of any of these."""
-    await writer.send(sign(Call(USDC.address, 0, encoding.approve(PERMIT2, 5)), FIRST))
+    await writer.send(sign(Call(USDC.address, 0, calldata.approve(PERMIT2, 5)), FIRST))
     await writer.send(sign(HELLO, FIRST + 1))
     path = tmp_path / "sim.json"
     honest = json.loads(path.read_text())
     first, second = honest["events"]
     other = "0x" + sign(Call(OTHERS, 2, b""), FIRST + 1).hex()
-    smaller = "0x" + sign(Call(USDC.address, 0, encoding.approve(PERMIT2, 4)), FIRST).hex()
+    smaller = "0x" + sign(Call(USDC.address, 0, calldata.approve(PERMIT2, 4)), FIRST).hex()
     for events in (
         [first],
         [second, first],
@@ -371,7 +371,7 @@ async def test_what_was_taken_by_others_is_told_as_theirs(
     chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
 ) -> None:
     position = chain.latest().position(chain.latest().nfts[EDGE])
-    half = encoding.decrease(EDGE, position.liquidity // 2, 0, 0)
+    half = calldata.decrease(EDGE, position.liquidity // 2, 0, 0)
     await done(writer, sign, acting(half, calldata.take_pair(*PAIR, OTHERS)))
     told = await chain.history(EDGE, None)
     (external,) = told.externals
@@ -465,7 +465,7 @@ async def test_one_that_was_only_made_smaller_is_nobodys_past(
     chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
 ) -> None:
     held = chain.latest().position(chain.latest().nfts[EDGE]).liquidity
-    await done(writer, sign, acting(encoding.decrease(EDGE, held - 1, 0, 0), *closing(PAIR)))
+    await done(writer, sign, acting(calldata.decrease(EDGE, held - 1, 0, 0), *closing(PAIR)))
     await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
     told = await chain.history(chain.latest().books.next_id - 1, None)
     assert (len(told.events), told.notes) == (1, ())
@@ -475,11 +475,11 @@ async def test_what_is_done_with_an_emptied_one_later_is_another_story(
     chain: SimChain, writer: SimWriter, sign: Sign, acting: Act
 ) -> None:
     held = chain.latest().position(chain.latest().nfts[EDGE]).liquidity
-    emptied = await done(writer, sign, acting(encoding.decrease(EDGE, held, 0, 0), *closing(PAIR)))
+    emptied = await done(writer, sign, acting(calldata.decrease(EDGE, held, 0, 0), *closing(PAIR)))
     mint = await done(writer, sign, acting(minted(chain.latest(), 0), *closing(PAIR)))
     new, plans = chain.latest().books.next_id - 1, JournaledPlans({mint: (EDGE, emptied)})
     before = position_history(chain.latest(), new, None, plans)
-    await done(writer, sign, acting(encoding.increase(EDGE, 10**12, AMPLE, AMPLE), *closing(PAIR)))
+    await done(writer, sign, acting(calldata.increase(EDGE, 10**12, AMPLE, AMPLE), *closing(PAIR)))
     after = position_history(chain.latest(), new, None, plans)
     assert after.events == before.events
     assert _ids(after) == [EDGE, EDGE, new]
@@ -536,7 +536,7 @@ async def test_a_swap_in_the_same_transaction_is_the_positions_cost(
         *(calldata.settle(currency, 0, payer_is_user=False) for currency in COIN),
         *(calldata.sweep(currency, WALLET) for currency in COIN),
     ]
-    both = calldata.execute([swapping, encoding.position_manager_call(acts, 1 << 48)], 1 << 48)
+    both = calldata.execute([swapping, calldata.position_manager_call(acts, 1 << 48)], 1 << 48)
     await done(writer, sign, Call(ROUTER, 3 * 10**18, both))
     told = await chain.history(chain.latest().books.next_id - 1, None)
     first, second = told.events
