@@ -62,7 +62,7 @@ def lab_memory(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Does memory help? Trades with recall on, off, shuffled and recent3, with a planted setup and without."""
+    """Test whether memory helps: recall on, off, shuffled or most recent, with a planted setup and without."""
 
     async def ask(zuno: Zuno) -> MemoryStudyView:
         memory = zuno.lab(cluster).memory
@@ -217,17 +217,15 @@ def lab_ablate(
     every: Every = 4,
     horizon: Annotated[
         int,
-        typer.Option(
-            "--horizon", metavar="HOURS", parser=whole_number, help="Evaluation horizon of a decision, in hours."
-        ),
+        typer.Option("--horizon", metavar="HOURS", parser=whole_number, help="Hours over which a decision is scored."),
     ] = 24,
     width: Width = "5",
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     models: WithModels = False,
     resume: Resume = False,
-    since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="With --desk trade.")] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade.")] = None,
+    since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="With --desk trade: start.")] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade: end.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
     home: Home = None,

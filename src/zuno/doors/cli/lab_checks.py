@@ -26,15 +26,15 @@ Account = Annotated[
 ]
 RecordedPool = Annotated[
     str | None,
-    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: the LP desk is looked at too."),
+    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: check the LP desk too."),
 ]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="As known at that moment.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="Use only what was known then.")]
 
 Report = Annotated[
     str | None,
     typer.Option("--report", metavar="ID", help="A backtest of `lab trade` instead (`lab reports` lists them)."),
 ]
-DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: whose decisions.")]
+DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: arm to score.")]
 
 
 def _checks(zuno: Zuno, cluster: str | None = None) -> DeskChecks:
@@ -49,7 +49,7 @@ def lab_noedge(
     worlds: Annotated[
         int,
         typer.Option(
-            "--worlds", metavar="N", parser=whole_number, help="Half random walks, half shuffled blocks of history."
+            "--worlds", metavar="N", parser=whole_number, help="Worlds: half random walks, half shuffled history."
         ),
     ] = 1_000,
     workers: Workers = 2,
@@ -80,7 +80,7 @@ def lab_lookahead(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Look-ahead and warm-up bias check."""
+    """Check for look-ahead bias: rule again without the future and with shorter histories."""
 
     async def ask(zuno: Zuno) -> LookaheadView:
         checks = _checks(zuno, cluster)

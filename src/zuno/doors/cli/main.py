@@ -153,7 +153,7 @@ def lp_positions(
             "--only", metavar="STATE", help="in-range, out-of-range, or risky (out of range or near an edge)."
         ),
     ] = None,
-    closed: Annotated[bool, typer.Option("--closed", help="Closed positions and their results.")] = False,
+    closed: Annotated[bool, typer.Option("--closed", help="List closed positions and their results.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -395,7 +395,7 @@ def plan_list(
 
 @plan.command("show")
 def plan_show(ctx: typer.Context, plan_id: PlanId, home: Home = None, json: Json = False) -> None:
-    """Show a plan."""
+    """Show a plan as it was when the debate ended."""
     run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.archive().plan(plan_id))
 
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from zuno.kernel.view import View
 
 web = typer.Typer(
-    help="Serve the page on this machine until Ctrl-C or SIGTERM; make and end its logins.",
+    help="Serve the page on this machine until Ctrl-C or SIGTERM; manage its logins and tokens.",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     invoke_without_command=True,
 )
-token = group("Tokens for scripts that ask the page.")
+token = group("Tokens for scripts that use the page's interface.")
 web.add_typer(token, name="token")
 Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
-Scope = Annotated[Literal["look", "act"], typer.Option("--scope", help="look, or act as well.")]
+Scope = Annotated[Literal["look", "act"], typer.Option("--scope", help="look (read only) or act.")]
 TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.")]
 
 
@@ -35,7 +35,7 @@ def serve_web(
         int, typer.Option("--port", metavar="N", parser=whole_number, help="Port; 0 picks a free one.")
     ] = 8420,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Bind address (default 127.0.0.1); plain HTTP.")
+        str, typer.Option("--host", metavar="ADDRESS", help="Bind address; plain HTTP, not encrypted.")
     ] = "127.0.0.1",
     home: Home = None,
     json: Lines = False,
@@ -67,11 +67,11 @@ def web_sessions(
 def web_allow(
     ctx: typer.Context,
     span: Annotated[str | None, typer.Option("--for", metavar="SPAN", help="Duration: 30m, 2h; at most 1d.")] = None,
-    end: Annotated[bool, typer.Option("--end", help="From now on no more.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Withdraw the permission now.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Let the page act with real money for a while; alone it says whether it may."""
+    """Let the page act with real money for a limited time; without options, show until when."""
     run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.allow(span, end=end)))
 
 
@@ -91,7 +91,7 @@ def web_token_list(ctx: typer.Context, home: Home = None, json: Json = False) ->
 
 @token.command("revoke")
 def web_token_revoke(ctx: typer.Context, name: TokenName, home: Home = None, json: Json = False) -> None:
-    """End a token."""
+    """Revoke a token."""
     run_command.answer(ctx.obj.at(home), json, _ask(lambda logins: logins.list("token", name)))
 
 
