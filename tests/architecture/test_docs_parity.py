@@ -25,6 +25,7 @@ from zuno.trading.service.memory import SEARCH_CHARS
 DOCS = CHECKOUT / "docs"
 GUIDES = sorted((DOCS / "guides").glob("*.md"))
 GUIDE_WORDS = 900
+ENTRY_WORDS = 50
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(CHECKOUT.glob("*.md"))]
 
 
@@ -106,6 +107,13 @@ def test_a_guide_is_short() -> None:
     assert {
         page.stem: len(page.read_text().split()) for page in GUIDES if len(page.read_text().split()) >= GUIDE_WORDS
     } == {}
+
+
+def test_the_changelog_is_by_release_and_short() -> None:
+    releases = re.findall(r"^## (\w+)", (text := (CHECKOUT / "CHANGELOG.md").read_text()), re.MULTILINE)
+    assert releases[0] == "Unreleased"
+    entries = re.split(r"\n- |\n#+ |\n\n", text)
+    assert [entry for entry in entries if len(entry.split()) > ENTRY_WORDS] == []
 
 
 def test_the_runbook_is_one_table_of_symptoms() -> None:
