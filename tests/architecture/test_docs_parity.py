@@ -16,7 +16,7 @@ from tools.commands_page import EXAMPLES, render_page, runs_alone
 from zuno.doors.cli.main import build_command
 from zuno.doors.mcp.tools import TOOLS
 from zuno.doors.telegram.command_table import COMMANDS
-from zuno.settings import variables
+from zuno.settings import Settings, variables
 from zuno.trading.agents.learned import FAILURE_POINTS, LESSON_POINTS, MOST_POINTS
 from zuno.trading.learn.recall import MIN_SHARED
 from zuno.trading.measure.similarity import LEAST_ALIKE
@@ -143,9 +143,12 @@ def test_every_page_is_in_the_index() -> None:
     assert listed == {str(path.relative_to(DOCS)) for path in [*DOCS.glob("*.md"), *GUIDES]} - {"README.md"}
 
 
-def test_every_setting_has_a_row_and_every_row_a_setting() -> None:
-    rows = re.findall(r"^\| `([A-Z_]+)` \|", (DOCS / "settings.md").read_text(), re.MULTILINE)
-    assert rows == list(variables())
+def test_every_setting_has_a_row_with_its_default_and_every_row_a_setting() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \| `?(.*?)`? \|", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    defaults = (field.get_default(call_default_factory=True) for field in Settings.model_fields.values())
+    shown = ("–" if value in (None, "", (), {}) else str(value) for value in defaults)
+    said = [(name, {"true": "True", "false": "False"}.get(default, default)) for name, default in rows]
+    assert said == list(zip(variables(), shown, strict=True))
 
 
 def test_the_pages_say_how_memory_is_used_as_the_code_has_it() -> None:
