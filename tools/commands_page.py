@@ -21,8 +21,8 @@ the command tree, so `zuno COMMAND --help` says the same.
 
 - **`--home DIR`** is the data directory: else `$ZUNO_HOME`, else `~/.zuno`. Every command takes it.
 - **`--json`** prints one JSON document on stdout and nothing else there; a command that runs until it is stopped prints
-  one a line. An error is `{"error": {"kind", "message"}}` on stdout and one sentence on stderr. Token amounts,
-  liquidity and ids are strings in base units.
+  one a line. An error is `{"error": {"kind", "message"}}` on stdout and one sentence on stderr. [What the
+  fields mean](json.md).
 - **Exit codes**: 0 done · 2 usage · 3 refused · 4 unavailable · 5 broken · 70 a bug of ours · 130 Ctrl-C · 143 SIGTERM.
   A command that runs until it is stopped ends with 0 on either signal. [The runbook](runbook.md) has the cures.
 - **`--chain`** is `sim` (the default while no RPC URL is set), `devnet`, `mainnet`, `optimism`, `base`, `arbitrum`,
