@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2) + 1)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world collect suite format bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world collect suite format docs bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
 
 demo: $(VENV)/.web  ## install with the page, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -55,6 +55,9 @@ suite: $(VENV)/.dev $(NODE)  ## every test that is not left to soak
 format: $(VENV)/.dev  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev  ## write docs/commands.md from the command tree
+	$(BIN)/python -m tools.commands_page
 
 bench: $(VENV)/.dev $(VENV)/.peers $(VENV)/.vectorbt $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks

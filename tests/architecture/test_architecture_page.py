@@ -7,6 +7,8 @@ import re
 from tests.paths import CHECKOUT, DEVNET, SOURCE
 
 PAGE = (CHECKOUT / "docs" / "architecture.md").read_text()
+MOST_WORDS = 1500
+MOST_PATHS = 3
 
 
 def rows() -> list[list[str]]:
@@ -42,5 +44,9 @@ def test_the_table_has_twenty_rows_and_every_path_exists() -> None:
     assert missing == []
 
 
+def test_a_row_points_to_at_most_three_paths() -> None:
+    assert [paths for paths in rows() if sum("/" in path for path in paths) > MOST_PATHS] == []
+
+
 def test_the_page_is_one_page() -> None:
-    assert len(PAGE.splitlines()) <= 150
+    assert len(PAGE.split()) < MOST_WORDS

@@ -3,37 +3,128 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
-import typer.main
+import typer
 
 from tests.paths import CHECKOUT
-from zuno.doors.cli.main import app
+from tools.commands_page import EXAMPLES, render_page, runs_alone
+from zuno.doors.cli.main import build_command
 from zuno.doors.mcp.tools import TOOLS
 from zuno.doors.telegram.command_table import COMMANDS
-from zuno.settings import variables
+from zuno.settings import Settings, variables
 from zuno.trading.agents.learned import FAILURE_POINTS, LESSON_POINTS, MOST_POINTS
 from zuno.trading.learn.recall import MIN_SHARED
 from zuno.trading.measure.similarity import LEAST_ALIKE
 from zuno.trading.service.memory import SEARCH_CHARS
 
 DOCS = CHECKOUT / "docs"
+GUIDES = sorted((DOCS / "guides").glob("*.md"))
+GUIDE_WORDS = 900
+ENTRY_WORDS = 50
+PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(CHECKOUT.glob("*.md"))]
 
 
-def commands(group: Any, prefix: str) -> Iterator[str]:
+def commands(group: Any, prefix: str = "") -> Iterator[str]:
     for name, command in group.commands.items():
-        inner = getattr(command, "commands", None)
-        if inner is None or command.callback.__name__ != "help_alone":
-            yield f"{prefix} {name}"
-        if inner is not None:
-            yield from commands(command, f"{prefix} {name}")
+        if runs_alone(command):
+            yield f"{prefix}{name}"
+        yield from commands(command, f"{prefix}{name} ") if hasattr(command, "commands") else ()
 
 
-def test_every_command_has_a_heading_and_every_heading_a_command() -> None:
-    headings = re.findall(r"^## (zuno .+)$", (DOCS / "commands.md").read_text(), re.MULTILINE)
-    assert sorted(headings) == sorted(commands(typer.main.get_command(app), "zuno"))
+def parses(line: str) -> bool:
+    """Whether a line that begins with `zuno` is a command with arguments and options that it takes, or a group."""
+    command = root = cast(Any, build_command())
+    words = shlex.split(line)[1:]
+    while words and hasattr(command, "commands") and words[0] in command.commands:
+        command, words = command.commands[words[0]], words[1:]
+    if command is root or words == ["--help"]:
+        return words in ([], ["--help"])  # the other options of `zuno` alone act while they are parsed
+    if hasattr(command, "commands") and words and not words[0].startswith("-"):
+        return False
+    try:
+        command.make_context("zuno", words)
+    except typer.TyperException:
+        return not words and hasattr(command, "commands")
+    return True
+
+
+def command_lines(page: Path) -> list[str]:
+    """What a page tells its reader to type, in blocks of code and in sentences; a sentence may also name a command."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^ *```\w*\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    lines = [line.split(" #")[0] for block in blocks for line in block.splitlines()]
+    lines += [span for span in spans if span.removeprefix("zuno ") not in EXAMPLES]
+    parts = [part.strip() for line in lines for part in re.split(r"; |&&| > | &$", line)]
+    typed = [re.sub(r"^([A-Z_]+=\S+ )+", "", part) for part in parts]
+    return [line for line in typed if re.match(r"zuno( |$)", line) and "COMMAND" not in line]
+
+
+def test_the_reference_of_commands_is_what_the_command_tree_says() -> None:
+    """`make docs` writes it."""
+    assert (DOCS / "commands.md").read_text(encoding="utf-8") == render_page()
+
+
+def test_every_command_has_an_example_of_its_own() -> None:
+    assert sorted(EXAMPLES) == sorted(commands(build_command()))
+    assert [name for name, line in EXAMPLES.items() if not f"{line} ".startswith(f"zuno {name} ")] == []
+
+
+def test_every_command_of_the_tree_has_a_heading() -> None:
+    headings = re.findall(r"^##+ zuno (.+)$", (DOCS / "commands.md").read_text(), re.MULTILINE)
+    assert set(commands(build_command())) <= set(headings)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(CHECKOUT))
+)
+def test_every_command_line_of_a_page_can_be_typed(page: Path) -> None:
+    assert [line for line in command_lines(page) if not parses(line)] == []
+
+
+def test_command_lines_are_found_and_wrong_ones_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`zuno lp pnl 1`\n```sh\nA=1 zuno lp pols; zuno logs -n x # remark\n```\n", encoding="utf-8")
+    assert [(line, parses(line)) for line in command_lines(page)] == [
+        ("zuno lp pols", False),
+        ("zuno logs -n x", False),
+        ("zuno lp pnl 1", True),
+    ]
+
+
+def test_a_guide_is_short() -> None:
+    assert {page.stem for page in GUIDES} == {
+        "first-hour",
+        "going-live",
+        "liquidity",
+        "the-lab",
+        "trading",
+        "your-data",
+    }
+    assert {
+        page.stem: len(page.read_text().split()) for page in GUIDES if len(page.read_text().split()) >= GUIDE_WORDS
+    } == {}
+
+
+def test_the_changelog_is_by_release_and_short() -> None:
+    releases = re.findall(r"^## (\w+)", (text := (CHECKOUT / "CHANGELOG.md").read_text()), re.MULTILINE)
+    assert releases[0] == "Unreleased"
+    entries = re.split(r"\n- |\n#+ |\n\n", text)
+    assert [entry for entry in entries if len(entry.split()) > ENTRY_WORDS] == []
+
+
+def test_the_runbook_is_one_table_of_symptoms() -> None:
+    text = (DOCS / "runbook.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert rows[0] == "| symptom | cause | what to do |"
+    assert "\n".join(rows) in text
+    assert len(rows) > 100
+    assert [row for row in rows if len(re.split(r"(?<!\\)\|", row)) != 5] == []
 
 
 def test_every_command_of_the_chat_is_in_its_page() -> None:
@@ -49,36 +140,30 @@ def test_every_tool_of_an_assistant_is_in_its_page() -> None:
 
 def test_every_page_is_in_the_index() -> None:
     listed = set(re.findall(r"\]\(([^)]+\.md)\)", (DOCS / "README.md").read_text()))
-    assert listed == {path.name for path in DOCS.glob("*.md")} - {"README.md"}
+    assert listed == {str(path.relative_to(DOCS)) for path in [*DOCS.glob("*.md"), *GUIDES]} - {"README.md"}
 
 
-def test_every_setting_has_a_row_and_every_row_a_setting() -> None:
-    rows = re.findall(r"^\| `([A-Z_]+)` \|", (DOCS / "settings.md").read_text(), re.MULTILINE)
-    assert rows == list(variables())
+def test_every_setting_has_a_row_with_its_default_and_every_row_a_setting() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \| `?(.*?)`? \|", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    defaults = (field.get_default(call_default_factory=True) for field in Settings.model_fields.values())
+    shown = ("–" if value in (None, "", (), {}) else str(value) for value in defaults)
+    said = [(name, {"true": "True", "false": "False"}.get(default, default)) for name, default in rows]
+    assert said == list(zip(variables(), shown, strict=True))
 
 
 def test_the_pages_say_how_memory_is_used_as_the_code_has_it() -> None:
-    pages = {name: (DOCS / name).read_text() for name in ("commands.md", "evidence.md")}
+    guide, evidence = ((DOCS / name).read_text() for name in ("guides/trading.md", "evidence.md"))
     decision = next((DOCS / "decisions").glob("0030-*.md")).read_text()
-    shared = [
-        float(said)
-        for text in (pages["commands.md"], decision)
-        for said in re.findall(r"setups?\s+shares? at least ([\d.]+) of the\s+phrases", text)
-    ]
-    assert shared == [MIN_SHARED, MIN_SHARED]
-    assert not re.findall(r"share half of the\s+phrases", pages["commands.md"])
-    assert [float(said) for said in re.findall(r"`MIN_SHARED` ([\d.]+)", pages["evidence.md"])] == [MIN_SHARED]
-    assert [int(said) for said in re.findall(r"`FAILURE_POINTS` (\d+)", pages["evidence.md"])] == [FAILURE_POINTS]
+    shared = r"setups?\s+shares? at least ([\d.]+) of the\s+phrases"
+    assert [float(*re.findall(shared, text)) for text in (guide, decision)] == [MIN_SHARED, MIN_SHARED]
+    assert [float(share) for share in re.findall(r"`MIN_SHARED` ([\d.]+)", evidence)] == [MIN_SHARED]
+    assert [int(points) for points in re.findall(r"`FAILURE_POINTS` (\d+)", evidence)] == [FAILURE_POINTS]
     (claimed,) = re.findall(
-        r"claim (\d+) points of probability less.*?and (\d+) for each lesson.*?(\d+) at most",
-        pages["commands.md"],
-        re.DOTALL,
+        r"claims (\d+) points\s+of probability less.*?and (\d+) for each lesson.*?(\d+) at most", guide, re.DOTALL
     )
     assert tuple(map(int, claimed)) == (FAILURE_POINTS, LESSON_POINTS, MOST_POINTS)
-    (alike,) = re.findall(r"no setup has a likeness of ([\d.]+), nothing is alike", pages["commands.md"])
-    assert float(alike) == LEAST_ALIKE
-    (read,) = re.findall(r"Of a query beyond ([\d,]+) characters", pages["commands.md"])
-    assert int(read.replace(",", "")) == SEARCH_CHARS
+    assert [float(alike) for alike in re.findall(r"has a likeness of ([\d.]+), nothing", guide)] == [LEAST_ALIKE]
+    assert re.findall(r"reads the first ([\d,]+) characters of a query", guide) == [f"{SEARCH_CHARS:,}"]
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:
@@ -96,13 +181,17 @@ def test_the_readme_code_runs_and_gives_the_number_it_says() -> None:
     assert repr(eval(expression.strip(), scope)) == comment.split(": ")[1].strip()
 
 
-@pytest.mark.parametrize(
-    "page", sorted(str(path.relative_to(CHECKOUT)) for path in [*DOCS.glob("*.md"), *CHECKOUT.glob("*.md")])
-)
-def test_links_point_to_something(page: str) -> None:
-    path = CHECKOUT / page
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
-        assert target.startswith("http") or (path.parent / target).exists(), target
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_links_point_to_something(page: Path) -> None:
+    for target, _, anchor in re.findall(r"\]\(([^)#]*)(#([^)]+))?\)", page.read_text(encoding="utf-8")):
+        place = page.parent / target if target else page
+        assert target.startswith("http") or place.exists(), target
+        assert not anchor or anchor in anchors(place), (target, anchor)
 
 
 def test_every_error_is_drawn_in_its_tree() -> None:

@@ -8,6 +8,7 @@ import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 import zuno
 from tests.paths import CHECKOUT, DEVNET, SOURCE
 from tests.wire.source_nodes import read_nodes
+from zuno.kernel.text import Token
 from zuno.kernel.view import View
 from zuno.llm.question import Opinion
 from zuno.trading.model.cycle import Part
@@ -100,22 +102,38 @@ def nested(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from nested(argument)
 
 
-def test_json_keys_are_camel_case_but_for_the_seeds_schemas() -> None:
+@cache
+def shown_models() -> frozenset[type[BaseModel]]:
+    """Every view, and what its fields are made of."""
     import_everything()
     pending: list[type[BaseModel]] = [*subclasses(View)]
     assert len(pending) > 50
     seen: set[type[BaseModel]] = set()
-    wrong = []
     while pending:
-        model = pending.pop()
-        if model in seen:
-            continue
-        seen.add(model)
-        if not (issubclass(model, Part | Opinion) and model.__module__.startswith(SNAKE_PREFIX)):
-            wrong += [f"{model.__module__}.{model.__name__}.{key}" for key in keys(model) if "_" in key]
-        pending += [inner for field in model.model_fields.values() for inner in nested(field.annotation)]
+        if (model := pending.pop()) not in seen:
+            seen.add(model)
+            pending += [inner for field in model.model_fields.values() for inner in nested(field.annotation)]
+    return frozenset(seen)
+
+
+def test_json_keys_are_camel_case_but_for_the_seeds_schemas() -> None:
+    wrong = [
+        f"{model.__module__}.{model.__name__}.{key}"
+        for model in shown_models()
+        if not (issubclass(model, Part | Opinion) and model.__module__.startswith(SNAKE_PREFIX))
+        for key in keys(model)
+        if "_" in key
+    ]
     assert wrong == []
-    assert any(issubclass(model, Part) for model in seen)
+    assert any(issubclass(model, Part) for model in shown_models())
+
+
+def test_the_page_about_json_names_fields_that_are_there() -> None:
+    page = (CHECKOUT / "docs" / "json.md").read_text()
+    named = {field for row in re.findall(r"(?m)^\| (`.+?) \|", page) for field in re.findall(r"`(\w+)`", row)}
+    there = {key for model in shown_models() for key in keys(model)} | {field.name for field in fields(Token)}
+    assert len(named) > 60
+    assert named - there == set()
 
 
 def test_the_glossary_is_short() -> None:

@@ -1,1 +1,1 @@
-"""Front ends: command line, shell, Telegram, web page, MCP server, and the chat behind them."""
+"""The ways in: command line, shell, chat, Telegram, the page, and the server for assistants."""

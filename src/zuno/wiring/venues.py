@@ -75,7 +75,7 @@ def build_venue_check(
                 await venue.close()
         return lines
 
-    return Check("venue", look, "`docs/runbook.md` says how keys are made", needed_live=True)
+    return Check("venue", look, "`docs/guides/going-live.md` says how keys are made", needed_live=True)
 
 
 async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: TradingBook) -> list[CheckView]:

@@ -26,15 +26,11 @@ trade.add_typer(mandate, name="mandate")
 Account = Annotated[
     str | None,
     typer.Option(
-        "--account", metavar="NAME", help="Another paper account of this home (default: its own), or live or demo."
+        "--account", metavar="NAME", help="Another paper account of this home (default: its own), live or demo."
     ),
 ]
-Granted = Annotated[
-    str, typer.Option("--account", metavar="live|demo", help="Account that the mandate is for (default: live).")
-]
-AtExchange = Annotated[
-    str, typer.Option("--account", metavar="live|demo", help="Account at an exchange (default: live).")
-]
+Granted = Annotated[str, typer.Option("--account", metavar="live|demo", help="Account that the mandate is for.")]
+AtExchange = Annotated[str, typer.Option("--account", metavar="live|demo", help="Account at an exchange.")]
 Lines = Annotated[int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; not with real money.")]
 

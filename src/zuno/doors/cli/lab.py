@@ -74,7 +74,7 @@ async def lab_study(
 async def lab_memory(
     zuno: Zuno, /, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None
 ) -> MemoryStudyView:
-    """Does memory help? Trades with recall on, off, shuffled and recent3, with a planted setup and without."""
+    """Test whether memory helps: recall on, off, shuffled or most recent, with a planted setup and without."""
     memory = zuno.lab(cluster).memory
     assert memory is not None
     return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
@@ -196,17 +196,15 @@ async def lab_ablate(
     every: Every = 4,
     horizon: Annotated[
         int,
-        typer.Option(
-            "--horizon", metavar="HOURS", parser=whole_number, help="Evaluation horizon of a decision, in hours."
-        ),
+        typer.Option("--horizon", metavar="HOURS", parser=whole_number, help="Hours over which a decision is scored."),
     ] = 24,
     width: Width = "5",
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     models: WithModels = False,
     resume: Resume = False,
-    since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="With --desk trade.")] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade.")] = None,
+    since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="With --desk trade: start.")] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade: end.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
 ) -> LpAblationView | TradeLabView:
@@ -245,15 +243,15 @@ Account = Annotated[
 ]
 RecordedPool = Annotated[
     str | None,
-    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: the LP desk is looked at too."),
+    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: check the LP desk too."),
 ]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="As known at that moment.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="Use only what was known then.")]
 
 Report = Annotated[
     str | None,
     typer.Option("--report", metavar="ID", help="A backtest of `lab trade` instead (`lab reports` lists them)."),
 ]
-DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: whose decisions.")]
+DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: arm to score.")]
 
 
 def _checks(zuno: Zuno, cluster: str | None = None) -> DeskChecks:
@@ -269,7 +267,7 @@ async def lab_noedge(
     worlds: Annotated[
         int,
         typer.Option(
-            "--worlds", metavar="N", parser=whole_number, help="Half random walks, half shuffled blocks of history."
+            "--worlds", metavar="N", parser=whole_number, help="Worlds: half random walks, half shuffled history."
         ),
     ] = 1_000,
     workers: Workers = 2,
@@ -291,7 +289,7 @@ async def lab_lookahead(
     workers: Workers = 2,
     cluster: Cluster = None,
 ) -> LookaheadView:
-    """Look-ahead and warm-up bias check."""
+    """Check for look-ahead bias: rule again without the future and with shorter histories."""
     checks = _checks(zuno, cluster)
     return await show_progress(
         "moments", lambda tell, stop: checks.lookahead(moments, seeds, data, workers, tell, stop)

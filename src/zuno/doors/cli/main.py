@@ -143,7 +143,7 @@ def lp_positions(
             "--only", metavar="STATE", help="in-range, out-of-range, or risky (out of range or near an edge)."
         ),
     ] = None,
-    closed: Annotated[bool, typer.Option("--closed", help="Closed positions and their results.")] = False,
+    closed: Annotated[bool, typer.Option("--closed", help="List closed positions and their results.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -357,7 +357,7 @@ async def plan_list(
 
 @command(plan, "show")
 def plan_show(zuno: Zuno, /, plan_id: PlanId) -> Answer:
-    """Show a plan."""
+    """Show a plan as it was when the debate ended."""
     return zuno.archive().plan(plan_id)
 
 

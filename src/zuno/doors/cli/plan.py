@@ -23,10 +23,10 @@ PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex di
 PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 SomePositionId = Annotated[str | None, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
 All = Annotated[bool, typer.Option("--all", help="Every position of the wallet, in one plan.")]
-Anyway = Annotated[bool, typer.Option("--anyway", help="Even at a price far off the reference.")]
+Anyway = Annotated[bool, typer.Option("--anyway", help="Allow it while the pool is over 1 % off the reference.")]
 Tx = Annotated[
     str | None,
-    typer.Option("--tx", metavar="HASH", help="Transaction that did the step handed out, if not found by itself."),
+    typer.Option("--tx", metavar="HASH", help="Transaction of the step that was signed elsewhere, if not found."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
 
@@ -45,8 +45,8 @@ def approve(zuno: Zuno, /, plan_id: PlanId, yes: Yes = False, json: Json = False
 
 @command(plan, "apply")
 def apply(zuno: Zuno, /, plan_id: PlanId, tx: Tx = None, yes: Yes = False, json: Json = False) -> Answer:
-    """Execute an approved plan exactly once; resumes after an interruption. Of a watch-only wallet or a Safe: hand out
-    what is to be signed elsewhere, once, and go on when it is on the chain."""
+    """Execute an approved plan exactly once; resumes after an interruption. For a watch-only wallet or a Safe, print
+    what to sign elsewhere and continue once it is on the chain."""
     return zuno.execution().apply(plan_id, consent.of(json=json, yes=yes), consent.progress(json), tx)
 
 
@@ -115,7 +115,7 @@ def compound(
     zuno: Zuno,
     /,
     position: PositionId,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Even if gas costs more than it earns back.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Even if it never earns back the gas.")] = False,
     chain: ChainName = None,
 ) -> Answer:
     """Plan to put a position's fees back into it, if that pays for the gas."""

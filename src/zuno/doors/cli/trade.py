@@ -180,10 +180,10 @@ def trade_start(
         str | None, typer.Option("--speed", metavar="max", help="Run through recorded time as fast as it goes.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", metavar="T", help="Where recorded time begins: 24h, 30d or a moment.")
+        str | None, typer.Option("--from", metavar="T", help="Start of the recorded time: 24h, 30d or a moment.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="T", help="Where it ends (default: the end of the recording).")
+        str | None, typer.Option("--until", metavar="T", help="Its end (default: the end of the recording).")
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -228,7 +228,7 @@ def trade_stop(
         typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or live or demo."),
     ] = None,
 ) -> Answer:
-    """Ask the running desk to end. Waiting entries are cancelled; open positions keep their stops."""
+    """Stop the running desk. Waiting entries are cancelled; open positions keep their stops."""
     return zuno.trade_desk().stop(account)
 
 

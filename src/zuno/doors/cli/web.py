@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from zuno.kernel.view import View
 
 web = group("Serve the page on this machine until Ctrl-C or SIGTERM; make and end its logins.", None)
-token = group("Tokens for scripts that ask the page.")
+token = group("Tokens for scripts that use the page's interface.")
 web.add_typer(token, name="token")
 Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
-Scope = Annotated[Literal["look", "act"], typer.Option("--scope", help="look, or act as well.")]
+Scope = Annotated[Literal["look", "act"], typer.Option("--scope", help="look (read only) or act.")]
 TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.")]
 
 
@@ -28,7 +28,7 @@ def serve_web(
         int, typer.Option("--port", metavar="N", parser=whole_number, help="Port; 0 picks a free one.")
     ] = 8420,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Bind address (default 127.0.0.1); plain HTTP.")
+        str, typer.Option("--host", metavar="ADDRESS", help="Bind address; plain HTTP, not encrypted.")
     ] = "127.0.0.1",
     home: Home = None,
     json: Lines = False,
@@ -60,9 +60,9 @@ async def web_allow(
     zuno: Zuno,
     /,
     span: Annotated[str | None, typer.Option("--for", metavar="SPAN", help="Duration: 30m, 2h; at most 1d.")] = None,
-    end: Annotated[bool, typer.Option("--end", help="From now on no more.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Withdraw the permission now.")] = False,
 ) -> View:
-    """Let the page act with real money for a while; alone it says whether it may."""
+    """Let the page act with real money for a limited time; without options, show until when."""
     return zuno.web_logins().allow(span, end=end)
 
 
@@ -80,7 +80,7 @@ async def web_token_list(zuno: Zuno, /) -> View:
 
 @command(token, "revoke")
 async def web_token_revoke(zuno: Zuno, /, name: TokenName) -> View:
-    """End a token."""
+    """Revoke a token."""
     return zuno.web_logins().list("token", name)
 
 

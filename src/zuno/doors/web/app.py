@@ -136,7 +136,7 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
 def list_pages(docs: Path) -> str:
     """What is written about Zuno, as llmstxt.org asks for it: a title, a sentence, and a link with a sentence each."""
     lines = ["# Zuno", "", f"> {SUMMARY}", "", "## Docs", ""]
-    lines += [_list_page(path, docs) for path in sorted(docs.glob("*.md"))]
+    lines += [_list_page(path, docs) for path in sorted([*docs.glob("*.md"), *docs.glob("guides/*.md")])]
     lines += ["", "## Optional", ""]
     lines += [_list_page(path, docs) for path in sorted((docs / "decisions").glob("*.md"))]
     lines += [

@@ -497,8 +497,9 @@ def test_health_pages_and_llms_txt_are_open_and_metrics_are_not(client: TestClie
         assert stranger.get("/healthz").text == "ok\n"
         assert problem(stranger.get("/metrics")) == (401, "unauthorized")
         index = stranger.get("/llms.txt").text
-        for path in (CHECKOUT / "docs").glob("*.md"):
-            assert f"](/docs/{path.name})" in index
+        pages = [*(CHECKOUT / "docs").glob("*.md"), *(CHECKOUT / "docs" / "guides").glob("*.md")]
+        for path in pages:
+            assert f"](/docs/{path.relative_to(CHECKOUT / 'docs')})" in index
         assert stranger.get("/docs/web.md").text == (CHECKOUT / "docs" / "web.md").read_text(encoding="utf-8")
         assert stranger.get("/docs/").text == index
         assert str(stranger.get("/docs").url).endswith("/docs/")

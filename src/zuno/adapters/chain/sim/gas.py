@@ -14,7 +14,7 @@ _TRANSFER: Final = 21_000
 _FLOOR_PER_TOKEN: Final = 10
 _TOKENS_PER_NONZERO: Final = 4
 
-# Measured on the devnet like the table of `core.carry`, which knows the steps of a candidate alone.
+# Measured on the devnet, as `MEASURED_GAS` is, which has only the steps of a candidate.
 INCREASE_GAS: Final = 162_037
 SWAP_AND_FIXED_MINT_GAS: Final = 418_000
 """As plans were made before they minted from credit: worlds that hold such a transaction are played again."""
