@@ -38,7 +38,7 @@ from zuno.trading.model.memory import (
     PostMortem,
     RecallQuery,
 )
-from zuno.trading.model.memory_slots import RAG, NewsSlot
+from zuno.trading.model.slots import RAG, NewsSlot
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.run.record import load_bundle
 from zuno.wiring.application import Application

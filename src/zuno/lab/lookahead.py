@@ -30,7 +30,7 @@ from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import Case
 from zuno.trading.measure.data_quality import complete_at
-from zuno.trading.measure.indicators.all import Indicators
+from zuno.trading.measure.indicators import Indicators
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import BundleEncoder, Slot
 from zuno.trading.model.cycle import Node

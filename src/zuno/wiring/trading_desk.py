@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
-    from zuno.trading.model.exchange_answer import ExchangeAnswer
     from zuno.trading.model.market import Symbol
+    from zuno.trading.model.orders import ExchangeAnswer
     from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.ports.venue import OrderVenue
@@ -244,9 +244,9 @@ class TradingWiring(SharedWiring):
 
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.adapters.file_lock import desk_lock
-        from zuno.trading.execute.ask_exchange import ask_exchange
+        from zuno.trading.execute.reconcile import ask_exchange
         from zuno.trading.model.cycle import Exchange
-        from zuno.trading.model.exchange_answer import ExchangeAnswer
+        from zuno.trading.model.orders import ExchangeAnswer
         from zuno.trading.rules.protections import ProtectionLimits
         from zuno.trading.service.account import AccountDesk
         from zuno.trading.service.account_page import AccountBackends

@@ -21,9 +21,9 @@ from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, Decision, Node, Part
 from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.slots import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
-from zuno.trading.rules.exploration import MONTH_MS
+from zuno.trading.rules.expectancy import MONTH_MS
 from zuno.trading.run.nodes import Cycle, CycleSources, Listen
 from zuno.trading.run.past_runs import LoggedClaim, list_explorations, read_previous_decision
 from zuno.trading.run.record import (

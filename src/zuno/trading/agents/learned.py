@@ -19,7 +19,7 @@ from zuno.trading.model.account import read_slot
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import HOUR_MS, Side
 from zuno.trading.model.memory import Verdict
-from zuno.trading.model.memory_slots import (
+from zuno.trading.model.slots import (
     FEEDBACK,
     MEMORY,
     NOBODY,

@@ -34,8 +34,7 @@ from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import Perpetual
 from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.price_context import TakerFlow
-from zuno.trading.measure.structure.lines import Divergence, DivergenceSource
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import Divergence, DivergenceSource, PriceDirection
 from zuno.trading.measure.tape import SideHour, WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
 from zuno.trading.model.cycle import (

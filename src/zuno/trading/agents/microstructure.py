@@ -20,7 +20,7 @@ from zuno.trading.agents.evidence import (
 )
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.price_context import PriceAction
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.measure.triage import LEAN
 from zuno.trading.model.cycle import (
     LONG_TEXT,

@@ -19,8 +19,10 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
 from zuno.trading.measure.features import Perpetual, fresh_rows
 from zuno.trading.measure.frames import Frame
+from zuno.trading.measure.levels import LevelZone
 from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
+from zuno.trading.measure.patterns import find_pattern
 from zuno.trading.measure.price_context import (
     ACTION_BARS,
     DOLLAR,
@@ -31,11 +33,7 @@ from zuno.trading.measure.price_context import (
     MacroQuote,
     TakerFlow,
 )
-from zuno.trading.measure.structure.levels import LevelZone
-from zuno.trading.measure.structure.lines import DivergenceSource
-from zuno.trading.measure.structure.patterns import find_pattern
-from zuno.trading.measure.structure.pivots import PriceDirection
-from zuno.trading.measure.structure.swings import Fibonacci
+from zuno.trading.measure.structure import DivergenceSource, Fibonacci, PriceDirection
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta
 from zuno.trading.model.known import Known, Missing

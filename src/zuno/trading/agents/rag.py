@@ -1,5 +1,5 @@
-"""What earlier news say about now: a model reads what was recalled and sums it up for Meta, story by story. Without one
-Meta reads the stories themselves."""
+"""Reading what was recalled: a model sums up earlier news for Meta, story by story, and names the entities of a text
+for the graph of memories. Without a model Meta reads the stories themselves, and rules find the entities."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.learned import describe_story, read_news
 from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.measure.similarity import MOST_ENTITIES, Entities, Relation, find_entities, split_words
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import LONG_TEXT
-from zuno.trading.model.memory_slots import StoryNote
+from zuno.trading.model.slots import StoryNote
 
 ROLE: Final = "rag"
 _STORIES_CHARS: Final = 2_400
@@ -87,3 +88,59 @@ def _texts_section(stories: Sequence[StoryNote]) -> Section:
     """A sum of texts repeats some of their words; it never leaves its fence."""
     texts = " · ".join(f"{story_id(place)}: {story.text}" for place, story in enumerate(stories, 1))
     return Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
+
+
+EXTRACTION_ROLE: Final = "rag_extraction"
+_TEXT_CHARS: Final = 2_000
+
+_Name = Annotated[str, Field(min_length=1, max_length=80)]
+
+
+class RelationOpinion(Opinion):
+    source: _Name
+    target: _Name
+    word: Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class ExtractionOpinion(Opinion):
+    names: Annotated[tuple[_Name, ...], Field(max_length=MOST_ENTITIES)]
+    relations: Annotated[tuple[RelationOpinion, ...], Field(max_length=MOST_ENTITIES)] = ()
+
+
+async def extract_entities(text: str, model_context: ModelContext) -> Entities:
+    spoken = await ask_agent(
+        AgentQuestion(
+            role=EXTRACTION_ROLE,
+            sections=lambda: (
+                Section("task", 100, (Line("One text."),)),
+                Section("text", 90, strangers=Untrusted(text, limit=_TEXT_CHARS, quotable=True)),
+            ),
+            output=ExtractionOpinion,
+            fallback=lambda: ExtractionOpinion(names=()),
+            prose=lambda opinion, keep: opinion,
+            judge=lambda said: _objection(said, text),
+        ),
+        model_context,
+    )
+    return _normalise(spoken.value) if spoken.source in ("model", "repaired") else find_entities(text)
+
+
+def _objection(said: ExtractionOpinion, text: str) -> str | None:
+    held = set(split_words(text))
+    foreign = [name for name in said.names if not (words := split_words(name)) or not held.issuperset(words)]
+    if foreign:
+        return f"{foreign[0]!r} does not stand in the text"
+    ends = {end for relation in said.relations for end in (relation.source, relation.target)}
+    if unnamed := sorted(ends - set(said.names)):
+        return f"{unnamed[0]!r} is related and not among names"
+    return None
+
+
+def _normalise(said: ExtractionOpinion) -> Entities:
+    plain = {name: " ".join(split_words(name)) for name in said.names}
+    relations = {
+        Relation(plain[each.source], plain[each.target], " ".join(split_words(each.word)) or "with"): None
+        for each in said.relations
+        if plain[each.source] != plain[each.target]
+    }
+    return Entities(tuple(dict.fromkeys(plain.values())), tuple(relations))

@@ -17,18 +17,19 @@ from zuno.trading.chart.panels import OpenInterest, ago, blank_panels, ends_at, 
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks
 from zuno.trading.measure.bars import Bars, Floats, bars
 from zuno.trading.measure.features import streams_heard
+from zuno.trading.measure.frames import Structure, measure_structure_of_window
 from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, build_heat_map
-from zuno.trading.measure.indicators.all import (
+from zuno.trading.measure.indicators import (
     IndicatorSeries,
+    anchored_vwap,
     compute_indicators,
     drop_invalid_bars,
     take_newest_valid_bars,
+    volume_profile,
+    vwap,
 )
-from zuno.trading.measure.indicators.profile import volume_profile
-from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
-from zuno.trading.measure.structure.all import Structure, measure_structure_of_window
-from zuno.trading.measure.structure.levels import LevelKind, PriceLevel
-from zuno.trading.measure.structure.pivots import Extreme
+from zuno.trading.measure.levels import LevelKind, PriceLevel
+from zuno.trading.measure.structure import Extreme
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import (
     Axis,

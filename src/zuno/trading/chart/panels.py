@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.chart.scales import day_text, value_axis
 from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import FundingFigures, funding_figures
-from zuno.trading.measure.indicators.volume import cvd
+from zuno.trading.measure.indicators import cvd
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import MissingPanel, Panel, PanelShape, Values
 from zuno.trading.model.market import Funding, Level, Series, Symbol, funding, open_interest

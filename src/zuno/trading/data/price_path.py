@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.finest_bars import SpanBar, select_finest_bars
+from zuno.trading.measure.bars import SpanBar, select_finest_bars
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     STALE_AFTER,

@@ -15,8 +15,7 @@ from zuno.trading.model.orders import ZERO
 from zuno.trading.model.trade_events import IntentKind, LevelsSet, TradeEvent, TradeIntent
 from zuno.trading.rules.book_state import TrackedIntent
 from zuno.trading.rules.execution_styles import MAX_DRIFT_ATR
-from zuno.trading.rules.mandate import LiveEntry, find_mandate_refusal
-from zuno.trading.rules.protections import describe_lock, find_refusal
+from zuno.trading.rules.protections import LiveEntry, describe_lock, find_mandate_refusal, find_refusal
 
 
 class EntryRefused(Exception):

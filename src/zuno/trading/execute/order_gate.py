@@ -45,7 +45,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
-from zuno.trading.rules.mandate import check_grant, hash_mandate
+from zuno.trading.rules.protections import check_grant, hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
 T = TypeVar("T")

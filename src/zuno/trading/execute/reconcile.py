@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Final
 
-from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.model.exchange_answer import Unbooked
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
-from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, Order, OrderRequest, VenuePosition
+from zuno.trading.model.orders import (
+    OUR_PREFIX,
+    SPOT,
+    ZERO,
+    ExchangeAnswer,
+    Order,
+    OrderRequest,
+    Unbooked,
+    VenuePosition,
+)
 from zuno.trading.model.trade_events import Adopted, account_mode
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook
@@ -198,3 +208,23 @@ async def _find_difference(venue: OrderVenue, writer: AccountWriter) -> Decimal:
 
 def _signed_quantity(position: VenuePosition | None) -> Decimal:
     return ZERO if position is None else position.quantity * position.side.sign
+
+
+ANSWER_SECONDS: Final = 3.0
+"""For so long a look waits: a kill may be behind it."""
+
+
+async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:
+    exchange, asked = venue.exchange, iso(now())
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            balance = await venue.balance()
+            unbooked = list((await find_differing_positions(venue, book)).values())
+            orders = find_unbooked_orders(await venue.open_orders(), book)
+    except (ZunoError, TimeoutError) as error:
+        why = str(error) or f"no answer within {ANSWER_SECONDS:g} s"
+        return ExchangeAnswer(exchange=exchange, asked_at=asked, unknown=why)
+    for request, left in ((order.request, order.left * order.request.side.sign) for order in orders):
+        unbooked.append(Unbooked(exchange=exchange, symbol=request.symbol, order=request.client_id, quantity=left))
+    total, free = float(balance.total), float(balance.available)
+    return ExchangeAnswer(exchange=exchange, asked_at=asked, total=total, free=free, unbooked=tuple(unbooked))

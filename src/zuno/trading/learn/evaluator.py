@@ -34,8 +34,7 @@ from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.claims import list_claims
-from zuno.trading.rules.closed_trades import to_closed_trade
+from zuno.trading.rules.calibration import list_claims, to_closed_trade
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.realised_path import judge_outcome, trace_path
 from zuno.trading.run.record import ReportRecord, RunJournal

@@ -8,21 +8,69 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.agents.case import Case
 from zuno.trading.measure.setup import describe_setup
+from zuno.trading.measure.similarity import ONE, measure_all_cosines
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.market import DAY_MS, Feed, Symbol, Text, texts
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery
-from zuno.trading.model.memory_slots import MOST_STORIES, NOBODY, STORY_CHARS, NewsSlot, StoryNote, news_slot
+from zuno.trading.model.slots import MOST_STORIES, NOBODY, STORY_CHARS, NewsSlot, StoryNote, news_slot
 from zuno.trading.model.venues import CHANNELS, SEARCH
 from zuno.trading.ports.recall import Embedder, MemoryIndex
 from zuno.trading.ports.series import SeriesStore, Slice
-from zuno.trading.rules.stories import NewsText, Story, merge_stories
+
+
+@dataclass(frozen=True, slots=True)
+class NewsText:
+    """One telling of something."""
+
+    id: str
+    channel: str
+    """Who told it; two names are two sources."""
+    at: Millis
+    body: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    texts: tuple[NewsText, ...]
+    """Oldest first."""
+
+    @property
+    def first(self) -> NewsText:
+        return self.texts[0]
+
+    @property
+    def sources(self) -> int:
+        """How many channels told it: who repeats themselves corroborates nothing."""
+        return len({text.channel for text in self.texts})
+
+
+def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
+    """In the order in which they were told first. A text belongs to the first story that one of its earlier texts tells
+    alike, whose cosine is `duplicate` or more: what is told later changes no story before it."""
+    ordered = sorted(texts, key=lambda text: (text.at, text.id))
+    alike = measure_all_cosines([text.vector for text in ordered]) >= round(duplicate * ONE)
+    story_of = np.zeros(len(ordered), dtype=np.int64)
+    stories: list[list[NewsText]] = []
+    for place, text in enumerate(ordered):
+        told = story_of[:place][alike[place, :place]]
+        story_of[place] = told.min() if len(told) else len(stories)
+        if len(told):
+            stories[story_of[place]].append(text)
+        else:
+            stories.append([text])
+    return tuple(Story(tuple(story)) for story in stories)
+
 
 WINDOW_DAYS: Final = 14
 MOST_TEXTS: Final = 240

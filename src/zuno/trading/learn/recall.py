@@ -17,7 +17,7 @@ from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.memory import Lesson, PostMortem, RecallQuery
-from zuno.trading.model.memory_slots import (
+from zuno.trading.model.slots import (
     MOST_LESSONS,
     MOST_MEMORIES,
     NOBODY,

@@ -18,8 +18,14 @@ from zuno.trading.model.memory import VETO_SCORE, RuleShare, VetoScore
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.veto_ledger import belongs_to_account
-from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, share_of_veto, shares_of_cuts, simulate_trade
+from zuno.trading.rules.veto_scores import (
+    BarColumns,
+    PlannedTrade,
+    belongs_to_account,
+    share_of_veto,
+    shares_of_cuts,
+    simulate_trade,
+)
 from zuno.trading.run.record import ENDED, ReportRecord, RunSummary, kind_of
 
 AUTHOR: Final = Author("veto_ledger")

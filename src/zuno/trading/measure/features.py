@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
+
+import numpy as np
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure import derivatives, macro, options, order_book, shock, tape, triage
+from zuno.trading.measure import derivatives, macro, options, order_book, tape, triage
 from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.day_volatility import DayVolatility, day_volatility
-from zuno.trading.measure.events import RecentEvents, find_recent_events
+from zuno.trading.measure.events import RecentEvents, ShockScan, find_recent_events, scan_shocks
 from zuno.trading.measure.frames import Frame, FrameCache
+from zuno.trading.measure.indicators import drop_invalid_bars, rolling_sum
+from zuno.trading.measure.portable import log
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded
@@ -32,6 +35,41 @@ from zuno.trading.model.venues import (
     USDC_USDT,
     USDT_KRW,
 )
+
+VOLATILITY_HOURS: Final = 24
+VOLATILITY_HISTORY_HOURS: Final = 180 * 24
+LEAST_VOLATILITY_HISTORY: Final = 30 * 24
+"""Days that end at so many different hours make a rank; fewer make an anecdote."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayVolatility:
+    """The root of the summed squares of the last 24 hourly log returns, and where that stands."""
+
+    value: float
+    """A fraction: 0.03 is a day whose hours add up to three per cent."""
+    rank: Known[float]
+    """The share of the days of the last 180, one ending with each hour, that moved less: 0.95 is panic's edge."""
+    days: int
+    """How many such days it was held against."""
+
+
+def day_volatility(hours: Bars) -> Known[DayVolatility]:
+    """Of the newest 1h bar. A day with a missing hour is no day: it is left out, and the newest must be whole."""
+    bars = drop_invalid_bars(hours).last(VOLATILITY_HISTORY_HOURS + VOLATILITY_HOURS + 1)
+    if len(bars) <= VOLATILITY_HOURS:
+        return Missing(f"{len(bars)} closed hours are known, {VOLATILITY_HOURS + 1} are needed")
+    squares = np.square(np.diff(log(bars.close)))
+    squares[np.diff(bars.at) != HOUR_MS] = np.nan
+    days = np.sqrt(rolling_sum(squares, VOLATILITY_HOURS)[VOLATILITY_HOURS - 1 :])
+    if np.isnan(days[-1]):
+        return Missing(f"an hour is missing among the last {VOLATILITY_HOURS + 1}")
+    past = days[:-1][np.isfinite(days[:-1])]
+    rank: Known[float] = Missing(f"{len(past)} whole days are known, {LEAST_VOLATILITY_HISTORY} are needed for a rank")
+    if len(past) >= LEAST_VOLATILITY_HISTORY:
+        rank = float(np.mean(past < days[-1]))
+    return DayVolatility(float(days[-1]), rank, len(past))
+
 
 R = TypeVar("R", bound=Row)
 
@@ -91,7 +129,7 @@ class Features:
     dollar: Known[Level]
     """USDT for one USDC."""
     triage: triage.Triage
-    watch: Known[shock.ShockScan]
+    watch: Known[ShockScan]
     """Shocks of the last day."""
     events: RecentEvents
 
@@ -110,7 +148,7 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     if not isinstance(spike, Missing) and bundle.candles_only and not any(interest.values()):
         spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
     watched = hours.last(LOOKBACK) if bundle.candles_only and not len(minutes) else minutes
-    watch = shock.watch(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
+    watch = scan_shocks(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
     return Features(
         frames=tuple((timeframe, _frame(bundle, timeframe, cache)) for timeframe in bundle.mode.timeframes),
         volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),

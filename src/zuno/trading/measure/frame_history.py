@@ -6,21 +6,51 @@ What a few bars say on their own (bands, clouds, money flow, turns, gaps, lines)
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
 from zuno.kernel.units import Millis
+from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, exact_bars
-from zuno.trading.measure.frames import Frame, FrameCache
-from zuno.trading.measure.indicators import momentum, volatility_bands
-from zuno.trading.measure.indicators import volume as flows
-from zuno.trading.measure.indicators.all import SPARE, mark_valid_bars, round_indicators
-from zuno.trading.measure.portable import PRICE_DIGITS, places
-from zuno.trading.measure.structure.history import StructureHistory
+from zuno.trading.measure.frames import Frame, FrameCache, Structure, anchor_vwaps
+from zuno.trading.measure.indicators import (
+    SPARE,
+    IndicatorValues,
+    atr,
+    mark_valid_bars,
+    round_indicators,
+    taker_delta,
+    volume_profile,
+)
+from zuno.trading.measure.levels import Measured, find_zones, list_levels
+from zuno.trading.measure.portable import PRICE_DIGITS, RATIO_PLACES, log, places
+from zuno.trading.measure.structure import (
+    Break,
+    BreakKind,
+    Divergence,
+    DivergenceSource,
+    Extreme,
+    Gap,
+    Swing,
+    TakerSums,
+    TrendLine,
+    close_times,
+    find_breaks,
+    find_fair_value_gaps,
+    find_pivots,
+    find_swings,
+    find_trend,
+    find_trend_lines,
+    list_neighbours,
+    make_divergence,
+    mark_divergent_moves,
+    measure_fibonacci,
+)
 from zuno.trading.model.market import Candle, Symbol, Timeframe
 
 FEWEST: Final = 300
@@ -147,7 +177,7 @@ class _RoundedHistory:
             self._prepare()
         if (first, last) not in self._frames:
             window = self.bars.cut(slice(first, last))
-            strength = momentum.rsi(window.close)
+            strength = indicators.rsi(window.close)
             readings = round_indicators(window, self._newest_row(first, last, window, strength))
             structure = self._structure.structure(first - self._start, last - self._start, readings, strength)
             self._frames[first, last] = Frame(window.timeframe, readings, structure)
@@ -159,24 +189,24 @@ class _RoundedHistory:
         past = self.bars.cut(slice(self._start, None))
         self._structure = StructureHistory(past, self._shoulder)
         high, low, close = past.high, past.low, past.close
-        self._bands = volatility_bands.bollinger(close)
-        self._cloud = volatility_bands.ichimoku(high, low, close)
-        self._mfi = flows.mfi(high, low, close, past.volume)
-        self._cmf = flows.cmf(high, low, close, past.volume)
+        self._bands = indicators.bollinger(close)
+        self._cloud = indicators.ichimoku(high, low, close)
+        self._mfi = indicators.mfi(high, low, close, past.volume)
+        self._cmf = indicators.cmf(high, low, close, past.volume)
         self._supertrends: dict[tuple[int, int], tuple[float, float]] = {}
         whole = [(first, last) for first, last in self._windows if last - first == LOOKBACK]
         for start in range(0, len(whole), AT_ONCE):
             self._prepare_supertrends(whole[start : start + AT_ONCE])
 
     def _prepare_supertrends(self, windows: Sequence[tuple[int, int]]) -> None:
-        bars, width = volatility_bands.SUPERTREND
+        bars, width = indicators.SUPERTREND
         cuts = [self.bars.cut(slice(first, last)) for first, last in windows]
-        spread = np.stack([volatility_bands.atr(cut.high, cut.low, cut.close, bars)[bars:] for cut in cuts], axis=1)
+        spread = np.stack([indicators.atr(cut.high, cut.low, cut.close, bars)[bars:] for cut in cuts], axis=1)
         high, low, close = (
             np.stack([column[bars:] for column in columns], axis=1)
             for columns in zip(*((cut.high, cut.low, cut.close) for cut in cuts), strict=True)
         )
-        lines, sides = volatility_bands.newest_supertrends(high, low, close, width * spread)
+        lines, sides = indicators.newest_supertrends(high, low, close, width * spread)
         self._supertrends.update(zip(windows, zip(lines.tolist(), sides.tolist(), strict=True), strict=True))
 
     def _newest_row(self, first: int, last: int, window: Bars, strength: Floats) -> list[float]:
@@ -184,23 +214,23 @@ class _RoundedHistory:
         high, low, close, volume = window.high, window.low, window.close, window.volume
         row = last - 1 - self._start
         bands, cloud = self._bands, self._cloud
-        channel = volatility_bands.keltner(high, low, close)
+        channel = indicators.keltner(high, low, close)
         upper, middle, lower = (column[row : row + 1] for column in (bands.upper, bands.middle, bands.lower))
-        newest = volatility_bands.Band(upper, middle, lower)
-        outer = volatility_bands.Band(channel.upper[-1:], channel.middle[-1:], channel.lower[-1:])
+        newest = indicators.Band(upper, middle, lower)
+        outer = indicators.Band(channel.upper[-1:], channel.middle[-1:], channel.lower[-1:])
         trend = self._supertrends.get((first, last))
         if trend is None:
-            line, side = volatility_bands.supertrend(high, low, close)
+            line, side = indicators.supertrend(high, low, close)
             trend = float(line[-1]), float(side[-1])
-        k, d = momentum.stoch_rsi(strength[-FEWEST // 4 :])
+        k, d = indicators.stoch_rsi(strength[-FEWEST // 4 :])
         found = (
             strength[-1],
             k[-1],
             d[-1],
-            *(column[-1] for column in momentum.macd(close)),
-            momentum.adx(high, low, close)[-1],
-            *(momentum.ema(close, bars)[-1] for bars in (9, 21, 50, 200)),
-            volatility_bands.atr(high, low, close)[-1],
+            *(column[-1] for column in indicators.macd(close)),
+            indicators.adx(high, low, close)[-1],
+            *(indicators.ema(close, bars)[-1] for bars in (9, 21, 50, 200)),
+            indicators.atr(high, low, close)[-1],
             upper[0],
             middle[0],
             lower[0],
@@ -208,7 +238,7 @@ class _RoundedHistory:
             outer.upper[0],
             outer.middle[0],
             outer.lower[0],
-            volatility_bands.squeeze(newest, outer)[0],
+            indicators.squeeze(newest, outer)[0],
             *trend,
             *(column[row] for column in (cloud.tenkan, cloud.kijun, cloud.span_a, cloud.span_b)),
             cloud.lead_a[row],
@@ -216,8 +246,146 @@ class _RoundedHistory:
             close[-1],
             self._mfi[row],
             self._cmf[row],
-            flows.obv(close, volume)[-1],
-            flows.vwap(window)[-1],
-            flows.cvd(window)[-1],
+            indicators.obv(close, volume)[-1],
+            indicators.vwap(window)[-1],
+            indicators.cvd(window)[-1],
         )
         return [float(value) for value in found]
+
+
+class StructureHistory:
+    """Of sound bars of one length, with pivots of one shoulder."""
+
+    def __init__(self, bars: Bars, shoulder: int) -> None:
+        self._bars = bars
+        self._shoulder = shoulder
+        self._ends = close_times(bars)
+        turns = find_pivots(bars, shoulder)
+        self._turns = turns
+        self._turn_times = [pivot.at for pivot in turns]
+        self._turns_known = [pivot.known_at for pivot in turns]
+        self._swings = find_swings(turns)
+        found = find_breaks(bars, turns)
+        self._breaks = [{kind: replace(each, kind=kind) for kind in BreakKind} for each in found]
+        self._broken = [(each.pivot.at, each.way) for each in found]
+        self._breaks_known = [each.known_at for each in found]
+        gaps = find_fair_value_gaps(bars)
+        self._gaps = [(gap, replace(gap, filled_at=None)) for gap in gaps]
+        self._gap_times = [gap.at for gap in gaps]
+        self._gaps_known = [gap.known_at for gap in gaps]
+        lines = find_trend_lines(bars, turns)
+        self._lines = [(line, replace(line, broken_at=None)) for line in lines]
+        self._lines_known = [line.known_at for line in lines]
+        pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
+        self._pairs = pairs
+        self._pairs_known = [second.known_at for _, second, _, _ in pairs]
+        self._starts = np.array([start for *_, start, _ in pairs], dtype=np.intp)
+        self._stops = np.array([stop for *_, stop in pairs], dtype=np.intp)
+        self._moved = np.array([second.price - first.price for first, second, _, _ in pairs])
+        self._divergences: dict[tuple[DivergenceSource, int], Divergence] = {}
+        self._taken = taker_delta(bars)
+        self._said = ~np.isnan(self._taken)
+        self._logs = log(bars.high), log(bars.low), log(bars.close)
+
+    def structure(self, first: int, last: int, now: IndicatorValues, strength: Floats) -> Structure:
+        """Of the bars from row `first` up to but without `last`, of which these are the readings and the RSI."""
+        window = self._bars.cut(slice(first, last))
+        since, end = self._oldest_turn(first, last), self._ends[last - 1]
+        turns = self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)]
+        measured = Measured(
+            timeframe=window.timeframe,
+            now=end,
+            readings=now,
+            pivots=turns,
+            fibonacci=measure_fibonacci(turns),
+            gaps=self._choose_gaps(first, last, end),
+            lines=self._choose_lines(since, end),
+            profile=volume_profile(window),
+            anchored=anchor_vwaps(window, turns),
+        )
+        menu = list_levels(measured)
+        broken = self._choose_breaks(since, end)
+        return Structure(
+            pivots=turns,
+            swings=self._choose_swings(since, end),
+            breaks=broken,
+            trend=find_trend(broken),
+            gaps=measured.gaps,
+            fibonacci=measured.fibonacci,
+            lines=measured.lines,
+            divergences=self._choose_divergences(first, last, since, end, strength),
+            profile=measured.profile,
+            anchored=measured.anchored,
+            levels=menu,
+            zones=find_zones(menu, now.atr),
+            log_atr=self._measure_log_atr(first, last),
+        )
+
+    def _oldest_turn(self, first: int, last: int) -> int:
+        """When the first bar opened that has its whole left shoulder in the window."""
+        return int(self._bars.at[min(first + self._shoulder, last - 1)])
+
+    def _choose_swings(self, since: int, end: int) -> tuple[Swing, ...]:
+        """The first of a kind is held against none."""
+        place = bisect_left(self._turn_times, since)
+        found = list(self._swings[place : bisect_right(self._turns_known, end)])
+        for extreme in Extreme:
+            first = next((row for row, swing in enumerate(found) if swing.pivot.extreme is extreme), None)
+            if first is not None:
+                found[first] = Swing(found[first].pivot, None)
+        return tuple(found)
+
+    def _choose_breaks(self, since: int, end: int) -> tuple[Break, ...]:
+        """Of pivots of the window; the first of all is a BOS."""
+        span = range(bisect_left(self._breaks_known, since), bisect_right(self._breaks_known, end))
+        found: list[Break] = []
+        for place in span:
+            at, way = self._broken[place]
+            if at >= since:
+                turned = found and found[-1].way is not way
+                found.append(self._breaks[place][BreakKind.CHOCH if turned else BreakKind.BOS])
+        return tuple(found)
+
+    def _choose_gaps(self, first: int, last: int, end: int) -> tuple[Gap, ...]:
+        if last - first < 3:
+            return ()
+        begin = bisect_left(self._gap_times, int(self._bars.at[first + 1]))
+        return tuple(
+            still if gap.filled_at is not None and gap.filled_at > end else gap
+            for gap, still in self._gaps[begin : bisect_right(self._gaps_known, end)]
+        )
+
+    def _choose_lines(self, since: int, end: int) -> tuple[TrendLine, ...]:
+        span = slice(bisect_left(self._lines_known, since), bisect_right(self._lines_known, end))
+        return tuple(
+            still if line.broken_at is not None and line.broken_at > end else line
+            for line, still in self._lines[span]
+            if line.first.at >= since
+        )
+
+    def _choose_divergences(
+        self, first: int, last: int, since: int, end: int, strength: Floats
+    ) -> tuple[Divergence, ...]:
+        places = np.arange(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
+        places = places[self._starts[places] >= first + self._shoulder]
+        starts, stops, moved = self._starts[places] - first, self._stops[places] - first, self._moved[places]
+        found = [
+            (place, DivergenceSource.RSI)
+            for place in places[mark_divergent_moves(moved, strength[stops] - strength[starts])].tolist()
+        ]
+        if self._said[first:last].any():
+            sums = TakerSums(self._taken[first:last])
+            found += [(place, DivergenceSource.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()]
+            found.sort(key=lambda each: each[0])  # of one pair the RSI's first
+        return tuple(self._divergence(gauge, place) for place, gauge in found)
+
+    def _divergence(self, gauge: DivergenceSource, place: int) -> Divergence:
+        if (gauge, place) not in self._divergences:
+            before, after, _, _ = self._pairs[place]
+            self._divergences[gauge, place] = make_divergence(gauge, before, after)
+        return self._divergences[gauge, place]
+
+    def _measure_log_atr(self, first: int, last: int) -> float | None:
+        high, low, close = (column[first:last] for column in self._logs)
+        reach = float(atr(high, low, close)[-1])
+        return None if np.isnan(reach) else round(reach, RATIO_PLACES)

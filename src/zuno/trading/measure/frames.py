@@ -1,23 +1,129 @@
-"""One timeframe of a symbol's own bars, measured; and what was measured before, to be used again."""
+"""One timeframe of a symbol's own bars, measured: the last values of every indicator and the structure of its bars."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, TypeVar
+
+import numpy as np
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.indicators.all import (
+from zuno.trading.measure.indicators import (
+    IndicatorSeries,
     IndicatorValues,
+    atr,
     compute_indicators,
     drop_invalid_bars,
+    newest_anchored_vwaps,
     take_last_indicators,
     take_newest_valid_bars,
+    taker_delta,
+    volume_profile,
 )
-from zuno.trading.measure.structure.all import Structure, measure_structure_of_window
+from zuno.trading.measure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, find_zones, list_levels
+from zuno.trading.measure.portable import RATIO_PLACES, log
+from zuno.trading.measure.structure import (
+    Break,
+    Divergence,
+    Extreme,
+    Fibonacci,
+    Gap,
+    Pivot,
+    PriceDirection,
+    Swing,
+    TrendLine,
+    close_times,
+    find_breaks,
+    find_divergences,
+    find_fair_value_gaps,
+    find_pivots,
+    find_swings,
+    find_trend,
+    find_trend_lines,
+    measure_fibonacci,
+    select_pivots,
+)
 from zuno.trading.model.bundle import same_rows
+from zuno.trading.model.chart import VolumeProfile
 from zuno.trading.model.market import Candle, Symbol, Timeframe
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """As of the last bar's close. Everything that carries a `known_at` was the same from then on; what happened to it
+    later carries its own moment."""
+
+    pivots: tuple[Pivot, ...]
+    swings: tuple[Swing, ...]
+    breaks: tuple[Break, ...]
+    trend: PriceDirection | None
+    gaps: tuple[Gap, ...]
+    fibonacci: Fibonacci | None
+    lines: tuple[TrendLine, ...]
+    divergences: tuple[Divergence, ...]
+    profile: VolumeProfile | None
+    anchored: tuple[AnchoredVwap, ...]
+    levels: tuple[PriceLevel, ...]
+    zones: tuple[LevelZone, ...]
+    log_atr: float | None
+    """ATR14 of the logarithms of the prices: a measure for shapes that is the same in a rise and in the fall that
+    mirrors it, where the ATR in prices counts what was traded higher for more."""
+
+
+def measure_structure(bars: Bars, shoulder: int) -> Structure | None:
+    """Of the last `LOOKBACK` sound bars, with pivots of that shoulder; None when there is no bar."""
+    window = drop_invalid_bars(bars).last(LOOKBACK)
+    return measure_structure_of_window(window, compute_indicators(window), shoulder) if len(window) else None
+
+
+def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
+    """The same of exactly these sound bars, for whoever has their columns already."""
+    turns = find_pivots(bars, shoulder)
+    broken = find_breaks(bars, turns)
+    now = take_last_indicators(bars, indicators)
+    measured = Measured(
+        timeframe=bars.timeframe,
+        now=close_times(bars)[-1],
+        readings=now,
+        pivots=turns,
+        fibonacci=measure_fibonacci(turns),
+        gaps=find_fair_value_gaps(bars),
+        lines=find_trend_lines(bars, turns),
+        profile=volume_profile(bars),
+        anchored=anchor_vwaps(bars, turns),
+    )
+    menu = list_levels(measured)
+    return Structure(
+        pivots=turns,
+        swings=find_swings(turns),
+        breaks=broken,
+        trend=find_trend(broken),
+        gaps=measured.gaps,
+        fibonacci=measured.fibonacci,
+        lines=measured.lines,
+        divergences=find_divergences(bars, turns, indicators.rsi, taker_delta(bars)),
+        profile=measured.profile,
+        anchored=measured.anchored,
+        levels=menu,
+        zones=find_zones(menu, now.atr),
+        log_atr=_measure_log_atr(bars),
+    )
+
+
+def _measure_log_atr(bars: Bars) -> float | None:
+    reach = float(atr(log(bars.high), log(bars.low), log(bars.close))[-1])
+    return None if np.isnan(reach) else round(reach, RATIO_PLACES)
+
+
+def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
+    """Since the newest confirmed high and since the newest low; unknown without any volume since."""
+    anchors = [pivot for extreme in Extreme for pivot in select_pivots(extreme, turns)[-1:]]
+    prices = zip(anchors, newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
+    return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))
+
 
 T = TypeVar("T")
 

@@ -11,14 +11,13 @@ from typing import Final
 import numpy as np
 
 from zuno.kernel.units import Millis
+from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.features import fresh_rows
 from zuno.trading.measure.frames import FrameCache
-from zuno.trading.measure.indicators import volatility_bands
-from zuno.trading.measure.indicators.rolling import rolling_sum
-from zuno.trading.measure.indicators.volume import taker_delta
+from zuno.trading.measure.indicators import rolling_sum, taker_delta
 from zuno.trading.measure.portable import PRICE_PLACES, RATIO_PLACES
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.measure.triage import SPIKE_VOLUME
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
@@ -222,7 +221,7 @@ def _shares(delta: Floats, volume: Floats) -> Floats:
 def _width_rank(days: Known[Bars]) -> Known[float]:
     if isinstance(days, Missing):
         return days
-    bands = volatility_bands.bollinger(days.close)
+    bands = indicators.bollinger(days.close)
     width = ((bands.upper - bands.lower) / bands.middle)[-WIDTH_BARS - 1 :]
     past = width[:-1][np.isfinite(width[:-1])]
     if len(past) < LEAST_PAST or not np.isfinite(width[-1]):

@@ -12,11 +12,10 @@ from typing import Final
 from zuno.trading.measure.features import Features, LiquidationTotals
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.options import Surface
+from zuno.trading.measure.patterns import PatternKind, find_pattern
 from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.price_context import PriceContext, TakerFlow
-from zuno.trading.measure.structure.patterns import PatternKind, find_pattern
-from zuno.trading.measure.structure.pivots import PriceDirection
-from zuno.trading.measure.structure.swings import Break
+from zuno.trading.measure.structure import Break, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
 from zuno.trading.model.known import Known, Missing

@@ -1,9 +1,10 @@
-"""How alike two texts are, the same on every machine: whole-number vectors, words, and what age takes off.
+"""How alike two texts are, the same on every machine: whole-number vectors, words, what age takes off, and the entities
+that a text names.
 
 A similarity is counted in ten-thousandths. Vectors are int8, so every product and sum is a whole number below 2^24 and
 exact in float32, in whichever order a library adds; what is left are one root, one quotient and one rounding, which
-IEEE 754 fixes. Nothing here looks at how often a word occurs elsewhere: such counts would let what is added later alter
-what was recalled before.
+IEEE 754 fixes. How often a word occurs elsewhere is not counted: what is added later would alter what was recalled
+before.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -134,3 +136,56 @@ def apply_decay(similarity: NDArray[np.int32], ages: NDArray[np.int64], decay: D
     """Scores by age in milliseconds, which counts in whole days."""
     days = np.clip(ages // DAY_MS, 0, _DAYS - 1)
     return (similarity * _decay_table(decay)[days] // _MILLION).astype(np.int32)
+
+
+MOST_ENTITIES: Final = 40
+_PHRASE: Final = re.compile(r"[;\n]")
+_NAME: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|\d[\d.,]*\w*)(?: (?:[A-Z][\w.&'’-]*|\d[\d.,]*\w*))*")
+"""Words with a capital or a digit, side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    source: str
+    target: str
+    word: str
+    """What stands between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    names: tuple[str, ...]
+    """In small letters, without the words that say nothing."""
+    relations: tuple[Relation, ...]
+
+
+def find_entities(text: str) -> Entities:
+    """A setup's phrases, each an entity related to its subject; or a headline's names, each related to the next."""
+    phrases = [phrase for phrase in _PHRASE.split(text) if phrase.strip()]
+    return _read_setup(phrases) if len(phrases) > 1 else _read_headline(text)
+
+
+def _read_setup(phrases: list[str]) -> Entities:
+    names: dict[str, None] = {}
+    relations: dict[Relation, None] = {}
+    for phrase in phrases[:MOST_ENTITIES]:
+        words = split_words(phrase)
+        if not words:
+            continue
+        subject, condition = words[0], " ".join(words)
+        names[condition] = None
+        if condition != subject:
+            names[subject] = None
+            relations[Relation(subject, condition, "state")] = None
+    return Entities(tuple(names), tuple(relations))
+
+
+def _read_headline(text: str) -> Entities:
+    found = [(match, " ".join(split_words(match[0]))) for match in _NAME.finditer(text)][:MOST_ENTITIES]
+    named = [(match, name) for match, name in found if name]
+    relations: dict[Relation, None] = {}
+    for (match, name), (following, other) in pairwise(named):
+        between = split_words(text[match.end() : following.start()])
+        if name != other:
+            relations[Relation(name, other, between[0] if between else "with")] = None
+    return Entities(tuple(dict.fromkeys(name for _, name in named)), tuple(relations))

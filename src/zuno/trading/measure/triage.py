@@ -17,10 +17,10 @@ import talib
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.derivatives import OpenInterestChange, open_interest_change
-from zuno.trading.measure.indicators.volatility_bands import atr
+from zuno.trading.measure.indicators import atr
 from zuno.trading.measure.options import PLAUSIBLE_IV
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.measure.tape import HIGH_PERCENT, SideHour
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, STALE_AFTER, Feed, Level

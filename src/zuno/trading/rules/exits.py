@@ -16,7 +16,7 @@ import numpy as np
 
 from zuno.trading.measure.bars import Bars, bars, timeframe_of
 from zuno.trading.measure.features import fresh_rows
-from zuno.trading.measure.indicators.all import drop_invalid_bars
+from zuno.trading.measure.indicators import drop_invalid_bars
 from zuno.trading.model.account import Account, Holding
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange

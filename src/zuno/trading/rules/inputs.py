@@ -44,7 +44,7 @@ from zuno.trading.model.market import (
     options,
     rates,
 )
-from zuno.trading.model.record import RECORD, DeskRecord
+from zuno.trading.model.slots import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
 from zuno.trading.rules.exits import PositionExit, find_exits

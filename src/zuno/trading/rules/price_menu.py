@@ -16,7 +16,7 @@ from zuno.trading.measure.bars import bars
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.heat import measure_open_now
-from zuno.trading.measure.indicators.all import drop_invalid_bars
+from zuno.trading.measure.indicators import drop_invalid_bars
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
-from zuno.trading.measure.finest_bars import SpanBar
+from zuno.trading.measure.bars import SpanBar
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.memory import RealisedPath, Verdict

@@ -13,12 +13,12 @@ from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
-from zuno.trading.rules.minimum_order import raise_to_minimum
 from zuno.trading.rules.routing import (
     LegCut,
     Placement,
     allocation_pct_of,
     cheaper_style,
+    raise_to_minimum,
     size_legs,
     target_of,
     with_margin,

@@ -7,8 +7,7 @@ from math import fsum
 from typing import Final, TypeAlias
 
 from zuno.trading.measure.features import Features
-from zuno.trading.measure.structure.lines import DivergenceSource
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import DivergenceSource, PriceDirection
 from zuno.trading.model.cycle import (
     CONVICTION,
     WEIGHTS,

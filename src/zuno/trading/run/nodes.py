@@ -39,7 +39,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
-from zuno.trading.model.record import DeskRecord, Exploration
+from zuno.trading.model.slots import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
 from zuno.trading.rules.inputs import RulingInputs, list_skipped_rules, missing_essentials
 from zuno.trading.rules.price_menu import hour_atr

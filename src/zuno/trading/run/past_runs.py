@@ -11,8 +11,8 @@ from zuno.kernel.canonical import to_json
 from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.record import Exploration
-from zuno.trading.rules.exploration import MONTH_MS
+from zuno.trading.model.slots import Exploration
+from zuno.trading.rules.expectancy import MONTH_MS
 from zuno.trading.run.record import ENDED, EXPLORED, ExplorationClaim, MarketMoment, RunRequest, RunSummary
 
 

@@ -29,7 +29,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
-from zuno.trading.model.record import Exploration
+from zuno.trading.model.slots import Exploration
 from zuno.trading.rules.calibration import judge_kind
 
 P = TypeVar("P", bound=Part)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from zuno.kernel.numbers_text import currency_text, multiple_text
 from zuno.kernel.view import ForeignText, View
-from zuno.trading.model.exchange_answer import ExchangeAnswer
+from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.trade_desk import ProtectionView
 

@@ -12,7 +12,7 @@ from zuno.trading.agents.learned import describe_cut, find_cut, lesson_id, memor
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Decision
 from zuno.trading.model.memory import LessonReview, LessonStanding, PostMortem
-from zuno.trading.model.memory_slots import LessonNote, MemoryNote
+from zuno.trading.model.slots import LessonNote, MemoryNote
 
 
 class MemoryView(View):

@@ -18,7 +18,7 @@ from zuno.trading.agents.case import Case, build_case
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import STARTED, Decision, Node
 from zuno.trading.model.outcome import Outcome, content_for_hash, recorded_content
-from zuno.trading.model.record import Exploration
+from zuno.trading.model.slots import Exploration
 from zuno.trading.run.nodes import Cycle, CycleSources, outcome_at_end
 from zuno.trading.run.record import (
     ENDED,

@@ -33,11 +33,10 @@ from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
 from zuno.trading.model.market import Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord
 from zuno.trading.model.outcome import Chart, NodeEvent, Outcome
-from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.slots import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
-from zuno.trading.ports.record import TradeRecord
-from zuno.trading.rules.calibration import calibrate
-from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.ports.trade_log import TradeRecord
+from zuno.trading.rules.calibration import calibrate, list_closed_trades
 from zuno.trading.rules.ruling import valid_until
 from zuno.trading.run.nodes import Cycle, CycleSources, expire_outcome, outcome_at_end
 from zuno.trading.run.nodes import Listen as Listen

@@ -23,10 +23,11 @@ from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.pushes.feed import KeyedNotice
 from zuno.trading.model.cycle import STARTED, Exchange, Node
-from zuno.trading.model.day_summary import DAY_SUMMARY, DaySummary
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
 from zuno.trading.model.trade_events import (
+    DAY_SUMMARY,
     TRADE_EVENTS,
+    DaySummary,
     ExitReason,
     FillBooked,
     IntentEnded,

@@ -23,7 +23,7 @@ from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candles
 from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.slots import ClosedTrade
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, SeriesStore
 from zuno.trading.rules.trading_book import TradingBook

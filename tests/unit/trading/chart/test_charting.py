@@ -21,10 +21,8 @@ from zuno.trading.chart.charting import (
 from zuno.trading.chart.scales import day_text
 from zuno.trading.measure.bars import LOOKBACK, bars
 from zuno.trading.measure.features import measure_features
-from zuno.trading.measure.indicators.all import compute_indicators
-from zuno.trading.measure.indicators.profile import volume_profile
-from zuno.trading.measure.indicators.volume import vwap
-from zuno.trading.measure.structure.all import measure_structure
+from zuno.trading.measure.frames import measure_structure
+from zuno.trading.measure.indicators import compute_indicators, volume_profile, vwap
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import (
     CurveKind,

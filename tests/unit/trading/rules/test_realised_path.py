@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.learning import minute, summary
-from zuno.trading.measure.finest_bars import SpanBar, select_finest_bars
+from zuno.trading.measure.bars import SpanBar, select_finest_bars
 from zuno.trading.model.market import HOUR_MS, Candle, Side, Timeframe
 from zuno.trading.model.memory import Verdict
 from zuno.trading.model.trade_events import ExitReason

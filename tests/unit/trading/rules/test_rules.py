@@ -31,10 +31,10 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
-from zuno.trading.model.record import Calibration, DeskRecord, Exploration
+from zuno.trading.model.slots import Calibration, DeskRecord, Exploration
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
 from zuno.trading.rules.exits import PositionExit
-from zuno.trading.rules.exploration import require_expectancy
+from zuno.trading.rules.expectancy import require_expectancy
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.risk_rules import place_legs
 from zuno.trading.rules.routing import minimum_margin, price_at, with_lots, with_margin

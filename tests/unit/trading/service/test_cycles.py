@@ -33,7 +33,7 @@ from zuno.trading.model.chart import Picture
 from zuno.trading.model.cycle import STARTED, Call, Expectation, JudgeKind, Node, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
 from zuno.trading.model.outcome import NodeEvent, Outcome, content_for_hash, hash_of
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.slots import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of, load_bundle

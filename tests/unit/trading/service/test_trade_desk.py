@@ -43,7 +43,7 @@ from zuno.trading.model.known import or_none
 from zuno.trading.model.market import HOUR_MS, Mode, Symbol
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, Verdict
 from zuno.trading.model.outcome import NodeEvent
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.slots import ClosedTrade
 from zuno.trading.model.trade_events import ExitReason, Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.rules.realised_path import judge_outcome

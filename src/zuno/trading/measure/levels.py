@@ -8,12 +8,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.indicators.all import IndicatorValues
+from zuno.trading.measure.indicators import IndicatorValues
 from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, places
-from zuno.trading.measure.structure.gaps import Gap
-from zuno.trading.measure.structure.lines import TrendLine
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection, select_pivots
-from zuno.trading.measure.structure.swings import Fibonacci
+from zuno.trading.measure.structure import Extreme, Fibonacci, Gap, Pivot, PriceDirection, TrendLine, select_pivots
 from zuno.trading.model.chart import VolumeProfile
 from zuno.trading.model.market import Timeframe
 

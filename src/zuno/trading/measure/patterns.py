@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from zuno.trading.measure.portable import GAUGE_DIGITS, exp, log, round_digits
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection, build_zigzag, select_pivots
+from zuno.trading.measure.structure import Extreme, Pivot, PriceDirection, build_zigzag, select_pivots
 
 LEVEL: Final = 0.5
 """Of the ATR: turns no further apart are at one height."""

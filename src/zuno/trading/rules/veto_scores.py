@@ -1,26 +1,28 @@
-"""A trade that was wanted and vetoed or cut, played on the market that followed: own levels, fees and funding.
+"""What vetoes and cuts saved or cost: a trade that was wanted and vetoed or cut is played on the market that followed,
+with its own levels, fees and funding, and totalled rule by rule.
 
 It is filled at the open of the next bar, and ends at its stop, at its target or when its hold is over, whichever comes
 first; a bar that touches both touched the stop, and one that opens beyond a level fills at its open, as at the paper
-venue. Until one of them has happened nothing is known of it, nor where the
-prices up to the end of its hold were not recorded.
+venue. Until one of them has happened, or where prices up to the end of its hold were not recorded, it has no score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import fsum, sqrt
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.finest_bars import SpanBar
+from zuno.trading.measure.bars import SpanBar
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Decision, RuleChange
 from zuno.trading.model.market import HOUR_MS, Funding, Side
-from zuno.trading.model.memory import RuleShare
+from zuno.trading.model.memory import RuleShare, VetoScore
+from zuno.trading.model.trade_events import account_mode
 from zuno.trading.rules.draft import RuleName, RuleOwner
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
 from zuno.trading.rules.realised_path import percent_move
@@ -159,3 +161,61 @@ def _owner_of(by: str) -> Literal["expectancy", "cro", "guard", "desk"]:
     if rule in _EXPECTANCY:
         return "expectancy"
     return "cro" if rule.owner is RuleOwner.CRO else "guard" if rule.owner is RuleOwner.GUARD else "desk"
+
+
+@dataclass(frozen=True, slots=True)
+class VetoTotals:
+    """Of one rule. Above zero is saved, below zero is cost; a cut counts by the share it took."""
+
+    rule: str
+    owner: str
+    n: int
+    vetoes: int
+    """The rest are cuts."""
+    unfilled: int
+    """Would not have been filled: they count with nothing."""
+    saved_trades: int
+    cost_trades: int
+    total_r: float
+    mean_r: float
+    error_r: float | None
+    """Standard error of the mean; None for one alone."""
+    mean_pct: float
+    """Of the notional that was wanted."""
+
+
+def belongs_to_account(account: str, acted: str | None) -> bool:
+    """Whether the veto of a run is of an account. `acted`: the account that acts on the run; a run that nobody acts on
+    is of paper accounts alone."""
+    return acted == account or (acted is None and account_mode(account) == "paper")
+
+
+def total_vetoes(scores: Iterable[VetoScore]) -> tuple[VetoTotals, ...]:
+    """Expectancy, CRO, guard, then the desk's other rules; the most frequent first."""
+    groups: dict[tuple[str, str], list[tuple[VetoScore, float]]] = {}
+    for score in scores:
+        for part in score.rules:
+            groups.setdefault((part.owner, part.rule), []).append((score, part.share))
+    owners = ("expectancy", "cro", "guard", "desk")
+    keys = sorted(groups, key=lambda key: (owners.index(key[0]), -len(groups[key]), key[1]))
+    return tuple(_total(owner, rule, groups[owner, rule]) for owner, rule in keys)
+
+
+def _total(owner: str, rule: str, found: list[tuple[VetoScore, float]]) -> VetoTotals:
+    saved = [-score.r * share for score, share in found]
+    n = len(saved)
+    mean = fsum(saved) / n
+    spread = None if n < 2 else sqrt(fsum((each - mean) ** 2 for each in saved) / (n - 1) / n)
+    return VetoTotals(
+        rule=rule,
+        owner=owner,
+        n=n,
+        vetoes=sum(share == 1 for _, share in found),
+        unfilled=sum(score.exit == "unfilled" for score, _ in found),
+        saved_trades=sum(each > 0 for each in saved),
+        cost_trades=sum(each < 0 for each in saved),
+        total_r=round_digits(fsum(saved)),
+        mean_r=round_digits(mean),
+        error_r=None if spread is None else round_digits(spread),
+        mean_pct=round_digits(-fsum(score.pct * share for score, share in found) / n),
+    )
