@@ -93,7 +93,7 @@ class PostMortem(Wire):
 
 
 class AgentClaim(Wire):
-    """What an agent claimed about a trade, beside what came of it (`rules/claims.py`)."""
+    """What an agent claimed about a trade, beside what came of it (`rules/calibration.py`)."""
 
     role: Annotated[str, Field(min_length=1, max_length=40)]
     source: JudgeKind
