@@ -17,7 +17,7 @@ import talib
 
 from benchmarks.figure import report
 from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.frames import measure_structure
+from zuno.trading.measure.frames import measure_structure_of_window
 from zuno.trading.measure.indicators import (
     adx,
     atr,
@@ -106,7 +106,7 @@ def main() -> int:
         lambda: bare(many),
         lambda: compute_indicators(many),
         lambda: compute_indicators(window),
-        lambda: measure_structure(window, 5),
+        lambda: measure_structure_of_window(window, compute_indicators(window), 5),
     )
     passed = report(
         "indicators that ta-lib has too, 100,000 bars",

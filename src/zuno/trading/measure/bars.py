@@ -45,7 +45,7 @@ class Bars:
     def last(self, count: int) -> Bars:
         return self.cut(slice(max(0, len(self) - count), None))
 
-    def cut(self, part: slice) -> Bars:
+    def cut(self, part: slice | NDArray[np.bool_]) -> Bars:
         columns = (self.open, self.high, self.low, self.close, self.volume, self.taker_buy)
         return Bars(self.timeframe, self.at[part], *(column[part] for column in columns))
 

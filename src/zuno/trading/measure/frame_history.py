@@ -17,18 +17,15 @@ import numpy as np
 from zuno.kernel.units import Millis
 from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, exact_bars
-from zuno.trading.measure.frames import Frame, FrameCache, Structure, anchor_vwaps
+from zuno.trading.measure.frames import Frame, FrameCache, Structure, build_structure
 from zuno.trading.measure.indicators import (
     SPARE,
     IndicatorValues,
-    atr,
     mark_valid_bars,
     round_indicators,
     taker_delta,
-    volume_profile,
 )
-from zuno.trading.measure.levels import Measured, find_zones, list_levels
-from zuno.trading.measure.portable import PRICE_DIGITS, RATIO_PLACES, log, places
+from zuno.trading.measure.portable import PRICE_DIGITS, log, places
 from zuno.trading.measure.structure import (
     Break,
     BreakKind,
@@ -44,12 +41,10 @@ from zuno.trading.measure.structure import (
     find_fair_value_gaps,
     find_pivots,
     find_swings,
-    find_trend,
     find_trend_lines,
     list_neighbours,
     make_divergence,
     mark_divergent_moves,
-    measure_fibonacci,
 )
 from zuno.trading.model.market import Candle, Symbol, Timeframe
 
@@ -213,44 +208,32 @@ class _RoundedHistory:
         """The last row of `compute_indicators`, in its order."""
         high, low, close, volume = window.high, window.low, window.close, window.volume
         row = last - 1 - self._start
-        bands, cloud = self._bands, self._cloud
-        channel = indicators.keltner(high, low, close)
-        upper, middle, lower = (column[row : row + 1] for column in (bands.upper, bands.middle, bands.lower))
-        newest = indicators.Band(upper, middle, lower)
-        outer = indicators.Band(channel.upper[-1:], channel.middle[-1:], channel.lower[-1:])
+        bands = indicators.Band(*(column[row : row + 1] for column in self._bands))
+        channel = indicators.Band(*(column[-1:] for column in indicators.keltner(high, low, close)))
         trend = self._supertrends.get((first, last))
         if trend is None:
             line, side = indicators.supertrend(high, low, close)
             trend = float(line[-1]), float(side[-1])
-        k, d = indicators.stoch_rsi(strength[-FEWEST // 4 :])
-        found = (
+        newest = (
             strength[-1],
-            k[-1],
-            d[-1],
+            *(column[-1] for column in indicators.stoch_rsi(strength[-FEWEST // 4 :])),
             *(column[-1] for column in indicators.macd(close)),
             indicators.adx(high, low, close)[-1],
-            *(indicators.ema(close, bars)[-1] for bars in (9, 21, 50, 200)),
+            *(indicators.ema(close, span)[-1] for span in indicators.EMA_BARS),
             indicators.atr(high, low, close)[-1],
-            upper[0],
-            middle[0],
-            lower[0],
-            ((upper - lower) / middle)[0],
-            outer.upper[0],
-            outer.middle[0],
-            outer.lower[0],
-            indicators.squeeze(newest, outer)[0],
+            *(column[0] for column in bands),
+            ((bands.upper - bands.lower) / bands.middle)[0],
+            *(column[0] for column in channel),
+            indicators.squeeze(bands, channel)[0],
             *trend,
-            *(column[row] for column in (cloud.tenkan, cloud.kijun, cloud.span_a, cloud.span_b)),
-            cloud.lead_a[row],
-            cloud.lead_b[row],
-            close[-1],
+            *(column[row] for column in self._cloud),
             self._mfi[row],
             self._cmf[row],
             indicators.obv(close, volume)[-1],
             indicators.vwap(window)[-1],
             indicators.cvd(window)[-1],
         )
-        return [float(value) for value in found]
+        return [float(value) for value in newest]
 
 
 class StructureHistory:
@@ -289,41 +272,20 @@ class StructureHistory:
 
     def structure(self, first: int, last: int, now: IndicatorValues, strength: Floats) -> Structure:
         """Of the bars from row `first` up to but without `last`, of which these are the readings and the RSI."""
-        window = self._bars.cut(slice(first, last))
-        since, end = self._oldest_turn(first, last), self._ends[last - 1]
-        turns = self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)]
-        measured = Measured(
-            timeframe=window.timeframe,
-            now=end,
-            readings=now,
-            pivots=turns,
-            fibonacci=measure_fibonacci(turns),
+        # The first bar that has its whole left shoulder in the window.
+        since, end = int(self._bars.at[min(first + self._shoulder, last - 1)]), self._ends[last - 1]
+        high, low, close = (column[first:last] for column in self._logs)
+        return build_structure(
+            self._bars.cut(slice(first, last)),
+            now,
+            (high, low, close),
+            pivots=self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)],
+            swings=self._choose_swings(since, end),
+            breaks=self._choose_breaks(since, end),
             gaps=self._choose_gaps(first, last, end),
             lines=self._choose_lines(since, end),
-            profile=volume_profile(window),
-            anchored=anchor_vwaps(window, turns),
-        )
-        menu = list_levels(measured)
-        broken = self._choose_breaks(since, end)
-        return Structure(
-            pivots=turns,
-            swings=self._choose_swings(since, end),
-            breaks=broken,
-            trend=find_trend(broken),
-            gaps=measured.gaps,
-            fibonacci=measured.fibonacci,
-            lines=measured.lines,
             divergences=self._choose_divergences(first, last, since, end, strength),
-            profile=measured.profile,
-            anchored=measured.anchored,
-            levels=menu,
-            zones=find_zones(menu, now.atr),
-            log_atr=self._measure_log_atr(first, last),
         )
-
-    def _oldest_turn(self, first: int, last: int) -> int:
-        """When the first bar opened that has its whole left shoulder in the window."""
-        return int(self._bars.at[min(first + self._shoulder, last - 1)])
 
     def _choose_swings(self, since: int, end: int) -> tuple[Swing, ...]:
         """The first of a kind is held against none."""
@@ -384,8 +346,3 @@ class StructureHistory:
             before, after, _, _ = self._pairs[place]
             self._divergences[gauge, place] = make_divergence(gauge, before, after)
         return self._divergences[gauge, place]
-
-    def _measure_log_atr(self, first: int, last: int) -> float | None:
-        high, low, close = (column[first:last] for column in self._logs)
-        reach = float(atr(high, low, close)[-1])
-        return None if np.isnan(reach) else round(reach, RATIO_PLACES)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import LOOKBACK, Bars, bars
+from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
 from zuno.trading.measure.indicators import (
     IndicatorSeries,
     IndicatorValues,
@@ -41,7 +41,6 @@ from zuno.trading.measure.structure import (
     find_fair_value_gaps,
     find_pivots,
     find_swings,
-    find_trend,
     find_trend_lines,
     measure_fibonacci,
     select_pivots,
@@ -73,49 +72,54 @@ class Structure:
     mirrors it, where the ATR in prices counts what was traded higher for more."""
 
 
-def measure_structure(bars: Bars, shoulder: int) -> Structure | None:
-    """Of the last `LOOKBACK` sound bars, with pivots of that shoulder; None when there is no bar."""
-    window = drop_invalid_bars(bars).last(LOOKBACK)
-    return measure_structure_of_window(window, compute_indicators(window), shoulder) if len(window) else None
-
-
 def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
-    """The same of exactly these sound bars, for whoever has their columns already."""
+    """Of exactly these sound bars, with pivots of that shoulder. `indicators`: their columns."""
     turns = find_pivots(bars, shoulder)
-    broken = find_breaks(bars, turns)
-    now = take_last_indicators(bars, indicators)
-    measured = Measured(
-        timeframe=bars.timeframe,
-        now=close_times(bars)[-1],
-        readings=now,
-        pivots=turns,
-        fibonacci=measure_fibonacci(turns),
-        gaps=find_fair_value_gaps(bars),
-        lines=find_trend_lines(bars, turns),
-        profile=volume_profile(bars),
-        anchored=anchor_vwaps(bars, turns),
-    )
-    menu = list_levels(measured)
-    return Structure(
+    return build_structure(
+        bars,
+        take_last_indicators(bars, indicators),
+        (log(bars.high), log(bars.low), log(bars.close)),
         pivots=turns,
         swings=find_swings(turns),
-        breaks=broken,
-        trend=find_trend(broken),
-        gaps=measured.gaps,
-        fibonacci=measured.fibonacci,
-        lines=measured.lines,
+        breaks=find_breaks(bars, turns),
+        gaps=find_fair_value_gaps(bars),
+        lines=find_trend_lines(bars, turns),
         divergences=find_divergences(bars, turns, indicators.rsi, taker_delta(bars)),
-        profile=measured.profile,
-        anchored=measured.anchored,
-        levels=menu,
-        zones=find_zones(menu, now.atr),
-        log_atr=_measure_log_atr(bars),
     )
 
 
-def _measure_log_atr(bars: Bars) -> float | None:
-    reach = float(atr(log(bars.high), log(bars.low), log(bars.close))[-1])
-    return None if np.isnan(reach) else round(reach, RATIO_PLACES)
+def build_structure(
+    bars: Bars,
+    readings: IndicatorValues,
+    logs: tuple[Floats, Floats, Floats],
+    *,
+    pivots: tuple[Pivot, ...],
+    swings: tuple[Swing, ...],
+    breaks: tuple[Break, ...],
+    gaps: tuple[Gap, ...],
+    lines: tuple[TrendLine, ...],
+    divergences: tuple[Divergence, ...],
+) -> Structure:
+    """The structure of bars whose shapes are found. `logs`: logarithms of their highs, lows and closes."""
+    fibonacci, profile, anchored = measure_fibonacci(pivots), volume_profile(bars), anchor_vwaps(bars, pivots)
+    now = close_times(bars)[-1]
+    menu = list_levels(Measured(bars.timeframe, now, readings, pivots, fibonacci, gaps, lines, profile, anchored))
+    reach = float(atr(*logs)[-1])
+    return Structure(
+        pivots=pivots,
+        swings=swings,
+        breaks=breaks,
+        trend=breaks[-1].way if breaks else None,
+        gaps=gaps,
+        fibonacci=fibonacci,
+        lines=lines,
+        divergences=divergences,
+        profile=profile,
+        anchored=anchored,
+        levels=menu,
+        zones=find_zones(menu, readings.atr),
+        log_atr=None if np.isnan(reach) else round(reach, RATIO_PLACES),
+    )
 
 
 def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from math import fsum, isfinite
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import talib
@@ -49,14 +49,6 @@ def rolling_sum(values: Floats, window: int) -> Floats:
     return out
 
 
-def highest(values: Floats, window: int) -> Floats:
-    return talib.MAX(values, window)
-
-
-def lowest(values: Floats, window: int) -> Floats:
-    return talib.MIN(values, window)
-
-
 def lag(values: Floats, by: int) -> Floats:
     """Each value as it stood so many rows before."""
     count = min(by, len(values))
@@ -69,15 +61,11 @@ def ratio(over: Floats, under: Floats) -> Floats:
         return over / under
 
 
-def typical(high: Floats, low: Floats, close: Floats) -> Floats:
-    """What a bar's price is when it has to be one: the mean of the three."""
-    return talib.TYPPRICE(high, low, close)
-
-
 RSI_BARS: Final = 14
 STOCH_BARS: Final = 14
 STOCH_SMOOTHING: Final = 3
 MACD_BARS: Final = (12, 26, 9)
+EMA_BARS: Final = (9, 21, 50, 200)
 ADX_BARS: Final = 14
 _ROUNDING: Final = 1e-9
 """An RSI that stays as it is still trembles in its last digits: a range of no more than this is none."""
@@ -100,7 +88,7 @@ def rsi(close: Floats) -> Floats:
 def stoch_rsi(strength: Floats) -> tuple[Floats, Floats]:
     """StochRSI 14/14/3/3 of an RSI: where it stands in its range of 14 bars, smoothed by the mean of 3 (%K), and that
     once more (%D). Unknown where the RSI had no range. (ta-lib's own STOCHRSI has one smoothing less.)"""
-    low, span = lowest(strength, STOCH_BARS), highest(strength, STOCH_BARS)
+    low, span = talib.MIN(strength, STOCH_BARS), talib.MAX(strength, STOCH_BARS)
     span -= low
     span[~(span > _ROUNDING)] = np.nan
     raw = np.subtract(strength, low, out=low)
@@ -145,15 +133,13 @@ _SLACK: Final = 1e-12
 """Of the price: what rounding may put between two bands that are the same."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Band:
+class Band(NamedTuple):
     upper: Floats
     middle: Floats
     lower: Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ichimoku:
+class Ichimoku(NamedTuple):
     """Every row holds what was known when its bar closed."""
 
     tenkan: Floats
@@ -247,14 +233,10 @@ def newest_supertrends(high: Floats, low: Floats, close: Floats, spread: Floats)
 
 def ichimoku(high: Floats, low: Floats, close: Floats) -> Ichimoku:
     """Tenkan is the middle of 9 bars, kijun of 26; the cloud lies between their mean and the middle of 52."""
-    tenkan, kijun, lead_b = (_middle(high, low, bars) for bars in (TENKAN, KIJUN, SENKOU_B))
+    tenkan, kijun, lead_b = ((talib.MAX(high, bars) + talib.MIN(low, bars)) / 2 for bars in (TENKAN, KIJUN, SENKOU_B))
     lead_a = (tenkan + kijun) / 2
     chikou = np.where(np.arange(len(close)) >= SHIFT, close, np.nan)
     return Ichimoku(tenkan, kijun, lag(lead_a, SHIFT), lag(lead_b, SHIFT), lead_a, lead_b, chikou)
-
-
-def _middle(high: Floats, low: Floats, bars: int) -> Floats:
-    return (highest(high, bars) + lowest(low, bars)) / 2
 
 
 def _ratchet(rows: Iterable[tuple[float, float, float]], up: bool) -> list[tuple[float, float]]:
@@ -281,7 +263,7 @@ CMF_BARS: Final = 20
 def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
     """The share of 14 bars' money that came while the typical price rose, 0–100; what came while it stood still counts
     for neither. Unknown where no money counted. (ta-lib says 0 there.)"""
-    price = typical(high, low, close)
+    price = talib.TYPPRICE(high, low, close)
     out = np.full(len(price), np.nan)
     known = out[MFI_BARS:]
     for rows in row_blocks(len(known)):
@@ -368,7 +350,7 @@ def _vwap_since(bars: Bars, first: np.ndarray[tuple[int, ...], np.dtype[np.int64
 
 def _running_money(bars: Bars) -> tuple[Floats, Floats]:
     """Σ price · volume and Σ volume from the first bar on."""
-    return np.cumsum(typical(bars.high, bars.low, bars.close) * bars.volume), np.cumsum(bars.volume)
+    return np.cumsum(talib.TYPPRICE(bars.high, bars.low, bars.close) * bars.volume), np.cumsum(bars.volume)
 
 
 BINS: Final = 24
@@ -502,57 +484,26 @@ def compute_indicators(bars: Bars) -> IndicatorSeries:
     if not len(bars):
         return IndicatorSeries(*(np.empty(0) for _ in fields(IndicatorSeries)))
     high, low, close, volume = bars.high, bars.low, bars.close, bars.volume
-    strength = rsi(close)
-    stoch_k, stoch_d = stoch_rsi(strength)
-    line, signal, histogram = macd(close)
-    bands, channel = bollinger(close), keltner(high, low, close)
-    trend, side = supertrend(high, low, close)
-    cloud = ichimoku(high, low, close)
-    return IndicatorSeries(
-        rsi=strength,
-        stoch_rsi_k=stoch_k,
-        stoch_rsi_d=stoch_d,
-        macd=line,
-        macd_signal=signal,
-        macd_histogram=histogram,
-        adx=adx(high, low, close),
-        ema9=ema(close, 9),
-        ema21=ema(close, 21),
-        ema50=ema(close, 50),
-        ema200=ema(close, 200),
-        atr=atr(high, low, close),
-        bb_upper=bands.upper,
-        bb_middle=bands.middle,
-        bb_lower=bands.lower,
-        bb_width=(bands.upper - bands.lower) / bands.middle,
-        keltner_upper=channel.upper,
-        keltner_middle=channel.middle,
-        keltner_lower=channel.lower,
-        squeeze=squeeze(bands, channel),
-        supertrend=trend,
-        supertrend_side=side,
-        tenkan=cloud.tenkan,
-        kijun=cloud.kijun,
-        span_a=cloud.span_a,
-        span_b=cloud.span_b,
-        lead_a=cloud.lead_a,
-        lead_b=cloud.lead_b,
-        chikou=cloud.chikou,
-        mfi=mfi(high, low, close, volume),
-        cmf=cmf(high, low, close, volume),
-        obv=obv(close, volume),
-        vwap=vwap(bars),
-        cvd=cvd(bars),
+    strength, bands, channel = rsi(close), bollinger(close), keltner(high, low, close)
+    return IndicatorSeries(  # in the order of the fields
+        strength,
+        *stoch_rsi(strength),
+        *macd(close),
+        adx(high, low, close),
+        *(ema(close, span) for span in EMA_BARS),
+        atr(high, low, close),
+        *bands,
+        (bands.upper - bands.lower) / bands.middle,
+        *channel,
+        squeeze(bands, channel),
+        *supertrend(high, low, close),
+        *ichimoku(high, low, close),
+        mfi(high, low, close, volume),
+        cmf(high, low, close, volume),
+        obv(close, volume),
+        vwap(bars),
+        cvd(bars),
     )
-
-
-def compute_last_indicators(bars: Bars) -> IndicatorValues | None:
-    """Where every gauge stands at the last bar, from the last `LOOKBACK`; None when there is no bar to read."""
-    clean = drop_invalid_bars(bars)
-    window = clean.last(LOOKBACK)
-    if not len(window):
-        return None
-    return take_last_indicators(window, compute_indicators(window), unsound=len(bars) - len(clean))
 
 
 def take_last_indicators(bars: Bars, indicators: IndicatorSeries, unsound: int = 0) -> IndicatorValues:
@@ -586,14 +537,10 @@ def drop_invalid_bars(bars: Bars) -> Bars:
     """The bars a market can have made: prices above zero, low ≤ open and close ≤ high, volume at least zero and at
     least what its takers bought. What is left out is simply not there, as if it had never been given."""
     good = mark_valid_bars(bars)
-    if np.all(good):
-        return bars
-    kept = (bars.open, bars.high, bars.low, bars.close, bars.volume, bars.taker_buy)
-    return Bars(bars.timeframe, bars.at[good], *(column[good] for column in kept))
+    return bars if np.all(good) else bars.cut(good)
 
 
 def mark_valid_bars(bars: Bars) -> NDArray[np.bool_]:
-    """Which of the bars these are."""
     prices = np.stack((bars.open, bars.high, bars.low, bars.close))
     good = np.all(np.isfinite(prices) & (prices > 0), axis=0) & np.isfinite(bars.volume) & (bars.volume >= 0)
     good &= (bars.low <= np.minimum(bars.open, bars.close)) & (np.maximum(bars.open, bars.close) <= bars.high)

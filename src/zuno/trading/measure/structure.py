@@ -210,11 +210,6 @@ def _break(found: Sequence[Break], way: PriceDirection, pivot: Pivot, at: Millis
     return Break(kind, way, pivot, at, end)
 
 
-def find_trend(broken: Sequence[Break]) -> PriceDirection | None:
-    """The way of the last break; None before the first."""
-    return broken[-1].way if broken else None
-
-
 def measure_fibonacci(turns: Sequence[Pivot]) -> Fibonacci | None:
     """Of the last two turns of the zigzag; None before there are two."""
     ends = build_zigzag(turns, 2)

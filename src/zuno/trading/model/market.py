@@ -5,7 +5,7 @@ All moments are Unix milliseconds, as the exchanges speak. Numbers are doubles: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
@@ -360,68 +360,42 @@ def candles(venue: str, symbol: str, timeframe: Timeframe) -> Series[Candle]:
     return Series(Feed.CANDLES, venue, f"{symbol}/{timeframe}", Candle)
 
 
-def funding(venue: str, symbol: str) -> Series[Funding]:
-    """Rates that were settled."""
-    return Series(Feed.FUNDING, venue, symbol, Funding)
-
-
 def funding_next(venue: str, symbol: str) -> Series[Funding]:
     """The venue's own prediction of the next rate, each time it was read."""
     return Series(Feed.FUNDING, venue, f"{symbol}/next", Funding)
-
-
-def open_interest(venue: str, symbol: str) -> Series[Level]:
-    """In base units."""
-    return Series(Feed.OPEN_INTEREST, venue, symbol, Level)
-
-
-def long_short(venue: str, symbol: str) -> Series[Level]:
-    """Accounts that are long for each one that is short."""
-    return Series(Feed.LONG_SHORT, venue, symbol, Level)
-
-
-def basis(venue: str, symbol: str) -> Series[MarkAndIndex]:
-    return Series(Feed.BASIS, venue, symbol, MarkAndIndex)
-
-
-def books(venue: str, symbol: str) -> Series[Book]:
-    return Series(Feed.BOOK, venue, symbol, Book)
-
-
-def liquidations(venue: str, symbol: str) -> Series[TapeEvent]:
-    return Series(Feed.LIQUIDATIONS, venue, symbol, TapeEvent)
-
-
-def whales(venue: str, symbol: str) -> Series[TapeEvent]:
-    return Series(Feed.WHALES, venue, symbol, TapeEvent)
 
 
 def alive(stream: Feed, venue: str, symbol: str) -> Series[Heartbeat]:
     return Series(stream, venue, f"{symbol}/alive", Heartbeat)
 
 
-def options(venue: str, currency: str) -> Series[OptionChain]:
-    return Series(Feed.OPTIONS, venue, currency, OptionChain)
-
-
-def dvol(venue: str, currency: str) -> Series[Level]:
-    return Series(Feed.DVOL, venue, currency, Level)
-
-
-def macro(venue: str, figure: str) -> Series[MacroRelease]:
-    return Series(Feed.MACRO, venue, figure, MacroRelease)
-
-
 def fear_greed(venue: str) -> Series[Level]:
     return Series(Feed.FEAR_GREED, venue, "index", Level)
 
 
-def rates(venue: str, pair: str) -> Series[Level]:
-    return Series(Feed.RATES, venue, pair, Level)
-
-
 def texts(feed: Feed, venue: str, about: str) -> Series[Text]:
     return Series(feed, venue, about, Text)
+
+
+def _series_of(feed: Feed, row: type[R]) -> Callable[[str, str], Series[R]]:
+    """The series of a feed by venue and name."""
+    return lambda venue, name: Series(feed, venue, name, row)
+
+
+funding: Final = _series_of(Feed.FUNDING, Funding)
+"""Settled rates of a symbol."""
+open_interest: Final = _series_of(Feed.OPEN_INTEREST, Level)
+"""Of a symbol, in base units."""
+long_short: Final = _series_of(Feed.LONG_SHORT, Level)
+"""Accounts that are long in a symbol for each one that is short."""
+basis: Final = _series_of(Feed.BASIS, MarkAndIndex)
+books: Final = _series_of(Feed.BOOK, Book)
+liquidations: Final = _series_of(Feed.LIQUIDATIONS, TapeEvent)
+whales: Final = _series_of(Feed.WHALES, TapeEvent)
+options: Final = _series_of(Feed.OPTIONS, OptionChain)
+dvol: Final = _series_of(Feed.DVOL, Level)
+macro: Final = _series_of(Feed.MACRO, MacroRelease)
+rates: Final = _series_of(Feed.RATES, Level)
 
 
 def parse_series(text: str) -> Series[Any]:

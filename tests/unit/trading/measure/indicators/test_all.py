@@ -19,12 +19,12 @@ from tests.wire.real_minutes import grouped, minutes
 from zuno.kernel.units import Millis
 from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
+from zuno.trading.measure.frames import measure_frame
 from zuno.trading.measure.indicators import (
     BLOCK_ROWS,
     IndicatorSeries,
     IndicatorValues,
     compute_indicators,
-    compute_last_indicators,
     drop_invalid_bars,
     rolling_sum,
     take_last_indicators,
@@ -37,6 +37,11 @@ PRICE_LIKE = (
     "keltner_middle keltner_lower supertrend tenkan kijun span_a span_b lead_a lead_b chikou vwap"
 ).split()
 NAMES = [each.name for each in fields(IndicatorSeries)]
+
+
+def compute_last_indicators(market: Bars) -> IndicatorValues | None:
+    frame = measure_frame(market, 5)
+    return None if frame is None else frame.readings
 
 
 def agree(ours: Floats, theirs: textbook.Column, rel: float = 1e-9, abs_: float = 1e-9) -> None:

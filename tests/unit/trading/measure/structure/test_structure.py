@@ -16,7 +16,7 @@ from tests.wire.markets import MIDNIGHT, flat, of_closes, small_markets, walk
 from tests.wire.real_minutes import grouped, minutes
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.frames import Structure, measure_structure, measure_structure_of_window
+from zuno.trading.measure.frames import Structure, measure_frame, measure_structure_of_window
 from zuno.trading.measure.indicators import compute_indicators
 from zuno.trading.measure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, find_zones
 from zuno.trading.measure.patterns import find_pattern
@@ -43,6 +43,11 @@ from zuno.trading.measure.structure import (
 from zuno.trading.model.market import Candle, Mode, Timeframe
 
 HOUR = Timeframe.H1.millis
+
+
+def measure_structure(market: Bars, shoulder: int) -> Structure | None:
+    frame = measure_frame(market, shoulder)
+    return None if frame is None else frame.structure
 
 
 def bar(i: int) -> Millis:
