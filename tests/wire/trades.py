@@ -35,7 +35,8 @@ from zuno.trading.rules.account import MarkedAccount, mark_to_market
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
 from zuno.trading.rules.price_menu import MenuLevel, PriceMenu
-from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, start_draft
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import apply_leverage_guard, start_draft
 
 NOW = Millis(1_767_225_600_000)
 PRICE = 100.0

@@ -39,7 +39,7 @@ from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.realised_path import bar_touch, judge_outcome, trace_path
+from zuno.trading.rules.trade_outcomes import bar_touch, judge_outcome, trace_path
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.record import ChartRecord, MarketMoment, RunJournal
 

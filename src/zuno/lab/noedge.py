@@ -34,8 +34,7 @@ from zuno.trading.model.slots import ClosedTrade, DeskRecord
 from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
-from zuno.trading.rules.realised_path import percent_move
-from zuno.trading.rules.veto_scores import BarColumns, PlannedTrade, SimulatedTrade, simulate_trade
+from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, SimulatedTrade, percent_move, simulate_trade
 from zuno.trading.run.record import RunJournal
 
 MOST_WORLDS: Final = 20_000

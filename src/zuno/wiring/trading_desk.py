@@ -134,7 +134,7 @@ class TradingWiring(SharedWiring):
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
         """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
         from zuno.adapters.account.closed_trades import LoggedTradeRecord
-        from zuno.trading.learn.lessons import LessonBook
+        from zuno.trading.learn.memory_book import LessonBook
         from zuno.trading.learn.news import NewsRecall
         from zuno.trading.learn.recall import CaseRecall
         from zuno.trading.model.trade_events import account_mode
@@ -372,8 +372,7 @@ class TradingWiring(SharedWiring):
         return self._news
 
     def memory(self) -> MemoryDesk:
-        from zuno.trading.learn.lessons import LessonBook
-        from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
+        from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
         from zuno.trading.service.memory import MemoryDesk
         from zuno.wiring.memory import memory_file, print_progress
 

@@ -16,7 +16,7 @@ from zuno.trading.model.trade_events import TradeClosed, TradeEvent, TradeSummar
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.calibration import list_claims, measure_reliability, to_closed_trade
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.veto_scores import shares_of_cuts
+from zuno.trading.rules.trade_outcomes import shares_of_cuts
 from zuno.trading.run.record import summarise_run
 from zuno.trading.service.learning import calibration_view, newest_scores, total_veto_views
 from zuno.trading.service.learning_view import AgentCalibrationView, VetoScoreView, VetoTotalsView

@@ -35,7 +35,7 @@ NOT_USABLE: Final = "its source gave nothing that can be used"
 
 def read_fees(bundle: Bundle) -> Fees:
     """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
-    slot = next((slot for slot in bundle.slots if slot.name == FEES), None)
+    slot = bundle.slot(FEES)
     if slot is None:
         return Fees()
     named = read_slot(FeesSlot, slot.content, "fees")

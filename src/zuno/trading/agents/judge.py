@@ -37,14 +37,14 @@ from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.model.slots import MAX_EDGE
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
-from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
+from zuno.trading.rules.score import board_entries, score_board, signal_of_score
 from zuno.trading.rules.validate_decision import (
     MAX_REWARD_RISK,
     MAX_STOP_ATR,
     MIN_REWARD_RISK,
     MIN_STOP_ATR,
-    MIN_SUPPORT_CONFIDENCE,
     find_objection,
+    find_supporters,
     validate_decision,
 )
 
@@ -76,7 +76,6 @@ MIN_FLIP_SCORE: Final = 0.30
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
 MOST_FACTORS: Final = 8
-LEANS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
@@ -334,7 +333,7 @@ def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
 
 def previous_of(case: Case) -> Mapping[str, Any] | None:
     """What was decided last about this symbol, in this mode."""
-    slot = next((slot for slot in case.bundle.slots if slot.name == "previous_decision"), None)
+    slot = case.bundle.slot("previous_decision")
     if slot is None or not isinstance(slot.content, Mapping):
         return None
     decided: Mapping[str, Any] = slot.content
@@ -391,7 +390,7 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
         or _against_trend(meta, side, worth)
     ):
         return _open_nothing(case, meta, board, Call.HOLD, why)
-    if not _supporters(board, side):
+    if not find_supporters(board, side):
         why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
         return _open_nothing(case, meta, board, Call.HOLD, why)
     plan = plan_trade(case.menu, side)
@@ -463,15 +462,6 @@ def _against_trend(meta: Meta, side: Side, worth: float) -> str:
     return f"a score of {{score}} is too little for a {side} against {meta.regime}"
 
 
-def _supporters(board: Blackboard, side: Side) -> list[Expert]:
-    stance = side.sign
-    return [
-        expert
-        for expert, entry in board_entries(board).items()
-        if expert.numeric and entry.stance == stance and entry.confidence >= MIN_SUPPORT_CONFIDENCE
-    ]
-
-
 def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
     """In at the market; out beyond structure; the target at a level that pays for the risk."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
@@ -515,7 +505,7 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
     win = round(100 * (plan.fair_odds + min(EDGE_PER_SCORE * abs(worth), MOST_EDGE)))
     less = learned.find_cut(case.bundle, plan.side)
     call = Call.LONG if plan.side is Side.LONG else Call.SHORT
-    for_it = ", ".join(_supporters(board, plan.side))
+    for_it = ", ".join(find_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
         "{decision.stop_loss}, done at {decision.take_profit}."
@@ -523,7 +513,8 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
     return JudgeOpinion(
         decision=call,
         allocation_pct=ALLOCATIONS[level],
-        leverage=_leverage(case, plan.side, level),
+        # What a mode may borrow is the risk officer's rule; a long that pays funding is bought with one's own money.
+        leverage=1 if plan.side is Side.LONG and _pays_funding(case, plan.side) else level,
         entry_price=plan.entry,
         stop_loss=plan.stop,
         take_profit=plan.take,
@@ -541,12 +532,6 @@ def _odds_text(less: learned.LearnedCut | None) -> str:
     if less is None:
         return f"{_BY_DISTANCE}; the experts' score is worth {{decision.edge}} more."
     return f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
-
-
-def _leverage(case: Case, side: Side, level: int) -> int:
-    """By conviction alone, for what a mode may borrow is the risk officer's rule; whoever would pay funding for a long
-    buys it with their own money instead."""
-    return 1 if side is Side.LONG and _pays_funding(case, side) else level
 
 
 def _pays_funding(case: Case, side: Side) -> bool:
@@ -594,11 +579,9 @@ def _describe_geometry(board: Blackboard) -> str:
     entry = board.vlm_geometry
     if entry is None:
         return f"{Expert.GEOMETRY} is absent."
-    return f"{Expert.GEOMETRY} is {LEANS[entry.stance]}; anomaly {entry.anomaly}, pattern {entry.pattern}."
-
-
-def _first_reason(entry: Entry) -> str:
-    return entry.rationale.partition(";")[0].strip()
+    return (
+        f"{Expert.GEOMETRY} is {prompt_facts.LEANINGS[entry.stance]}; anomaly {entry.anomaly}, pattern {entry.pattern}."
+    )
 
 
 def _derivatives(case: Case) -> str:
@@ -614,7 +597,7 @@ def _derivatives(case: Case) -> str:
 def _experts_line(board: Blackboard, mode: Mode) -> str:
     there = board_entries(board)
     said = [
-        f"{expert} {LEANS[entry.stance]} at {{{expert}.confidence}}"
+        f"{expert} {prompt_facts.LEANINGS[entry.stance]} at {{{expert}.confidence}}"
         if (entry := there.get(expert))
         else f"{expert} absent"
         for expert in CONVICTION[mode]
@@ -630,7 +613,8 @@ def strongest_counter(board: Blackboard, side: Side) -> str:
     ]
     if against:
         _, expert, entry = max(against, key=lambda each: (each[0], each[1]))
-        return f"{expert} looks the other way with {{{expert}.confidence}}: {_first_reason(entry)}"
+        reason = entry.rationale.partition(";")[0].strip()
+        return f"{expert} looks the other way with {{{expert}.confidence}}: {reason}"
     worse = "below" if side is Side.LONG else "above"
     quiet = [expert for expert, entry in board_entries(board).items() if not entry.stance]
     unsaid = f"there is no confirmation by {', '.join(quiet)}" if quiet else "nobody objects, which is crowded"
@@ -655,7 +639,7 @@ def _key_factors(case: Case, board: Blackboard) -> list[str]:
         for event in case.features.events.events
     ]
     reasons += [
-        f"{expert} {LEANS[entry.stance]}" + ("" if entry.anomaly == "none" else f": {entry.anomaly}")
+        f"{expert} {prompt_facts.LEANINGS[entry.stance]}" + ("" if entry.anomaly == "none" else f": {entry.anomaly}")
         for expert, entry in found
         if entry.stance
     ]

@@ -56,12 +56,12 @@ class LearnedCut:
 
 def read_memories(bundle: Bundle) -> MemorySlot | None:
     """None: the desk was not asked what it remembers. `Malformed` for a slot that is none."""
-    slot = next((slot for slot in bundle.slots if slot.name == MEMORY), None)
+    slot = bundle.slot(MEMORY)
     return None if slot is None else read_slot(MemorySlot, slot.content, "recalled memories")
 
 
 def read_feedback(bundle: Bundle) -> FeedbackSlot:
-    slot = next((slot for slot in bundle.slots if slot.name == FEEDBACK), None)
+    slot = bundle.slot(FEEDBACK)
     return FeedbackSlot() if slot is None else read_slot(FeedbackSlot, slot.content, "lessons")
 
 
@@ -112,10 +112,10 @@ def lesson_id(place: int) -> str:
 # -- what the Judge is told
 
 
-def memory_section(bundle: Bundle, weight: int = 78) -> Section:
+def memory_section(bundle: Bundle) -> Section:
     recalled = read_memories(bundle)
     if recalled is None:
-        return Section("memories", weight, (Line("the desk was not asked what it remembers"),))
+        return Section("memories", 78, (Line("the desk was not asked what it remembers"),))
     lines = []
     if recalled.source == NOBODY:  # why not may be told in a stranger's words
         lines.append(Line("the store of memories did not answer: nothing is known of earlier trades"))
@@ -125,7 +125,7 @@ def memory_section(bundle: Bundle, weight: int = 78) -> Section:
         lines.append(Line("no closed trade had a setup like this one"))
     for place, memory in enumerate(recalled.memories, 1):
         lines += _memory_lines(memory_id(place), memory)
-    return Section("memories", weight, tuple(lines))
+    return Section("memories", 78, tuple(lines))
 
 
 def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
@@ -145,17 +145,17 @@ def _cite_case(name: str, id_: str, verdict: Verdict, more: str) -> Line:
     return Line(f"{{{name}}} {label}: {more}", (Figure(name, label, Unit.WORDS),))
 
 
-def feedback_section(bundle: Bundle, weight: int = 77) -> Section:
+def feedback_section(bundle: Bundle) -> Section:
     feedback = read_feedback(bundle)
     lines = []
     for place, lesson in enumerate(feedback.lessons, 1):
         told = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
         lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, told))
         lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
-    return Section("lessons", weight, tuple(lines) or (Line("no lesson is about this setup"),))
+    return Section("lessons", 77, tuple(lines) or (Line("no lesson is about this setup"),))
 
 
-def words_section(bundle: Bundle, title: str = "post_mortems", weight: int = 30) -> Section:
+def words_section(bundle: Bundle) -> Section:
     """The sentences of what was recalled. Where rules wrote them all, they may be repeated."""
     recalled, feedback = read_memories(bundle), read_feedback(bundle)
     memories = () if recalled is None else recalled.memories
@@ -167,26 +167,26 @@ def words_section(bundle: Bundle, title: str = "post_mortems", weight: int = 30)
     authors = [memory.source for memory in memories] + [lesson.source for lesson in feedback.lessons]
     by_rules = all(author == "rules" for author in authors)
     text = Untrusted(" · ".join(said) or "none", limit=WORDS_CHARS, quotable=by_rules)
-    return Section(title, weight, strangers=text)
+    return Section("post_mortems", 30, strangers=text)
 
 
 # -- what Meta is told
 
 
 def read_news(bundle: Bundle) -> tuple[StoryNote, ...]:
-    slot = next((slot for slot in bundle.slots if slot.name == RAG), None)
+    slot = bundle.slot(RAG)
     return () if slot is None else read_slot(NewsSlot, slot.content, "recalled news").stories
 
 
-def news_section(bundle: Bundle, summary: str = "", title: str = "recalled", weight: int = 18) -> Section:
+def news_section(bundle: Bundle, summary: str = "") -> Section:
     """Earlier news that was recalled: strangers' words behind a fence, with code's count of who told them. `summary`:
     what the role `rag` made of them, which comes first."""
     stories = read_news(bundle)
     if not stories:
-        return Section(title, weight, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
+        return Section("recalled", 18, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
     told = [f"[{describe_story(story, bundle.as_of)}] {story.text}" for story in stories]
     told = [f"[in short] {summary}", *told] if summary else told
-    return Section(title, weight, strangers=Untrusted(" · ".join(told), limit=NEWS_CHARS))
+    return Section("recalled", 18, strangers=Untrusted(" · ".join(told), limit=NEWS_CHARS))
 
 
 def describe_story(story: StoryNote, as_of: int) -> str:

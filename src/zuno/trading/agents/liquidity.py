@@ -31,12 +31,11 @@ from zuno.trading.agents.evidence import (
     weigh_by_volume,
 )
 from zuno.trading.measure.events import EventKind
-from zuno.trading.measure.features import Perpetual
 from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.price_context import TakerFlow
-from zuno.trading.measure.structure import Divergence, DivergenceSource, PriceDirection
-from zuno.trading.measure.tape import SideHour, WhaleFlow
-from zuno.trading.measure.triage import CLUSTER_USD
+from zuno.trading.measure.structure import DivergenceSource, PriceDirection
+from zuno.trading.measure.tape import WhaleFlow
+from zuno.trading.measure.triage import CLUSTER_USD, is_cluster
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AgentAnswer,
@@ -146,7 +145,9 @@ def answer_by_rules(case: Case) -> LiquidityOpinion:
     paying = direction_of(total_weight(funding_reasons(case)))
     if struck:
         # Who was forced out is part of what happened: that its side is spent is for the hours after it.
-        anomaly, reasons = _name_event(case), [*struck, *flow, *crowd]
+        cascade = any(event.kind is EventKind.LIQUIDATION_CASCADE for event in case.features.events.events)
+        anomaly: FlowAnomaly = "liquidation_hunting" if cascade else "none"
+        reasons = [*struck, *flow, *crowd]
     else:
         anomaly, reasons = _name_anomaly(case, flow, hunt)
         if anomaly == "none":
@@ -177,17 +178,11 @@ def _name_anomaly(case: Case, flow: list[Reason], hunt: list[Reason]) -> tuple[F
     return "whale_cvd_divergence" if lean and contradicts(case, lean) else "none", reasons
 
 
-def _name_event(case: Case) -> FlowAnomaly:
-    """A cascade forces one side out; a breakout or a shock alone is no anomaly of the flow."""
-    cascades = any(event.kind is EventKind.LIQUIDATION_CASCADE for event in case.features.events.events)
-    return "liquidation_hunting" if cascades else "none"
-
-
 def event_reasons(case: Case) -> list[Reason]:
     """What happened within the hour goes on until it is known to have ended."""
     return [
         Reason(
-            EVENT_WEIGHTS[event.kind] * (1 if event.way is PriceDirection.UP else -1),
+            EVENT_WEIGHTS[event.kind] * event.way.sign,
             f"{event.name.replace('_', ' ')}: {{{prompt_facts.event_id(case, event)}}}",
         )
         for event in case.features.events.events
@@ -196,7 +191,8 @@ def event_reasons(case: Case) -> list[Reason]:
 
 def crowding_reasons(case: Case) -> list[Reason]:
     """Who pays to stay, and where many are on one side."""
-    found, home = funding_reasons(case), _perpetual(case)
+    found = funding_reasons(case)
+    home = next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
     for name, rank, called in (
         ("long_accounts", home.long_rank, "accounts that are long"),
         ("basis", home.basis_rank, "the basis"),
@@ -219,10 +215,6 @@ def funding_reasons(case: Case) -> list[Reason]:
     return [Reason(-scale_weight(rate, 2 * CROWDED_RATE, 0.5 if flat else 0.15), said)]
 
 
-def _perpetual(case: Case) -> Perpetual:
-    return next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
-
-
 def action_reasons(case: Case) -> list[Reason]:
     """Price and volume of the last bar, read where neither takers nor liquidations were ever recorded."""
     seen = case.context.action
@@ -230,7 +222,7 @@ def action_reasons(case: Case) -> list[Reason]:
         return []
     where, own = "above" if seen.breakout is PriceDirection.UP else "below", seen.timeframe
     said = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-    return [Reason(weigh_by_volume(seen.volume_backing, 1 if seen.breakout is PriceDirection.UP else -1), said)]
+    return [Reason(weigh_by_volume(seen.volume_backing, seen.breakout.sign), said)]
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
@@ -262,13 +254,9 @@ def flow_reasons(case: Case) -> list[Reason]:
             beside, own = "against" if against else "with", prompt_facts.takers_id(flow)
             said = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
             found.append(Reason(lean * (0.35 if against else 0.2), said))
-    for name, whales, weight in (("24h", case.features.whales_day, 0.35), ("1h", _hour(case), 0.25)):
+    for name, whales, weight in (("24h", case.features.whales_day, 0.35), ("1h", case.features.whales_hour, 0.25)):
         found += _whale_reasons(name, whales, weight)
     return found
-
-
-def _hour(case: Case) -> Known[WhaleFlow]:
-    return case.features.whales_hour
 
 
 def _divergence_reasons(case: Case) -> list[Reason]:
@@ -277,20 +265,15 @@ def _divergence_reasons(case: Case) -> list[Reason]:
     for (timeframe, frame), weight in zip(case.features.frames[:2], (0.25, 0.4), strict=True):
         if isinstance(frame, Missing):
             continue
-        newest = _newest(frame.structure.divergences)
+        of_cvd = (each for each in frame.structure.divergences if each.gauge is DivergenceSource.CVD)
+        newest = max(of_cvd, key=lambda divergence: divergence.known_at, default=None)
         ago = 0 if newest is None else (case.bundle.as_of - newest.known_at) // timeframe.millis
         if newest is not None and ago <= FRESH_BARS:
             hidden = "hidden " if newest.hidden else ""
-            sign = 1 if newest.way is PriceDirection.UP else -1
             age = f"{{{timeframe}.{DivergenceSource.CVD}_divergence_1_age}}"
             said = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
-            found.append(Reason(sign * weight * (0.6 if newest.hidden else 1.0), said))
+            found.append(Reason(newest.way.sign * weight * (0.6 if newest.hidden else 1.0), said))
     return found
-
-
-def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
-    found = [divergence for divergence in divergences if divergence.gauge is DivergenceSource.CVD]
-    return max(found, key=lambda divergence: divergence.known_at, default=None)
 
 
 def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
@@ -311,7 +294,7 @@ def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Rea
 def stop_run_reasons(case: Case) -> list[Reason]:
     """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
     seen = case.features.forced
-    run = [hour for hour in (seen.longs_hour, seen.shorts_hour) if not isinstance(hour, Missing) and _is_cluster(hour)]
+    run = [hour for hour in (seen.longs_hour, seen.shorts_hour) if not isinstance(hour, Missing) and is_cluster(hour)]
     if not run:
         return []
     hour = max(run, key=lambda hour: hour.usd)
@@ -325,11 +308,6 @@ def stop_run_reasons(case: Case) -> list[Reason]:
     if fuelled:
         return [Reason(-strength * spent, f"{said} and open interest rose: the move has fuel")]
     return [Reason(strength * spent, f"{said} and nobody new came in: that side is spent")]
-
-
-def _is_cluster(hour: SideHour) -> bool:
-    """By triage's own rule."""
-    return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
 
 def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:

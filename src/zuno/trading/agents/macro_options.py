@@ -10,6 +10,7 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import ask_agent, expert_question, require_data, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
+    SIGNALS,
     Reason,
     confidence,
     direction_of,
@@ -26,7 +27,6 @@ from zuno.trading.model.cycle import (
     MacroAnomaly,
     MacroEntry,
     MacroOpinion,
-    Signal,
     Stance,
 )
 from zuno.trading.model.known import Known, Missing
@@ -39,7 +39,6 @@ USUAL_SKEW: Final = 1.5
 """Vol points that puts are usually dearer by: insurance has a price in quiet times too."""
 RESTLESS: Final = 0.25
 """Percentage points of 2s10s over five prints."""
-LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MacroEntry]:
@@ -83,7 +82,7 @@ def answer_by_rules(case: Case) -> MacroOpinion:
         anomaly = "macro_divergence"
     return MacroOpinion(
         anomaly=anomaly,
-        options_bias=LEANS[direction_of(total_weight(reasons))],
+        options_bias=SIGNALS[direction_of(total_weight(reasons))],
         confidence=confidence(reasons),
         rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )

@@ -20,7 +20,6 @@ from zuno.trading.agents.evidence import (
 )
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.price_context import PriceAction
-from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.measure.triage import LEAN
 from zuno.trading.model.cycle import (
     LONG_TEXT,
@@ -100,15 +99,14 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
 
 def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion:
     """A wick of most of the bar says who was turned away; volume says how many."""
-    own, sign = action.timeframe, 0 if action.rejection is None else 1 if action.rejection is PriceDirection.UP else -1
-    reasons = []
-    if sign:
+    own, reasons = action.timeframe, []
+    if action.rejection is not None:
         sent = f"a wick of {{{own}.wick}} of the last bar sent the price {action.rejection}"
         said = f"{sent}, on {{{own}.volume_ratio}} the usual volume"
-        reasons.append(Reason(weigh_by_volume(action.volume_backing, sign), said))
+        reasons.append(Reason(weigh_by_volume(action.volume_backing, action.rejection.sign), said))
     if action.breakout is not None and action.volume_backing == 1:
         said = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-        reasons.append(Reason(0.5 if action.breakout is PriceDirection.UP else -0.5, said))
+        reasons.append(Reason(0.5 * action.breakout.sign, said))
     quiet = f"No book was recorded here; the last bar turned nobody away: its longer wick is {{{own}.wick}} of it."
     return MicrostructureOpinion(
         anomaly="none",

@@ -20,7 +20,7 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT, Regime
 from zuno.trading.model.memory import RealisedPath, Verdict
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
-from zuno.trading.rules.realised_path import percent_move
+from zuno.trading.rules.trade_outcomes import percent_move
 
 ROLE: Final = "post_mortem"
 NEVER_AHEAD: Final = 0.25

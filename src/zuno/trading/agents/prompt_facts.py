@@ -42,6 +42,7 @@ from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel
 from zuno.trading.rules.score import Entry, board_entries
 
+LEANINGS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 QUIET_LEVELS: Final = 24
 DEEP_LEVELS: Final = 48
 """Measured levels of the menu that are told, the nearest."""
@@ -118,7 +119,7 @@ def market_section(case: Case) -> Section:
         (
             Line(f"{bundle.symbol}, {bundle.mode} mode, timeframes {frames}; {_kind(case)}"),
             fact("price_now", now, Unit.PRICE),
-            fact("atr14", atr, Unit.PRICE, note=f"of {_atr_frame(case)}"),
+            fact("atr14", atr, Unit.PRICE, note=f"of {bundle.mode.timeframes[1]}"),
             fact("atr14_pct", share, Unit.PERCENT, note="of the price"),
             fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True),
             fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True),
@@ -131,10 +132,6 @@ def _kind(case: Case) -> str:
     if case.bundle.candles_only:
         return "imported candles alone: what was never recorded is absent, not zero"
     return "an invented market" if case.bundle.synthetic else "the venues' own market"
-
-
-def _atr_frame(case: Case) -> Timeframe:
-    return case.bundle.mode.timeframes[1]
 
 
 def anomalies_section(case: Case) -> Section:
@@ -335,7 +332,7 @@ def liquidation_section(case: Case, weight: int = 85) -> Section:
     return Section("liquidations", weight, tuple(lines))
 
 
-def book_section(case: Case, weight: int = 95) -> Section:
+def book_section(case: Case) -> Section:
     seen, walls = case.features.book, case.features.walls
     size = "slippage of an order of $100,000"
     lines = [
@@ -360,7 +357,7 @@ def book_section(case: Case, weight: int = 95) -> Section:
             text = f"{'bids' if wall.side is Side.LONG else 'asks'}, fake"
             lines.append(fact(f"walls.fake_{place}_price", wall.price, Unit.PRICE, note=text))
             lines.append(fact(f"walls.fake_{place}_size", wall.times_median, Unit.RATIO, 1, note="of the median"))
-    return Section("order book", weight, tuple(lines))
+    return Section("order book", 95, tuple(lines))
 
 
 def largest_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWall]]:
@@ -516,14 +513,14 @@ def _unknown_terms(case: Case) -> Iterator[Line]:
             return
 
 
-def levels_section(case: Case, weight: int = 96) -> Section:
+def levels_section(case: Case) -> Section:
     """The menu: whatever price is answered must be one of these."""
     shown = nearest(case)
     now = case.menu.now
     lines = [fact(level_id(level), level.price, Unit.PRICE, note=level.kind) for level in shown]
     head = "by price, the nearest of them" if isinstance(now, float) else "by price"
     left = len(case.menu.levels) - len(shown)
-    return Section("levels", weight, (Line(f"{head}; {left} further ones are not shown"), *lines))
+    return Section("levels", 96, (Line(f"{head}; {left} further ones are not shown"), *lines))
 
 
 def level_id(level: MenuLevel) -> str:
@@ -544,13 +541,13 @@ def nearest(case: Case) -> list[MenuLevel]:
 # -- the blackboard, for those who weigh it
 
 
-def experts_section(case: Case, board: Blackboard, weight: int = 97) -> Section:
+def experts_section(case: Case, board: Blackboard) -> Section:
     mode, facts = case.bundle.mode, market_facts(case)
     lines = [Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")]
     there = board_entries(board)
     for expert in Expert:
         lines += _entry_lines(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
-    return Section("blackboard", weight, tuple(lines))
+    return Section("blackboard", 97, tuple(lines))
 
 
 def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
@@ -558,7 +555,7 @@ def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
     facts = FactSheet([*facts.values(), *own])
     bias = getattr(entry, "directional_bias", None) or getattr(entry, "options_bias", None)
     leaning = f", bias {bias}" if bias else ""
-    lean = {1: "bullish", 0: "neutral", -1: "bearish"}[entry.stance]
+    lean = LEANINGS[entry.stance]
     speaker = "" if entry.source in ("model", "repaired") else f" ({entry.source})"
     yield Line(f"{name}{speaker}: stance {lean}, anomaly {entry.anomaly}{leaning}")
     for figure in own:
@@ -583,11 +580,11 @@ def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
                 yield figure_of(f"{name}.{level}", value, Unit.PRICE)
 
 
-def regime_section(meta: Meta, weight: int = 98) -> Section:
+def regime_section(meta: Meta) -> Section:
     """What Meta decided, by name. Its own words, which strangers may have coloured, are told behind a fence."""
     return Section(
         "regime",
-        weight,
+        98,
         (
             Line(f"regime {meta.regime}, risk bias {meta.risk_bias}, trust {meta.trust_directive.expert} more"),
             fact("risk_budget", float(meta.risk_budget_pct), Unit.PERCENT, 0),
@@ -602,10 +599,10 @@ def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
     return Untrusted(note, limit=REMARK_CHARS, quotable=quotable or by_rule, fence="colleague")
 
 
-def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Section:
+def conflicts_section(case: Case, board: Blackboard) -> Section:
     synthesis = board.synthesis
     if synthesis is None:
-        return Section("synthesis", weight, (Line("none was made"),))
+        return Section("synthesis", 94, (Line("none was made"),))
     facts = board_facts(case, board)
     lines = [Line(f"dominant signal {synthesis.dominant_signal}")]
     lines += [quote("agreed: ", text, facts) for text in synthesis.consensus_signals]
@@ -617,7 +614,7 @@ def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Sectio
     lines.append(Line(f"surest expert: {synthesis.highest_confidence_expert}"))
     lines.append(quote("open question: ", synthesis.key_uncertainty, facts))
     lines.append(quote("whom to weigh in this regime: ", synthesis.regime_note, facts))
-    return Section("synthesis", weight, tuple(lines))
+    return Section("synthesis", 94, tuple(lines))
 
 
 # -- everything that may be cited in a run
@@ -654,12 +651,12 @@ def board_facts(case: Case, board: Blackboard) -> FactSheet:
 # -- words of strangers
 
 
-def news_section(case: Case, title: str = "news", weight: int = 20) -> Section:
-    return _foreign_section(case, title, Feed.NEWS, CHANNELS, NEWS_CHARS, weight)
+def news_section(case: Case) -> Section:
+    return _foreign_section(case, "news", Feed.NEWS, CHANNELS, NEWS_CHARS, 20)
 
 
-def narrative_section(case: Case, title: str = "narrative", weight: int = 25) -> Section:
-    return _foreign_section(case, title, Feed.NARRATIVE, SEARCH, NARRATIVE_CHARS, weight)
+def narrative_section(case: Case) -> Section:
+    return _foreign_section(case, "narrative", Feed.NARRATIVE, SEARCH, NARRATIVE_CHARS, 25)
 
 
 def _foreign_section(case: Case, title: str, feed: Feed, venue: str, limit: int, weight: int) -> Section:

@@ -23,8 +23,8 @@ from zuno.trading.model.cycle import (
     RuleChange,
 )
 from zuno.trading.model.known import Missing
+from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.routing import choose_style
-from zuno.trading.rules.ruling import RulingDraft, Tightening
 
 ROLE: Final = "risk_manager"
 PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"

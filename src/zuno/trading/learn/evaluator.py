@@ -21,8 +21,14 @@ from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes, parse_entry, post_mortem_id, read_post_mortem
+from zuno.trading.learn.memory_book import (
+    LessonBook,
+    MemoryBook,
+    MemoryIndexes,
+    parse_entry,
+    post_mortem_id,
+    read_post_mortem,
+)
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
@@ -36,7 +42,7 @@ from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.calibration import list_claims, to_closed_trade
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.realised_path import judge_outcome, trace_path
+from zuno.trading.rules.trade_outcomes import judge_outcome, trace_path
 from zuno.trading.run.record import ReportRecord, RunJournal
 
 _LOG = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from typing import Final
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
 from zuno.trading.agents.case import Case, cache_by_market
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
+from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.memory import Lesson, PostMortem, RecallQuery
@@ -105,31 +104,10 @@ def _describe_case(case: Case) -> str:
     return describe_setup(case.features, case.context)
 
 
-def note_memory(told: PostMortem, similarity: float | None = None) -> MemoryNote:
-    return MemoryNote(
-        id=told.id,
-        symbol=told.symbol,
-        side=told.side,
-        closed=told.closed,
-        setup=told.setup,
-        outcome=told.outcome,
-        constraint=told.constraint,
-        verdict=told.verdict,
-        r=told.path.r,
-        similarity=similarity,
-        source=told.source,
-    )
+def note_memory(post_mortem: PostMortem, similarity: float | None = None) -> MemoryNote:
+    shared = {name: getattr(post_mortem, name) for name in MemoryNote.model_fields if name not in ("r", "similarity")}
+    return MemoryNote(**shared, r=post_mortem.path.r, similarity=similarity)
 
 
 def _note_lesson(lesson: Lesson) -> LessonNote:
-    return LessonNote(
-        id=lesson.id,
-        side=lesson.side,
-        condition=lesson.condition,
-        text=lesson.text,
-        verdict=lesson.verdict,
-        cases=lesson.cases,
-        written=lesson.written,
-        expires=lesson.expires,
-        source=lesson.source,
-    )
+    return LessonNote(**{name: getattr(lesson, name) for name in LessonNote.model_fields})

@@ -18,7 +18,7 @@ from zuno.trading.model.memory import VETO_SCORE, RuleShare, VetoScore
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.veto_scores import (
+from zuno.trading.rules.trade_outcomes import (
     BarColumns,
     PlannedTrade,
     belongs_to_account,

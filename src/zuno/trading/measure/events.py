@@ -165,17 +165,14 @@ def _events(bars: Bars, atr: Floats, moves: _Moves) -> Iterator[Shock]:
         at, price = Millis(int(bars.at[place]) + step), float(bars.close[place])
         if last is None or not again or abs(price - last.price) / last.price >= last.full:
             full = max(FLOORS[-1][1], ATRS * float(atr[place]) / price)
-            last = Shock(at, price, _passing(moves, over_threshold, place), full, again)
+            passed = tuple(
+                Move(span, float(moves.share[row, place]), float(moves.threshold[row, place]))
+                for row, span in enumerate(moves.spans)
+                if over_threshold[row, place]
+            )
+            last = Shock(at, price, passed, full, again)
             yield last
         before = place
-
-
-def _passing(moves: _Moves, over_threshold: NDArray[np.bool_], place: int) -> tuple[Move, ...]:
-    return tuple(
-        Move(span, float(moves.share[row, place]), float(moves.threshold[row, place]))
-        for row, span in enumerate(moves.spans)
-        if over_threshold[row, place]
-    )
 
 
 MATTERS_MS: Final = HOUR_MS

@@ -141,7 +141,8 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     interest = {venue: bundle.rows(market.open_interest(venue, symbol)) for venue in PERPETUALS}
     book, walls = _book(bundle)
     forced = _measure_liquidations(bundle)
-    surface = _surface(bundle)
+    chain = _newest(bundle, market.options(DERIBIT, symbol.base))
+    surface = chain if isinstance(chain, Missing) else options.measure_surface(chain)
     dvol = triage.measure_dvol(bundle.rows(market.dvol(DERIBIT, symbol.base)), as_of)
     whales = streams_heard(bundle, Feed.WHALES, BINANCE)
     spike = triage.measure_spike(hours, interest, as_of)
@@ -288,11 +289,6 @@ def _measure_liquidations(bundle: Bundle) -> LiquidationTotals:
     heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
     longs, shorts = (heard.last_hour(side, bundle.as_of) for side in (Side.LONG, Side.SHORT))
     return LiquidationTotals(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
-
-
-def _surface(bundle: Bundle) -> Known[options.Surface]:
-    chain = _newest(bundle, market.options(DERIBIT, bundle.symbol.base))
-    return chain if isinstance(chain, Missing) else options.measure_surface(chain)
 
 
 def _economy(bundle: Bundle) -> Economy:

@@ -165,7 +165,8 @@ def _describe_frame(frame: Frame) -> Iterator[str]:
         yield f"squeeze {timeframe}"
     for name, average in (("EMA50", seen.ema50), ("VWAP", seen.vwap)):
         if average is not None and seen.atr:
-            yield f"price {_place(seen.close, average, seen.atr)} {name} {timeframe}"
+            gap = round((seen.close - average) / seen.atr, RATIO_PLACES)
+            yield f"price {'at' if abs(gap) <= _AT_AVERAGE else 'above' if gap > 0 else 'under'} {name} {timeframe}"
 
 
 def _describe_break(last: Break, close: float, ago: int, frame: Frame) -> str:
@@ -173,11 +174,6 @@ def _describe_break(last: Break, close: float, ago: int, frame: Frame) -> str:
     if stands:
         return f"breakout {last.way} {frame.timeframe}" if ago <= FRESH_BREAK else ""
     return f"failed breakout {last.way} {frame.timeframe}" if ago <= FAILED_BREAK else ""
-
-
-def _place(close: float, average: float, atr: float) -> str:
-    gap = round((close - average) / atr, RATIO_PLACES)
-    return "at" if abs(gap) <= _AT_AVERAGE else "above" if gap > 0 else "under"
 
 
 def _describe_derivatives(features: Features) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ class Extreme(StrEnum):
 class PriceDirection(StrEnum):
     UP = "up"
     DOWN = "down"
+
+    @property
+    def sign(self) -> Literal[-1, 1]:
+        return 1 if self is PriceDirection.UP else -1
 
 
 @dataclass(frozen=True, slots=True)

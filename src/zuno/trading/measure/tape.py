@@ -89,18 +89,13 @@ class WhaleFlow:
         return self.sold_usd if isinstance(self.sold_usd, Missing) else self.bought_usd - self.sold_usd
 
 
-def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> TapeTotals:
-    """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
-    return TapeMinutes(streams).tally(since, until)
-
-
 def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
     """Trades of $100k and more in [since, until)."""
     large = [
         Stream(stream.venue, [row for row in stream.strikes if row.usd >= WHALE_USD], stream.alive)
         for stream in streams
     ]
-    found = tally(large, since, until)
+    found = TapeMinutes(large).tally(since, until)
     if not found.events and not found.complete:
         return Missing(_unheard(found.heard, found.minutes))
     return WhaleFlow(found.long_usd, found.short_usd, found.events, found.complete)
@@ -151,6 +146,7 @@ class TapeMinutes:
             self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
 
     def tally(self, since: Millis, until: Millis) -> TapeTotals:
+        """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
         first, end = since // MINUTE_MS, until // MINUTE_MS
         heard = self._count_alive(first, end)
         long, short = (self._between(side, first, end) for side in (Side.LONG, Side.SHORT))

@@ -236,7 +236,7 @@ def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | UnjudgedRule]:
     for side in sides:
         if isinstance(side, Missing):
             found.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, side.reason))
-        elif _is_cluster(side):
+        elif is_cluster(side):
             found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _describe_cluster(side)))
         elif not side.complete:
             reason = f"${side.usd:,.0f} of {side.side}s liquidated are known of an hour that was not heard whole"
@@ -254,7 +254,8 @@ def _describe_cluster(hour: SideHour) -> str:
     return f"{forced}, over ${CLUSTER_USD:,.0f} ({hour.label}; {held})"
 
 
-def _is_cluster(hour: SideHour) -> bool:
+def is_cluster(hour: SideHour) -> bool:
+    """Whether a side's hour is out of its own ordinary; over a fixed amount where that is not known."""
     return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
 

@@ -198,8 +198,3 @@ def read_slot(shape: type[S], content: Json, what: str) -> S:
 
 def fees_slot(fees: FeesSlot, as_of: Millis) -> Slot:
     return Slot(FEES, to_json(fees), as_of, "settings")
-
-
-def account_in(positions: PositionsSlot, equity: EquitySlot) -> Account:
-    """The account that two slots hold."""
-    return Account(equity.usd, equity.krw, positions.positions, positions.pending, positions.liquidity)

@@ -160,6 +160,9 @@ class Bundle:
         found = self.block(series)
         return () if found is None else found.rows
 
+    def slot(self, name: str) -> Slot | None:
+        return next((slot for slot in self.slots if slot.name == name), None)
+
     def why_absent(self, what: object) -> str | None:
         name = str(what)
         return next((gone.why for gone in self.absent if gone.what == name), None)
@@ -299,13 +302,10 @@ def _plain_rows(block: Block) -> Sequence[Sequence[object]]:
     return block.rows if issubclass(block.series.row, tuple) else [encode_row(row) for row in block.rows]
 
 
-def _decode_rows(kind: type[Any], plain: Any) -> Sequence[Any]:
-    if kind is Heartbeat:
-        return Heartbeats((Millis(first), count) for first, count in plain)
-    return tuple(decode_row(kind, row) for row in plain)
-
-
 def _decode_block(plain: Any) -> Block:
     series = parse_series(plain["series"])
-    rows = _decode_rows(series.row, plain["rows"])
+    if series.row is Heartbeat:
+        rows: Sequence[Any] = Heartbeats((Millis(first), count) for first, count in plain["rows"])
+    else:
+        rows = tuple(decode_row(series.row, row) for row in plain["rows"])
     return Block(series, rows, plain["asOf"], plain["ageSeconds"], plain["staleAfter"], tuple(plain["notes"]))

@@ -22,7 +22,6 @@ from zuno.trading.model.account import (
     Holding,
     PositionsSlot,
     RestingOrder,
-    account_in,
     read_slot,
 )
 from zuno.trading.model.bundle import Bundle
@@ -94,18 +93,19 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     held = _read_account_slots(bundle)
     if isinstance(held, Missing):
         return held
-    if held.slot.unread is not None:
-        return Missing(f"what the liquidity positions hold could not be read: {held.slot.unread}")
+    account, slot = held
+    if slot.unread is not None:
+        return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
     krw_rate = features.krw_rate
     rate = krw_rate if isinstance(krw_rate, Missing) else krw_rate.value
     marks = {symbol: mark_of(bundle, symbol) for symbol in Symbol}
-    return mark_to_market(held.account, bundle.symbol, marks, rate, held.slot.notes)
+    return mark_to_market(account, bundle.symbol, marks, rate, slot.notes)
 
 
 def account_of(bundle: Bundle) -> Known[Account]:
     """The account in the slots of a bundle. It is known where the market is not: an exit needs no mark."""
     held = _read_account_slots(bundle)
-    return held if isinstance(held, Missing) else held.account
+    return held if isinstance(held, Missing) else held[0]
 
 
 def position_in(account: Account, symbol: Symbol) -> Position | None:
@@ -209,16 +209,10 @@ def free_cash(account: Account, exchange: Exchange) -> float:
 # -- parts
 
 
-@dataclass(frozen=True, slots=True)
-class _AccountSlots:
-    account: Account
-    slot: PositionsSlot
-
-
-def _read_account_slots(bundle: Bundle) -> Known[_AccountSlots]:
+def _read_account_slots(bundle: Bundle) -> Known[tuple[Account, PositionsSlot]]:
     contents: list[Json] = []
     for name in (POSITIONS, EQUITY):
-        slot = next((slot for slot in bundle.slots if slot.name == name), None)
+        slot = bundle.slot(name)
         if slot is None:
             return Missing(f"the desk's {name}: {bundle.why_absent(name) or 'nobody looked'}")
         contents.append(slot.content)
@@ -227,7 +221,7 @@ def _read_account_slots(bundle: Bundle) -> Known[_AccountSlots]:
         cash = read_slot(EquitySlot, contents[1], "cash")
     except Malformed as error:
         return Missing(str(error).rstrip("."))
-    return _AccountSlots(account_in(held, cash), held)
+    return Account(cash.usd, cash.krw, held.positions, held.pending, held.liquidity), held
 
 
 def _positions_at(account: Account, exchange: Exchange) -> list[Holding]:

@@ -207,9 +207,5 @@ def find_filter_breach(order: OrderRequest, filters: Filters) -> str | None:
         if price is not None and price % filters.tick:
             return f"{name} {price} is not on the tick of {filters.tick}"
     if order.price is not None and not order.reduce_only and order.price * order.quantity < filters.min_notional:
-        return f"notional {_plain(order.price * order.quantity)} is under the minimum of {filters.min_notional}"
+        return f"notional {(order.price * order.quantity).normalize():f} is under the minimum of {filters.min_notional}"
     return None
-
-
-def _plain(number: Decimal) -> str:
-    return f"{number.normalize():f}"

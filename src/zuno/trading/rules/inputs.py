@@ -18,32 +18,14 @@ from zuno.trading.measure.events import MarketEvent
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
-from zuno.trading.measure.tape import Stream, TapeTotals, tally
+from zuno.trading.measure.tape import Stream, TapeMinutes, TapeTotals
 from zuno.trading.measure.triage import Label, Rule, Triage
+from zuno.trading.model import market
 from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, NotRecorded
-from zuno.trading.model.market import (
-    DAY_MS,
-    MINUTE_MS,
-    Feed,
-    Level,
-    Mode,
-    Row,
-    Series,
-    Side,
-    Symbol,
-    alive,
-    books,
-    candles,
-    dvol,
-    funding,
-    liquidations,
-    macro,
-    options,
-    rates,
-)
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Level, Mode, Row, Series, Side, Symbol, candles, funding
 from zuno.trading.model.slots import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
@@ -56,7 +38,7 @@ MIN_COVERAGE: Final = 0.9
 """Share of a day's minutes that must be recorded for its liquidations to be known."""
 LIQUIDATION_TRAP_USD: Final = 50e6
 """Liquidated on the other side in a day; beyond it the move is considered spent."""
-CURVE: Final = (macro(FRED, "DGS2"), macro(FRED, "DGS10"))
+CURVE: Final = (market.macro(FRED, "DGS2"), market.macro(FRED, "DGS10"))
 ASSUMED_FUNDING: Final = 0.0001
 """Of eight hours, as a fraction: the rate perpetuals rest at, where none was recorded."""
 IMPORTED_FUNDING_DAYS: Final = 2
@@ -210,7 +192,7 @@ def build_ruling_inputs(
 ) -> RulingInputs:
     symbol = bundle.symbol
     slope, forced = features.economy.slope, _liquidated_by_side(bundle)
-    tapes = [liquidations(venue, symbol) for venue in TAPES]
+    tapes = [market.liquidations(venue, symbol) for venue in TAPES]
     shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
     account, mark = account_of(bundle), mark_of(bundle, symbol)
     return RulingInputs(
@@ -220,9 +202,14 @@ def build_ruling_inputs(
         bars=_bars(bundle, cache or FrameCache()),
         atr=menu.atr,
         mark=mark,
-        slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(books(BINANCE, symbol)) else _slippage(features),
+        slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(market.books(BINANCE, symbol)) else _slippage(features),
         funding_next=_funding(bundle, features),
-        panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *_options_of(symbol)),
+        panic=_judged(
+            bundle,
+            _rule_fired(features.triage, Rule.OPTIONS_PANIC),
+            market.dvol(DERIBIT, symbol.base),
+            market.options(DERIBIT, symbol.base),
+        ),
         day_volatility_rank=features.volatility
         if isinstance(features.volatility, Missing)
         else features.volatility.rank,
@@ -233,8 +220,8 @@ def build_ruling_inputs(
         high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
-        dollar=_judged(bundle, _value_of(features.dollar), rates(BINANCE, USDC_USDT)),
-        krw_rate=_judged(bundle, _value_of(features.krw_rate), rates(UPBIT, USDT_KRW)),
+        dollar=_judged(bundle, _value_of(features.dollar), market.rates(BINANCE, USDC_USDT)),
+        krw_rate=_judged(bundle, _value_of(features.krw_rate), market.rates(UPBIT, USDT_KRW)),
         account=account,
         marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),
@@ -248,7 +235,7 @@ def build_ruling_inputs(
 
 def read_record(bundle: Bundle) -> Known[DeskRecord]:
     """The record in the slot of a bundle."""
-    slot = next((slot for slot in bundle.slots if slot.name == RECORD), None)
+    slot = bundle.slot(RECORD)
     if slot is None:
         return Missing("nobody looked")
     try:
@@ -274,10 +261,6 @@ def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
         return figure
     gone = dict.fromkeys(str(each) for each in series if bundle.block(each) is None)
     return NotRecorded(f"never recorded here: {', '.join(gone)}")
-
-
-def _options_of(symbol: Symbol) -> tuple[Series[Any], Series[Any]]:
-    return dvol(DERIBIT, symbol.base), options(DERIBIT, symbol.base)
 
 
 def _value_of(level: Known[Level]) -> Known[float]:
@@ -333,12 +316,13 @@ def _liquidated_by_side(bundle: Bundle) -> Mapping[Side, Known[float]]:
     days: list[TapeTotals] = []
     gone: list[str] = []
     for venue in TAPES:
-        strikes = fresh_rows(bundle, liquidations(venue, bundle.symbol))
+        strikes = fresh_rows(bundle, market.liquidations(venue, bundle.symbol))
         if isinstance(strikes, Missing):
             gone.append(f"{venue}: {strikes.reason}")
             continue
-        signs = bundle.rows(alive(Feed.LIQUIDATIONS, venue, bundle.symbol))
-        day = tally([Stream(venue, _rows_since(strikes, since), _rows_since(signs, since))], since, bundle.as_of)
+        signs = bundle.rows(market.alive(Feed.LIQUIDATIONS, venue, bundle.symbol))
+        stream = Stream(venue, _rows_since(strikes, since), _rows_since(signs, since))
+        day = TapeMinutes([stream]).tally(since, bundle.as_of)
         days.append(day)
         if day.heard < MIN_COVERAGE * day.minutes:
             gone.append(f"{venue}: {day.heard} of {day.minutes} minutes were heard")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style
+from zuno.trading.model.cycle import LEVERAGE_CAP, Style
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
@@ -200,7 +200,10 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     if asked.leverage is not None and max(1.0, asked.leverage) < draft.leverage:
         lower = max(1.0, float(asked.leverage))
         changed = record_change(draft, RuleName.TIGHTENED, "leverage", draft.leverage, lower, why)
-        legs = tuple(_lower_leverage(leg.margin, leg.leverage, lower, leg) for leg in draft.legs)
+        legs = tuple(
+            leg.model_copy(update={"leverage": (kept := min(leg.leverage, lower)), "notional": leg.margin * kept})
+            for leg in draft.legs
+        )
         draft = replace(changed, leverage=lower, legs=legs)
     if asked.allocation_pct is None or asked.allocation_pct >= draft.allocation_pct:
         return draft
@@ -224,11 +227,6 @@ def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDra
         refused = f"{asked.value} costs more than {kept.value}, which the rules allow"
         return record_change(draft, RuleName.STYLE, "execution_style", asked, kept, refused)
     return replace(record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, kept, why), style=kept)
-
-
-def _lower_leverage(margin: float, leverage: float, lower: float, leg: Leg) -> Leg:
-    kept = min(leverage, lower)
-    return leg.model_copy(update={"leverage": kept, "notional": margin * kept})
 
 
 def _round_figure(value: float) -> float:

@@ -33,16 +33,11 @@ from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy
 from zuno.trading.rules.calibration import EdgeSlope, find_slope, judge_kind
-from zuno.trading.rules.draft import RuleName as RuleName
-from zuno.trading.rules.draft import RuleOwner as RuleOwner
-from zuno.trading.rules.draft import RulingDraft as RulingDraft
-from zuno.trading.rules.draft import Tightening as Tightening
-from zuno.trading.rules.draft import draft_from_decision, record_change, veto_trade
+from zuno.trading.rules.draft import RuleName, RulingDraft, draft_from_decision, record_change, veto_trade
 from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, require_expectancy, trade_prices
 from zuno.trading.rules.inputs import RulingInputs, missing_essentials
 from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.price_menu import round_to_tick
-from zuno.trading.rules.risk_rules import apply_risk_rules as apply_risk_rules
 from zuno.trading.rules.risk_rules import place_legs
 from zuno.trading.rules.routing import (
     MAX_STOP_RISK_PCT,
@@ -146,9 +141,13 @@ def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
 def _exit_position(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """A stop, target or hold time that is passed ends the position, whatever was decided."""
     for passed in inputs.exits:
-        draft = record_change(draft, passed.rule, "decision", draft.call, Call.CANCEL_AND_CLOSE, passed.why)
-        draft = replace(draft, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0)
+        draft = _turn_into_exit(draft, passed.rule, passed.why)
     return _close_all(draft, inputs)
+
+
+def _turn_into_exit(draft: RulingDraft, rule: RuleName, why: str) -> RulingDraft:
+    changed = record_change(draft, rule, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
+    return replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0)
 
 
 def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -157,8 +156,7 @@ def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDra
     if not against:
         return draft
     why = f"a {against[0]} is open: it ends now, the other side may begin next cycle"
-    changed = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
-    return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+    return _close_all(_turn_into_exit(draft, RuleName.CLOSE_FIRST, why), inputs)
 
 
 def _close_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -167,8 +165,7 @@ def _close_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         shock = inputs.shock_against(side)
         if shock is not None and not isinstance(shock, Missing):
             why = f"a {side} is open, and within the last hour it ran against it: {shock}"
-            changed = record_change(draft, RuleName.SHOCK_EXIT, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
-            return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+            return _close_all(_turn_into_exit(draft, RuleName.SHOCK_EXIT, why), inputs)
     return draft
 
 

@@ -7,7 +7,7 @@ from math import fsum
 from typing import Final, TypeAlias
 
 from zuno.trading.measure.features import Features
-from zuno.trading.measure.structure import DivergenceSource, PriceDirection
+from zuno.trading.measure.structure import DivergenceSource
 from zuno.trading.model.cycle import (
     CONVICTION,
     WEIGHTS,
@@ -57,7 +57,8 @@ def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
     """Which way an anomaly of the flow points, by what was measured: a divergence where it points, else where large
     takers lean; a hunt against the side that was hunted, for its sellers (or buyers) are spent."""
     if anomaly == "whale_cvd_divergence":
-        return _divergence_stance(features) or _whale_stance(features)
+        whales = features.whales_day
+        return _divergence_stance(features) or _sign(whales if isinstance(whales, Missing) else whales.net_usd)
     return _liquidation_stance(features) if anomaly == "liquidation_hunting" else 0
 
 
@@ -100,13 +101,8 @@ def _divergence_stance(features: Features) -> Stance:
             continue
         found = [divergence for divergence in frame.structure.divergences if divergence.gauge is DivergenceSource.CVD]
         if found:
-            return 1 if max(found, key=lambda divergence: divergence.known_at).way is PriceDirection.UP else -1
+            return max(found, key=lambda divergence: divergence.known_at).way.sign
     return 0
-
-
-def _whale_stance(features: Features) -> Stance:
-    flow = features.whales_day
-    return _sign(flow if isinstance(flow, Missing) else flow.net_usd)
 
 
 def _liquidation_stance(features: Features) -> Stance:

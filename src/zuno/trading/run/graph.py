@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import pairwise
+from operator import or_
 from typing import Annotated, Any, Final, Protocol, TypeAlias, TypedDict
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -40,15 +41,11 @@ _STEPS: Final[ContextVar[Mapping[Node, Step]]] = ContextVar("steps")
 """Of the run that is being conducted: each is a task of its own, and hands them to the tasks of its nodes."""
 
 
-def _merge_names(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
-    return {**first, **second}
-
-
 class GraphState(TypedDict):
     """Names alone: what they stand for is in the journal."""
 
     run: str
-    said: Annotated[dict[str, str], _merge_names]
+    said: Annotated[dict[str, str], or_]
     """Node → the hash of what it put on record."""
 
 

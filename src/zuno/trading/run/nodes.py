@@ -41,18 +41,11 @@ from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
 from zuno.trading.model.slots import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
+from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import RulingInputs, list_skipped_rules, missing_essentials
 from zuno.trading.rules.price_menu import hour_atr
-from zuno.trading.rules.ruling import (
-    RulingDraft,
-    Tightening,
-    apply_leverage_guard,
-    apply_risk_rules,
-    expire_ruling,
-    finish_ruling,
-    start_draft,
-    valid_until,
-)
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import apply_leverage_guard, expire_ruling, finish_ruling, start_draft, valid_until
 from zuno.trading.run.record import (
     BundleName,
     CasesRecord,
@@ -352,8 +345,9 @@ class Cycle:
         return CasesRecord(records=found) if found else SkipRecord(skipped="no close")
 
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
-        found = [_missing_input(said) for said in missing_essentials(case.inputs)]
-        found += [MissingInput(what="candles only", why=said) for said in list_skipped_rules(case.inputs)]
+        essentials = (reason.partition(": ") for reason in missing_essentials(case.inputs))
+        found = [MissingInput(what=what, why=why) for what, _, why in essentials]
+        found += [MissingInput(what="candles only", why=skipped) for skipped in list_skipped_rules(case.inputs)]
         painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
         found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
@@ -386,11 +380,6 @@ class Cycle:
 
 def _exact(figure: Known[float]) -> Decimal | None:
     return None if isinstance(figure, Missing) else to_decimal(figure)
-
-
-def _missing_input(said: str) -> MissingInput:
-    what, _, why = said.partition(": ")
-    return MissingInput(what=what, why=why)
 
 
 def outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:

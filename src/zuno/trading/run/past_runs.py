@@ -55,7 +55,6 @@ class PastRuns:
         self._reading = asyncio.Lock()
 
     async def list_ended(self) -> list[RunSummary]:
-        """The newest first."""
         async with self._reading:
             if self._last_ended is None:
                 found = (await self.journal.latest(self._most, kind=ENDED))[::-1]
@@ -69,7 +68,6 @@ class PastRuns:
         return list(self._ended.values())[::-1]
 
     async def list_claims(self) -> list[LoggedClaim]:
-        """The oldest first."""
         async with self._reading:
             async for entry in self.journal.entries(kind=EXPLORED, after=self._last_claim):
                 claim = ExplorationClaim.model_validate(dict(entry.payload), strict=False)
@@ -78,7 +76,6 @@ class PastRuns:
         return list(self._claims)
 
     async def find_summary(self, run_id: str) -> RunSummary | None:
-        """How a run ended; None where it has not."""
         if run_id in self._ended:
             return self._ended[run_id]
         found = await self.journal.latest(1, request_id=run_id, kind=ENDED)

@@ -11,9 +11,11 @@ from zuno.kernel import arguments
 from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
-from zuno.trading.data.intake import PATIENCE, Now, clause
-from zuno.trading.data.sources import (
+from zuno.trading.data.intake import (
+    PATIENCE,
+    Now,
     Sources,
+    clause,
     find_missing,
     find_missing_spans,
     is_snapshot_only,

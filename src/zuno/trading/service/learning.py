@@ -15,7 +15,7 @@ from zuno.trading.model.memory import PostMortem, VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability, measure_reliability
-from zuno.trading.rules.veto_scores import VetoTotals, belongs_to_account, total_vetoes
+from zuno.trading.rules.trade_outcomes import VetoTotals, belongs_to_account, total_vetoes
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (

@@ -20,8 +20,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Unavailable
 from zuno.trading.agents.case import Case, build_case, replace_bundle
 from zuno.trading.agents.learned import read_feedback, read_memories
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, memory_record
+from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import add_slots, content, read_bundle

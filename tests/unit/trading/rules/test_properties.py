@@ -34,13 +34,8 @@ from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.model.slots import DeskRecord
 from zuno.trading.rules.draft import Tightening
 from zuno.trading.rules.inputs import RulingInputs, Slippage
-from zuno.trading.rules.ruling import (
-    MAX_ACCOUNT_LEVERAGE,
-    apply_leverage_guard,
-    apply_risk_rules,
-    finish_ruling,
-    start_draft,
-)
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import MAX_ACCOUNT_LEVERAGE, apply_leverage_guard, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
 SOFT = (

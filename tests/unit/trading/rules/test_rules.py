@@ -36,9 +36,9 @@ from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightenin
 from zuno.trading.rules.exits import PositionExit
 from zuno.trading.rules.expectancy import require_expectancy
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
-from zuno.trading.rules.risk_rules import place_legs
+from zuno.trading.rules.risk_rules import apply_risk_rules, place_legs
 from zuno.trading.rules.routing import minimum_margin, price_at, with_lots, with_margin
-from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
+from zuno.trading.rules.ruling import apply_leverage_guard, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
 TIGHT = decision(leverage=1, allocation_pct=20)

@@ -15,7 +15,7 @@ from zuno.trading.measure.bars import SpanBar
 from zuno.trading.model.cycle import RuleChange
 from zuno.trading.model.market import Funding, Side
 from zuno.trading.model.memory import RuleShare, VetoScore
-from zuno.trading.rules.veto_scores import (
+from zuno.trading.rules.trade_outcomes import (
     BarColumns,
     PlannedTrade,
     SimulatedTrade,
