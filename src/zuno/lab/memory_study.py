@@ -29,10 +29,9 @@ from zuno.trading.measure.bars import SpanBar
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot, add_slots
-from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node
+from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
 from zuno.trading.model.memory import MemoryRecord, PostMortem, RecallQuery, RecallResult
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.slots import DeskRecord, record_slot
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
 from zuno.trading.ports.recall import MemoryIndex

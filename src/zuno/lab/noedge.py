@@ -27,9 +27,8 @@ from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
 from zuno.llm.ask import ModelContext
 from zuno.trading.model.account import account_slots
-from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, RegimeFamily
+from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.slots import ClosedTrade, DeskRecord
 from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours

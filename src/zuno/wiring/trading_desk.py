@@ -135,8 +135,7 @@ class TradingWiring(SharedWiring):
         """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
         from zuno.adapters.account.closed_trades import LoggedTradeRecord
         from zuno.trading.learn.memory_book import LessonBook
-        from zuno.trading.learn.news import NewsRecall
-        from zuno.trading.learn.recall import CaseRecall
+        from zuno.trading.learn.recall import CaseRecall, NewsRecall
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.cycles import build_cycles, join_recalls
         from zuno.wiring.memory import embedder

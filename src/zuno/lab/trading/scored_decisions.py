@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.trading.learn.vetoes import WaitingVeto, find_veto, play_vetoes
-from zuno.trading.model.cycle import Regime
+from zuno.trading.model.cycle import Outcome, Regime
 from zuno.trading.model.memory import AgentClaim, RuleShare
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeEvent, TradeSummary
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.calibration import list_claims, measure_reliability, to_closed_trade

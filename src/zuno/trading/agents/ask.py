@@ -70,19 +70,27 @@ class AgentQuestion(Generic[T]):
     max_output_tokens: int = 1_500
 
 
-def expert_question(
-    role: str, expert: Expert, sections: Callable[[], Sequence[Section]], output: type[E], fallback: Callable[[], E]
-) -> AgentQuestion[E]:
-    """The question to an expert who reads numbers: its prose is its rationale, its own figure its confidence."""
-    return AgentQuestion(
+async def ask_numeric_expert(
+    role: str,
+    expert: Expert,
+    sections: Callable[[], Sequence[Section]],
+    output: type[E],
+    fallback: Callable[[], E],
+    gap: str,
+    model_context: ModelContext,
+) -> SourcedAnswer[E]:
+    """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `gap`: why nothing is
+    known of what it reads, if nothing is (`require_data`)."""
+    question = AgentQuestion(
         role=role,
         sections=sections,
         output=output,
         fallback=fallback,
         prose=lambda opinion, keep: keep_fields(opinion, fallback(), keep, rationale=LONG_TEXT),
-        own=lambda said: (figure_of(f"{expert}.confidence", said.confidence, Unit.NUMBER),),
+        own=lambda opinion: (figure_of(f"{expert}.confidence", opinion.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
+    return require_data(await ask_agent(question, model_context), gap, fallback)
 
 
 async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> SourcedAnswer[T]:

@@ -27,7 +27,7 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.frames import Frame
-from zuno.trading.measure.patterns import Formation, find_pattern
+from zuno.trading.measure.levels import Formation, find_pattern
 from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.setup import FAILED_BREAK, FRESH_BREAK, FRESH_DIVERGENCE
 from zuno.trading.measure.structure import DivergenceSource, PriceDirection

@@ -142,11 +142,6 @@ def _exit(raw: Decision, why: str) -> Decision:
         update={
             "why": why,
             "decision": Call.CANCEL_AND_CLOSE,
-            "allocation_pct": 0,
-            "leverage": 1,
-            "entry_price": None,
-            "stop_loss": None,
-            "take_profit": None,
             "reasoning": Reasoning(**dict.fromkeys(Reasoning.model_fields, "")),
             "win_probability_pct": 50,
             "expected_profit_pct": 0.0,

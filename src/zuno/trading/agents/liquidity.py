@@ -10,11 +10,9 @@ from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import (
-    ask_agent,
-    expert_question,
+    ask_numeric_expert,
     limit_confidence,
     limit_to_candles,
-    require_data,
     snap_price,
     to_record,
     voice_of,
@@ -75,26 +73,24 @@ ENTRY_REACH: Final = (0.25, 1.0)
 
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[LiquidityEntry]:
-    spoken = await ask_agent(
-        expert_question(
-            ROLE,
-            Expert.LIQUIDITY,
-            lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.flow_section(case),
-                prompt_facts.liquidation_section(case),
-                prompt_facts.price_action_section(case),
-                prompt_facts.derivatives_section(case, 70),
-                prompt_facts.structure_section(case, 50),
-                prompt_facts.levels_section(case),
-            ),
-            LiquidityOpinion,
-            lambda: answer_by_rules(case),
+    spoken = await ask_numeric_expert(
+        ROLE,
+        Expert.LIQUIDITY,
+        lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.flow_section(case),
+            prompt_facts.liquidation_section(case),
+            prompt_facts.price_action_section(case),
+            prompt_facts.derivatives_section(case, 70),
+            prompt_facts.structure_section(case, 50),
+            prompt_facts.levels_section(case),
         ),
+        LiquidityOpinion,
+        lambda: answer_by_rules(case),
+        _find_gap(case),
         model_context,
     )
-    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     said = spoken.value
     target = snap_price(case.menu, said.target_entry)
     gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""

@@ -7,7 +7,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_agent, expert_question, require_data, to_record, voice_of
+from zuno.trading.agents.ask import ask_numeric_expert, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     SIGNALS,
@@ -42,23 +42,21 @@ RESTLESS: Final = 0.25
 
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MacroEntry]:
-    spoken = await ask_agent(
-        expert_question(
-            ROLE,
-            Expert.MACRO,
-            lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.options_section(case),
-                prompt_facts.economy_section(case),
-                prompt_facts.day_section(case, 50),
-            ),
-            MacroOpinion,
-            lambda: answer_by_rules(case),
+    spoken = await ask_numeric_expert(
+        ROLE,
+        Expert.MACRO,
+        lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.options_section(case),
+            prompt_facts.economy_section(case),
+            prompt_facts.day_section(case, 50),
         ),
+        MacroOpinion,
+        lambda: answer_by_rules(case),
+        _find_gap(case),
         model_context,
     )
-    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 

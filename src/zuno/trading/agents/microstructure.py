@@ -7,7 +7,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_agent, expert_question, limit_to_candles, require_data, to_record, voice_of
+from zuno.trading.agents.ask import ask_numeric_expert, limit_to_candles, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
@@ -45,23 +45,21 @@ _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MicrostructureEntry]:
-    spoken = await ask_agent(
-        expert_question(
-            ROLE,
-            Expert.MICROSTRUCTURE,
-            lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.book_section(case),
-                prompt_facts.price_action_section(case, 60),
-                prompt_facts.derivatives_section(case, 40),
-            ),
-            MicrostructureOpinion,
-            lambda: answer_by_rules(case),
+    spoken = await ask_numeric_expert(
+        ROLE,
+        Expert.MICROSTRUCTURE,
+        lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.book_section(case),
+            prompt_facts.price_action_section(case, 60),
+            prompt_facts.derivatives_section(case, 40),
         ),
+        MicrostructureOpinion,
+        lambda: answer_by_rules(case),
+        _find_gap(case),
         model_context,
     )
-    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     sure, few = limit_to_candles(case, spoken.value.confidence)
     entry = to_record(MicrostructureEntry, spoken, few, stance=entry_stance(spoken.value), confidence=sure)
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))

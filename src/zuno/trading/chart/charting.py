@@ -54,7 +54,7 @@ from zuno.trading.model.chart import (
     VolumeProfile,
     short_text,
 )
-from zuno.trading.model.cycle import TradeCard
+from zuno.trading.model.cycle import Outcome, TradeCard
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import (
     Feed,
@@ -68,7 +68,6 @@ from zuno.trading.model.market import (
     funding,
     open_interest,
 )
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.venues import BINANCE, PERPETUALS, TAPES
 
 TRADE_CHART: Final[Mapping[Mode, tuple[Timeframe, int]]] = {

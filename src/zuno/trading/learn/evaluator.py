@@ -32,10 +32,10 @@ from zuno.trading.learn.memory_book import (
 from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
-from zuno.trading.model.cycle import Node
+from zuno.trading.model.cycle import Node, Outcome
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, Lesson, LessonReview, PostMortem, VetoScore
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
@@ -253,22 +253,10 @@ class Evaluator:
 
 def _build_record(post_mortem: PostMortem, run: Outcome | None, summary: TradeSummary, *, first: bool) -> CaseRecord:
     return CaseRecord(
-        id=post_mortem.id,
-        account=post_mortem.account,
-        origin=post_mortem.origin,
-        symbol=summary.symbol,
-        side=summary.side,
-        mode=summary.mode,
-        judge=summary.judge,
-        family=summary.family,
-        regime=post_mortem.regime,
-        opened=summary.opened,
-        closed=summary.closed,
-        reason=summary.reason,
-        decision=summary.decision,
+        **pick(post_mortem, "id", "account", "origin", "regime", "verdict"),
+        **pick(summary, "symbol", "side", "mode", "judge", "family", "opened", "closed", "reason", "decision"),
         bundle=None if run is None else run.bundle,
         r=post_mortem.path.r,
-        verdict=post_mortem.verdict,
         fees=float(summary.fees),
         funding=float(summary.funding),
         claims=list_claims(run, summary) if run is not None and first else (),

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import CANDLES_ONLY
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side, Symbol, Timeframe
 
 WIDTH: Final = 1_232
@@ -359,12 +360,12 @@ def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
     last = {name: getattr(candles, name)[-1] for name in ("open", "high", "low", "close")}
     profile = None
     if isinstance(panel.profile, VolumeProfile):
-        profile = _pick(panel.profile, "low", "high", "poc") | {
+        profile = pick(panel.profile, "low", "high", "poc") | {
             "valueLow": panel.profile.value_low,
             "valueHigh": panel.profile.value_high,
         }
     return {
-        "axis": _pick(panel.axis, "low", "high", "scale"),
+        "axis": pick(panel.axis, "low", "high", "scale"),
         "last": {"at": (picture.first or 0) + picture.places[-1] * picture.timeframe.millis} | last,
         "levels": tuple(sorted(_levels(panel), key=lambda level: (level["price"], level["id"]))),
         "leftOut": panel.left_out,
@@ -376,7 +377,7 @@ def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
 def _levels(panel: PricePanel) -> Iterator[dict[str, Any]]:
     """Every labelled price: horizontal lines, and where curves and slanting lines stand now."""
     for mark in panel.marks:
-        yield _pick(mark, "id", "kind", "label", "price")
+        yield pick(mark, "id", "kind", "label", "price")
     for slant in panel.slants:
         yield {"id": slant.id, "kind": "line", "label": slant.label, "price": slant.price}
     for curve in panel.curves:
@@ -406,14 +407,10 @@ def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[dict[str,
 
 def _panel(panel: Panel) -> dict[str, Any]:
     return (
-        _pick(panel, "name", "title")
-        | {"axis": _pick(panel.axis, "low", "high", "scale")}
-        | _pick(panel, "last", "unit", "note")
+        pick(panel, "name", "title")
+        | {"axis": pick(panel.axis, "low", "high", "scale")}
+        | pick(panel, "last", "unit", "note")
     )
-
-
-def _pick(value: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
 
 
 def _blanks(picture: Picture) -> Iterator[MissingPanel]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -22,6 +22,11 @@ class NotRecorded(Missing):
 
 
 Known: TypeAlias = T | Missing
+
+
+def pick(source: object, *names: str) -> dict[str, Any]:
+    """These attributes by name, for a record that has fields of the same names."""
+    return {name: getattr(source, name) for name in names}
 
 
 def or_none(figure: Known[T]) -> T | None:

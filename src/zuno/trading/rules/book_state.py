@@ -17,6 +17,7 @@ from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol
 from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
 from zuno.trading.model.trade_events import (
@@ -352,30 +353,18 @@ class BookState:
         if trade.closed is None:
             raise Refused(f"{trade.id} is still open.")
         return TradeSummary(
+            **pick(trade, "decision", "exchange", "symbol", "side", "mode", "opened", "closed", "fees", "funding"),
+            **pick(trade, "exploration", "judge", "family", "edge", "llm_cost_usd"),
             trade=trade.id,
             intent=trade.intent or trade.id,
-            decision=trade.decision,
-            exchange=trade.exchange,
-            symbol=trade.symbol,
-            side=trade.side,
-            mode=trade.mode,
-            opened=trade.opened,
-            closed=trade.closed,
             quantity=trade.most,
             entry=trade.entered_value / trade.entered,
             exit=trade.exited_value / trade.exited,
             stop=trade.first_stop,
             target=trade.first_target,
             gross_pnl=trade.gross,
-            fees=trade.fees,
-            funding=trade.funding,
             net_pnl=trade.gross - trade.fees + trade.funding,
             reason=ExitReason.LIQUIDATION if trade.liquidated else reason,
-            exploration=trade.exploration,
-            judge=trade.judge,
-            family=trade.family,
-            edge=trade.edge,
-            llm_cost_usd=trade.llm_cost_usd,
         )
 
     def to_account(self) -> Account:

@@ -11,7 +11,7 @@ A slope and not a count: by count alone the weight of an opinion grows with losi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import fsum, sqrt
@@ -19,10 +19,9 @@ from typing import Final, Protocol
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.portable import round_digits
-from zuno.trading.model.cycle import Decision, JudgeKind, Regime, RegimeFamily
+from zuno.trading.model.cycle import Decision, JudgeKind, Outcome, Regime, RegimeFamily
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import AgentClaim
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.slots import MAX_EDGE, Calibration, ClosedTrade, DeskRecord
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.score import board_entries
@@ -139,33 +138,34 @@ JUDGE = "judge"
 
 def list_claims(outcome: Outcome, summary: TradeSummary) -> tuple[AgentClaim, ...]:
     """Of the run that opened a trade; none of a trade that counts for nobody's record."""
-    return tuple(_claims(outcome, summary))
-
-
-def _claims(outcome: Outcome, summary: TradeSummary) -> Iterator[AgentClaim]:
     trade = to_closed_trade(summary)
     if trade is None:
-        return
+        return ()
     fair = round_digits(breakeven_win_rate(trade.profit_pct, trade.loss_pct))
-    yield AgentClaim(
-        role=JUDGE,
-        source=judge_kind(outcome.decision),
-        claimed=outcome.decision.win_probability_pct / 100,
-        outcome=round_digits(score_exit(trade)),
-        fair=fair,
-    )
+    claims = [
+        AgentClaim(
+            role=JUDGE,
+            source=judge_kind(outcome.decision),
+            claimed=outcome.decision.win_probability_pct / 100,
+            outcome=round_digits(score_exit(trade)),
+            fair=fair,
+        )
+    ]
     came = 0.5 if trade.exit_pct == 0 else 1.0 if trade.exit_pct > 0 else 0.0
     for expert, entry in board_entries(outcome.board).items():
         if not entry.stance:
             continue
         same = (entry.stance > 0) is (summary.side is Side.LONG)
-        yield AgentClaim(
-            role=expert.value,
-            source=JudgeKind.MODEL if entry.source in ("model", "repaired") else JudgeKind.RULES,
-            claimed=round_digits((1 + entry.confidence) / 2),
-            outcome=came if same else 1 - came,
-            fair=fair if same else round_digits(1 - fair),
+        claims.append(
+            AgentClaim(
+                role=expert.value,
+                source=JudgeKind.MODEL if entry.source in ("model", "repaired") else JudgeKind.RULES,
+                claimed=round_digits((1 + entry.confidence) / 2),
+                outcome=came if same else 1 - came,
+                fair=fair if same else round_digits(1 - fair),
+            )
         )
+    return tuple(claims)
 
 
 LEAST_OUTCOMES: Final = 50

@@ -21,6 +21,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
     VALID_MINUTES,
     AgentAnswer,
+    AnomalyRecord,
     AnswerSource,
     Blackboard,
     Decision,
@@ -30,15 +31,18 @@ from zuno.trading.model.cycle import (
     MacroEntry,
     Meta,
     MicrostructureEntry,
+    MissingInput,
     Node,
+    NodeEvent,
+    Outcome,
     Part,
     Ruling,
     Synthesis,
+    with_hash,
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import ZERO, to_decimal
-from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
 from zuno.trading.model.slots import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
 from zuno.trading.rules.draft import RulingDraft, Tightening

@@ -18,7 +18,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.agents import meta
 from zuno.trading.agents.case import Case, build_case, replace_bundle
-from zuno.trading.learn.news import NewsRecall
+from zuno.trading.learn.recall import NewsRecall
 from zuno.trading.model.account import read_slot
 from zuno.trading.model.bundle import add_slots
 from zuno.trading.model.market import HOUR_MS, Feed, Text, texts

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.wire import told
 from tests.wire.learning import minute, summary
 from tests.wire.trades import board, decision
-from zuno.trading.model.cycle import JudgeKind, Regime
+from zuno.trading.model.cycle import JudgeKind, Outcome, Regime
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import AgentClaim, CaseRecord, Verdict
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.rules.calibration import (
     LEAST_OUTCOMES,

@@ -14,8 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Call, JudgeKind, Regime, RegimeFamily
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.slots import Exploration
-from zuno.trading.run.past_runs import PastRuns
-from zuno.trading.run.record import DESK, ENDED, EXPLORED, ExplorationClaim, RunSummary
+from zuno.trading.run.record import DESK, ENDED, EXPLORED, ExplorationClaim, PastRuns, RunSummary
 
 MOST = 3
 

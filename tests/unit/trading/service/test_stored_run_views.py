@@ -16,7 +16,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.measure import indicators
-from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.cycle import Outcome
 from zuno.trading.run.record import ENDED
 from zuno.trading.service.report import Reports
 

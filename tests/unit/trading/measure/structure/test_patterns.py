@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.patterns import PatternKind, find_pattern
+from zuno.trading.measure.levels import PatternKind, find_pattern
 from zuno.trading.measure.structure import Extreme, Pivot, PriceDirection
 
 

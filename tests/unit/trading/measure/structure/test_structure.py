@@ -18,8 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
 from zuno.trading.measure.frames import Structure, measure_frame, measure_structure_of_window
 from zuno.trading.measure.indicators import compute_indicators
-from zuno.trading.measure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, find_zones
-from zuno.trading.measure.patterns import find_pattern
+from zuno.trading.measure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, find_pattern, find_zones
 from zuno.trading.measure.portable import GAUGE_DIGITS, places
 from zuno.trading.measure.structure import (
     BreakKind,
