@@ -34,7 +34,7 @@ NOT_USABLE: Final = "its source gave nothing that can be used"
 
 
 def read_fees(bundle: Bundle) -> Fees:
-    """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
+    """The fees that the bundle was frozen with, else the usual ones. `Malformed` for a slot that is none."""
     slot = bundle.slot(FEES)
     if slot is None:
         return Fees()
@@ -43,21 +43,19 @@ def read_fees(bundle: Bundle) -> Fees:
 
 
 def without_source_text(bundle: Bundle) -> Bundle:
-    """The same for models: why a source gave nothing may be told in the source's own words, and these are a stranger's.
-    Whoever reads the bundle itself finds them there."""
+    """The bundle for models: reasons in a source's own words are replaced, for they are a stranger's text."""
     absent = tuple(gone if has_own_reason(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
     return replace(bundle, absent=absent)
 
 
 def replace_bundle(case: Case, bundle: Bundle) -> Case:
-    """The case of a bundle that has more slots than the one it was worked out from: figures are of the market and of
-    the account, and a memory changes none of them."""
+    """The case with a bundle that has more slots; slots of memory change no figure."""
     return replace(case, bundle=without_source_text(bundle))
 
 
 @dataclass(frozen=True, slots=True)
 class MarketCase:
-    """What of a case is of the market, whatever the desk holds and remembers."""
+    """The part of a case that depends on the market alone."""
 
     features: Features
     menu: PriceMenu
@@ -86,8 +84,7 @@ _MARKETS_KEPT: Final = 4
 
 
 def cache_by_market(tell: Callable[[Case], T]) -> Callable[[Case], T]:
-    """For what is told of the market alone: cases that share what was measured share it, whatever the desk holds and
-    remembers. Only the last few are kept."""
+    """Cache what is told of the market alone, by the measured features. Only the last few are kept."""
     kept: dict[int, tuple[Features, T]] = {}  # the features are held, so that nothing else gets their identity
 
     @wraps(tell)

@@ -26,12 +26,12 @@ class Reason:
 
 
 def scale_weight(value: float, full: float, weight: float) -> float:
-    """`weight` times how much of `full` the value is, no more than all of it, with its sign."""
+    """`weight` times value / `full`, capped at `weight`, with the sign of the value."""
     return copysign(min(abs(value) / full, 1.0) * weight, value)
 
 
 def weigh_by_volume(backing: float, way: int) -> float:
-    """Of what one bar shows of price and volume alone."""
+    """The weight of one bar's price and volume."""
     return round(way * (BAR_WEIGHT + VOLUME_WEIGHT * backing), 3)
 
 

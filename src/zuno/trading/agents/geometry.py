@@ -65,8 +65,6 @@ STRUCTURAL: Final = ("pivot", "line", "gap", "profile", "fibonacci")
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """Which parts of the picture are there to be read."""
-
     cvd: bool
     funding: bool
 
@@ -204,7 +202,7 @@ def _frame(case: Case) -> Known[Frame]:
 
 
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
-    """What is out of the ordinary in the shape, the most telling first, and its reasons."""
+    """The most telling anomaly of the shape, and its reasons."""
     found = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(frame))
     first = next((anomaly for anomaly in found if anomaly is not None), None)
     if first is not None:

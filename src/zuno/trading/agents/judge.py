@@ -127,7 +127,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
 
 
 def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
-    """Whether a model said so both times it was asked, and was not heard because of something else it said."""
+    """Whether a model answered CANCEL_AND_CLOSE both times and was rejected for something else."""
     if spoken.source != "fallback" or len(spoken.attempts) < 2:
         return False
     return all(
@@ -137,7 +137,7 @@ def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
 
 
 def _exit(raw: Decision, why: str) -> Decision:
-    """A way out needs no reasons, and none that could not be checked are kept."""
+    """An exit is taken without reasons: those that could not be checked are dropped."""
     return raw.model_copy(
         update={
             "why": why,
@@ -153,7 +153,7 @@ def _exit(raw: Decision, why: str) -> Decision:
 
 
 def _keep_texts(opinion: JudgeOpinion, case: Case, meta: Meta, board: Blackboard, keep: Keep) -> JudgeOpinion:
-    """Where no word of a field is left, what the rules say of this very decision."""
+    """Texts without any usable sentence are replaced by the rules' words about this decision."""
     side, prices = opinion.decision.side, (opinion.entry_price, opinion.stop_loss, opinion.take_profit)
     against, odds = _opposite_case(board), NOTHING_EXPECTED
     if side is not None and None not in prices:
@@ -241,7 +241,7 @@ def has_exposure(case: Case) -> bool:
 
 
 def position_section(case: Case) -> Section:
-    """Its side, its entry and how it stands in per cent: a mind needs no dollars of the account."""
+    """Side, entry and gain in per cent; no dollars of the account."""
     account, standing = case.inputs.account, case.inputs.marked_account
     if isinstance(account, Missing):
         return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
@@ -295,8 +295,8 @@ def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tu
 
 
 def ask_about_odds(said: JudgeOpinion, menu: PriceMenu) -> str | None:
-    """What to ask a Judge back who says half where the distances say something else: half is what is said out of
-    habit."""
+    """The question for a Judge who says about half out of habit where the distances give another rate; None: no
+    question."""
     side = said.decision.side
     prices = [price and menu.snap(price) for price in (said.entry_price, said.stop_loss, said.take_profit)]
     entry, stop, take = prices
@@ -412,7 +412,7 @@ def _score_for(side: Side, worth: float) -> float:
 
 
 def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
-    """Why what is held, or waits, on a side is to go; empty where it may stay."""
+    """Why a position or waiting order of that side is closed; empty where it may stay."""
     favour = _score_for(side, worth)
     if favour <= EXIT_SCORE:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
@@ -439,7 +439,7 @@ def _too_soon_after_shock(case: Case, side: Side) -> str:
 
 
 def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
-    """A side is not turned round soon after without a signal that is more than a leaning."""
+    """Why a fresh decision is not reversed on a weak score."""
     last = previous_of(case)
     if last is None or case.bundle.as_of - int(last["as_of"]) > FLIP_COOLDOWN_MS[case.bundle.mode]:
         return ""
@@ -450,7 +450,7 @@ def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
 
 
 def _against_trend(meta: Meta, side: Side, worth: float) -> str:
-    """Against the current only with all one's strength."""
+    """A trade against the regime's trend needs the strongest score."""
     current = {Regime.BULL_MOMENTUM: Side.LONG, Regime.BEAR_MOMENTUM: Side.SHORT}.get(meta.regime, side)
     if current is side or abs(worth) >= AGAINST_TREND:
         return ""
@@ -458,7 +458,7 @@ def _against_trend(meta: Meta, side: Side, worth: float) -> str:
 
 
 def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
-    """In at the market; out beyond structure; the target at a level that pays for the risk."""
+    """Enter at the market, stop beyond structure, target at a level that pays for the risk."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
     entry = next((level.price for level in menu.levels if level.kind == MARK), None)
@@ -536,7 +536,6 @@ def _pays_funding(case: Case, side: Side) -> bool:
 
 
 def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
-    """A decision that opens nothing."""
     return JudgeOpinion(
         decision=call,
         allocation_pct=0,

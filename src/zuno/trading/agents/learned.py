@@ -140,7 +140,7 @@ def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
 
 
 def _cite_case(name: str, id_: str, verdict: Verdict, more: str) -> Line:
-    """A text that cites it says which it is and how it came out; the rest is told here alone."""
+    """A line whose citation prints the id and the verdict alone."""
     label = f"{id_} ({verdict})"
     return Line(f"{{{name}}} {label}: {more}", (Figure(name, label, Unit.WORDS),))
 
@@ -156,7 +156,7 @@ def feedback_section(bundle: Bundle) -> Section:
 
 
 def words_section(bundle: Bundle) -> Section:
-    """The sentences of what was recalled. Where rules wrote them all, they may be repeated."""
+    """The sentences of recalled memories and lessons; quotable only where rules wrote all of them."""
     recalled, feedback = read_memories(bundle), read_feedback(bundle)
     memories = () if recalled is None else recalled.memories
     said = [
@@ -179,8 +179,7 @@ def read_news(bundle: Bundle) -> tuple[StoryNote, ...]:
 
 
 def news_section(bundle: Bundle, summary: str = "") -> Section:
-    """Earlier news that was recalled: strangers' words behind a fence, with code's count of who told them. `summary`:
-    what the role `rag` made of them, which comes first."""
+    """Earlier news that was recalled, as untrusted text. `summary`: by the role `rag`, told first."""
     stories = read_news(bundle)
     if not stories:
         return Section("recalled", 18, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))

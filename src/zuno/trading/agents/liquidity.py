@@ -117,9 +117,8 @@ def _find_gap(case: Case) -> str:
 
 
 def measure_stance(case: Case, anomaly: FlowAnomaly) -> Stance:
-    """Which way the market was measured to lean, whoever speaks: by what happened within the hour, else by a crowd that
-    pays to stay, else by the anomaly that was named, else by price and volume where nothing else is recorded, else by
-    how many are on one side."""
+    """The measured direction: by events of the last hour, else by a crowd that pays funding, else by the named anomaly,
+    else by price and volume (candles only), else by how crowded a side is."""
     for reasons in (event_reasons(case), funding_reasons(case)):
         if lean := direction_of(total_weight(reasons)):
             return lean
@@ -175,7 +174,7 @@ def _name_anomaly(case: Case, flow: list[Reason], hunt: list[Reason]) -> tuple[F
 
 
 def event_reasons(case: Case) -> list[Reason]:
-    """What happened within the hour goes on until it is known to have ended."""
+    """An event of the last hour counts until it is known to have ended."""
     return [
         Reason(
             EVENT_WEIGHTS[event.kind] * event.way.sign,
@@ -186,7 +185,7 @@ def event_reasons(case: Case) -> list[Reason]:
 
 
 def crowding_reasons(case: Case) -> list[Reason]:
-    """Who pays to stay, and where many are on one side."""
+    """Who pays funding, and where accounts or the basis are crowded."""
     found = funding_reasons(case)
     home = next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
     for name, rank, called in (
@@ -201,7 +200,7 @@ def crowding_reasons(case: Case) -> list[Reason]:
 
 
 def funding_reasons(case: Case) -> list[Reason]:
-    """Those who pay to stay in a price that goes nowhere have to leave first; while it moves it is a hint."""
+    """Payers of high funding in a flat price have to leave first; in a moving price it is a hint."""
     rate, day = case.inputs.funding_next, case.context.day
     if isinstance(rate, Missing) or round(abs(rate), RATIO_PLACES) < CROWDED_RATE:
         return []
@@ -222,7 +221,7 @@ def action_reasons(case: Case) -> list[Reason]:
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
-    """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
+    """Whether takers lean against the price: by a divergence, by their balance, or by large trades."""
     if any(divergence.weight * lean > 0 for divergence in _divergence_reasons(case)):
         return True
     flow, day = case.context.flow, case.context.day
@@ -233,14 +232,14 @@ def contradicts(case: Case, lean: Stance) -> bool:
 
 
 def _balance(flow: TakerFlow) -> Stance:
-    """Which way takers lean, where they do more than they mostly did."""
+    """Which way takers lean, where they lean more than usual."""
     if isinstance(flow.rank, Missing):
         return 0
     return 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
 
 
 def flow_reasons(case: Case) -> list[Reason]:
-    """What those who take say, beside what the price does."""
+    """What takers do, beside what the price does."""
     found = _divergence_reasons(case)
     flow = case.context.flow
     if not isinstance(flow, Missing):
@@ -273,7 +272,7 @@ def _divergence_reasons(case: Case) -> list[Reason]:
 
 
 def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
-    """Large takers, where their leaning is more than so many coins would show."""
+    """Large takers, where they lean more than chance would show."""
     if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
         return []
     bought, sold = flow.bought_usd, flow.sold_usd

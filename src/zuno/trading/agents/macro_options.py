@@ -87,8 +87,7 @@ def answer_by_rules(case: Case) -> MacroOpinion:
 
 
 def option_reasons(case: Case) -> list[Reason]:
-    """Dear puts are fear of a fall, cheap ones of a rise. What volatility itself costs, soon or later, has no side: it
-    counts on the side that is feared."""
+    """Dear puts show fear of a fall, cheap ones of a rise. Volatility has no side: it counts on the feared one."""
     dvol, surface, feared = case.features.dvol, case.features.surface, feared_side(case)
     found: list[Reason] = []
     if not isinstance(dvol, Missing) and dvol.z >= 1 and feared:
@@ -123,8 +122,7 @@ def feared_side(case: Case) -> Stance:
 
 
 def macro_reasons(case: Case) -> list[Reason]:
-    """A dear dollar and falling stocks drain what is risky. A curve that moves fast has no side, as volatility has
-    none: it counts on the side that is feared."""
+    """A rising dollar and falling stocks are bearish. A fast-moving curve has no side: it counts on the feared one."""
     context, slope, feared = case.context, case.features.economy.slope, feared_side(case)
     found: list[Reason] = []
     found += _change_reasons("dollar_change", context.dollar, 0.015, -0.3)

@@ -107,7 +107,7 @@ def _describe_cut(said: MetaOpinion, ruled: RegimeRuling) -> str:
 
 
 def regime_of(case: Case) -> RegimeRuling:
-    """By rule, the first that fits. A budget is never more for a feed that is missing."""
+    """The first regime whose rule fits. A missing feed never raises the budget."""
     inputs, days = case.inputs, frame_of(case.features, Timeframe.D1)
     panic = _panic_reason(case)
     if isinstance(days, Missing) or isinstance(inputs.bars, Missing):
@@ -126,7 +126,7 @@ def regime_of(case: Case) -> RegimeRuling:
 
 
 def _panic_reason(case: Case) -> str | None:
-    """Why there is one, if it is known that there is."""
+    """Why there is a panic; None where none is known."""
     inputs = case.inputs
     if inputs.panic is True:
         return f"options are in panic: {{anomaly.{Rule.OPTIONS_PANIC}}}"
@@ -173,7 +173,7 @@ def answer_by_rules(case: Case) -> MetaOpinion:
 
 
 def _choose_trusted(regime: Regime, mode: Mode, narrow: bool) -> tuple[Expert, str]:
-    """A narrow range that is sold has no name of its own as one that is bought has, but the same expert sees it."""
+    """A narrow range is read by liquidity, whether it is bought or sold."""
     match regime:
         case Regime.VOLATILITY_PANIC:
             return Expert.MACRO, "In a panic options and the economy lead; books are thin and shapes break."

@@ -96,7 +96,7 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
 
 
 def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion:
-    """A wick of most of the bar says who was turned away; volume says how many."""
+    """Without a book: a long wick shows who was rejected, volume how strongly."""
     own, reasons = action.timeframe, []
     if action.rejection is not None:
         sent = f"a wick of {{{own}.wick}} of the last bar sent the price {action.rejection}"
@@ -122,7 +122,7 @@ def _imbalance_reasons(book: BookFigures) -> list[Reason]:
 
 
 def _wall_reasons(case: Case) -> list[Reason]:
-    """A wall of bids that was never meant wanted buyers to come: who put it there sells."""
+    """A wall of bids that vanishes untraded was to lure buyers: who put it there sells."""
     walls = case.features.walls
     if isinstance(walls, Missing):
         return []
@@ -138,7 +138,7 @@ def _wall_reasons(case: Case) -> list[Reason]:
 
 
 def _thin_side_reasons(book: BookFigures) -> list[Reason]:
-    """Where size is dear the book is thin, and the price goes that way more easily."""
+    """Where size is expensive the book is thin, and the price moves that way more easily."""
     buy, sell = book.buy_slippage_bps, book.sell_slippage_bps
     if isinstance(buy, Missing) or isinstance(sell, Missing) or max(buy, sell) < NOTICEABLE_BPS:
         return []

@@ -57,8 +57,6 @@ class PostMortemOpinion(Opinion):
 
 @dataclass(frozen=True, slots=True)
 class ClosedCase:
-    """A closed trade and what is known of it."""
-
     summary: TradeSummary
     path: RealisedPath
     verdict: Verdict
@@ -115,7 +113,7 @@ def answer_by_rules(case: ClosedCase) -> PostMortemOpinion:
 
 
 def _explain_loss(said: PostMortemOpinion, case: ClosedCase) -> str:
-    """Why the rules write in place of a model whose words will not do; empty where they will."""
+    """Why a model's words cannot be used; empty where they can."""
     if not said.outcome or not said.constraint:
         return "no sentence of it is left"
     if not any(cited_ids([said.outcome])):

@@ -84,7 +84,7 @@ def remark(id_: str, text: str, head: str = "") -> Line:
 
 
 def quote(head: str, text: str, facts: FactSheet) -> Line:
-    """Another mind's words: their slots stay, and may be cited again."""
+    """Another agent's words: their slots stay, and may be cited again."""
     line = strip_fences(text)
     return Line(f"{head}{annotate(line, facts)}", tuple(facts[id_] for id_ in cited_ids([line]) if id_ in facts))
 
@@ -127,7 +127,7 @@ def market_section(case: Case) -> Section:
 
 
 def _kind(case: Case) -> str:
-    """A bundle is frozen alike from the venues and from what was kept of them: either way it is their market."""
+    """A live bundle and a recorded one are both the venues' market."""
     if case.bundle.candles_only:
         return "imported candles alone: what was never recorded is absent, not zero"
     return "an invented market" if case.bundle.synthetic else "the venues' own market"
@@ -484,7 +484,7 @@ def _reading_lines(name: str, reading: Known[Reading], as_of: Millis) -> Iterato
 
 
 def day_section(case: Case, weight: int = 75) -> Section:
-    """What the regime is told by."""
+    """What the regime is derived from."""
     seen, context = case.features.volatility, case.context
     slope = "unknown" if isinstance(context.days, Missing) else "rising" if context.days.slope > 0 else "falling"
     moved, narrow = "of the last 180 days moved less", "of days had narrower Bollinger bands"
@@ -580,7 +580,7 @@ def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
 
 
 def regime_section(meta: Meta) -> Section:
-    """What Meta decided, by name. Its own words, which strangers may have coloured, are told behind a fence."""
+    """Meta's decision by name. Its words may be coloured by strangers and are told as untrusted text."""
     return Section(
         "regime",
         98,
@@ -592,7 +592,7 @@ def regime_section(meta: Meta) -> Section:
 
 
 def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
-    """Rules read no strangers: what they say may be repeated by anybody."""
+    """Rules read no strangers' texts, so their words are quotable."""
     by_rule = meta.source in ("deterministic", "fallback")
     note = meta.trust_directive.note
     return Untrusted(note, limit=REMARK_CHARS, quotable=quotable or by_rule, fence="colleague")

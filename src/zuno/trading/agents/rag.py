@@ -34,7 +34,7 @@ class RagOpinion(Opinion):
 
 @dataclass(frozen=True, slots=True)
 class NewsReading:
-    """What a model made of recalled news. Still strangers' matter: it stays behind a fence."""
+    """What a model made of recalled news: still untrusted text."""
 
     summary: str = ""
     """Citations printed; empty where no model's words stand."""
@@ -85,7 +85,7 @@ def _stories_section(bundle: Bundle, stories: Sequence[StoryNote]) -> Section:
 
 
 def _texts_section(stories: Sequence[StoryNote]) -> Section:
-    """A sum of texts repeats some of their words; it never leaves its fence."""
+    """Quotable, because a summary repeats some words of its texts and is itself untrusted."""
     texts = " · ".join(f"{story_id(place)}: {story.text}" for place, story in enumerate(stories, 1))
     return Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
 

@@ -33,7 +33,7 @@ PASSED: Final = "nothing new is risked: the risk officer concurs without being a
 async def ask_risk_manager(
     case: Case, draft: RulingDraft, model_context: ModelContext, shown: Sequence[Section] | None = None
 ) -> AgentAnswer[Tightening]:
-    """`shown`: instead of the case."""
+    """`shown`: sections that are told instead of the case."""
     if not draft.opens:
         voice = AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
         return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
@@ -73,7 +73,7 @@ def _list_sections(case: Case, draft: RulingDraft) -> tuple[Section, ...]:
 
 
 def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
-    """The rules have said what there is to say; a whole number that is no less than the draft's changes nothing."""
+    """The rules were applied already: figures rounded up from the draft change nothing."""
     return RiskOpinion(
         allocation_pct=min(100, ceil(draft.allocation_pct)),
         leverage=max(1, min(3, ceil(draft.leverage))),

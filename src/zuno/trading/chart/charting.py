@@ -97,8 +97,8 @@ def describe(bundle: Bundle, timeframe: Timeframe | None = None, count: int | No
 
 
 def describe_trade(bundle: Bundle, trade: TradePlan) -> Picture:
-    """The last bars of the timeframe that stops are measured in, with the trade's levels ahead of them: fewer of them
-    where the market went so far that the stop would not be seen."""
+    """The last bars of the timeframe that stops are measured in, with the trade's levels; fewer bars where the stop
+    would not be seen otherwise."""
     timeframe, count = TRADE_CHART[bundle.mode]
     window = _window(bundle, timeframe)
     while count > FEWEST_TRADE_BARS and len(window) and not _shows_stop(window.last(count), trade):
@@ -442,7 +442,7 @@ def _pool_marks(heat: Heat | MissingPanel, now: float, axis: Axis, shown: Bars) 
 
 
 def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
-    """What it is, and since when somebody listened; whose, where not everybody was listened to."""
+    """What the heat map shows, since when liquidations were observed, and at which venues if not at all."""
     bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
     pools = f"pools from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×"
     if found.origin is HeatOrigin.MODELLED:

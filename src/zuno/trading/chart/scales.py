@@ -59,8 +59,8 @@ def calendar_ticks(first: Millis, last: Millis) -> tuple[Tick, ...]:
 
 
 def _linear(low: float, high: float, most: int, told: Callable[[float, float], str]) -> Axis:
-    """At most so many ticks and one; where all is one value, it stands in the middle. `ValueError` for ends that are
-    no numbers, or are too far apart for one."""
+    """A linear axis with at most `most` + 1 ticks; a single value stands in the middle. `ValueError` for ends that are
+    not finite."""
     largest = max(abs(low), abs(high))
     # Closer together than doubles tell apart from their rounding is one value.
     room = (high - low) * _MARGIN if high - low > 1e-9 * largest else 0.01 * largest or 1.0

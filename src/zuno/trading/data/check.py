@@ -51,10 +51,8 @@ class Market:
     """Oldest first, of the lengths that were gone through already, the finest first."""
 
     def build_bar(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
-        """What the nearest finer bars make of this one, which they are, and how many; None where one is missing.
-
-        `partly`: from whatever bars are here, for venues that make none without a trade.
-        """
+        """The bar that the nearest finer bars make, their name and their number; None where one is missing. `partly`:
+        from whatever bars there are, for venues that make none without a trade."""
         for fine, bars in reversed(self.bars.items()):
             found = bars_inside(timeframe, at, bars)
             if len(found) >= (1 if partly else bars_per_bar(timeframe, fine)):
@@ -63,8 +61,6 @@ class Market:
 
 
 class Check:
-    """One walk through a store."""
-
     def __init__(self, store: SeriesStore, now: Now, *, repair: bool, fetch: Fetch | None) -> None:
         self._store = store
         self._now = now
@@ -163,7 +159,7 @@ class Check:
     def _compare_with_finer(
         self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
     ) -> Candle | None:
-        """The bar that should stand here instead, where one should."""
+        """The bar that should replace this one; None where none should."""
         summed = timeframe.millis // MINUTE_MS  # whoever made either of them may have added up its minutes
         known = market.build_bar(timeframe, bar.at)
         if known is None:
@@ -207,7 +203,7 @@ class Check:
     async def _rebuild_bars(
         self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], missing: Sequence[int]
     ) -> list[int]:
-        """Those among them that finer bars make are put there, or told; the others are left."""
+        """Rebuild missing bars from finer ones; returns those that stay missing."""
         series = market.spans[timeframe].series
         rebuilt: list[Candle] = []
         left: list[int] = []
@@ -233,7 +229,7 @@ class Check:
             self._found.append(Flaw(series, "gap", Millis(first), Millis(last), count, detail, mended))
 
     async def _fetch_again(self, series: Series[Candle], missing: Sequence[int]) -> tuple[Mapping[Millis, Candle], str]:
-        """What the venue has of these, and what is to be said of the rest."""
+        """What the venue has of these, and the reason for the rest."""
         if not missing or not self._repair or self._fetch is None:
             return {}, "no finer bars make them" if timeframe_of(series) is not Timeframe.M1 else "nothing was recorded"
         since, until = Millis(missing[0]), Millis(missing[-1])

@@ -93,8 +93,8 @@ class ImportState:
 
 
 async def take_columns(state: ImportState, columns: Columns, lines: Any, file: str, parts: int = 1) -> Imported:
-    """Write what is sound of a block. `Refused` where it is another market's, or its clock another. `parts`: how many
-    rows make one bar of the series; then the block is the whole file, for a bar's parts may lie anywhere in it."""
+    """Write the valid rows of a block. `Refused` for another market's prices or another clock. `parts`: how many rows
+    make one bar; the block is then the whole file."""
     series = columns.series
     if series.row is MacroRelease:
         return await _take_prints(state, columns, lines, file)
@@ -342,8 +342,8 @@ async def _make_stretch(
 
 
 def _note_touched(state: ImportState, columns: Columns, written: ColumnsWritten) -> int:
-    """How many are new or changed; the stretch they lie in is kept for coarser bars. Where none is, all of it is: an
-    import that was stopped may have made none of them."""
+    """How many rows are new or changed. Their span is kept for coarser bars; all of it where none is, as an import may
+    have been stopped."""
     put = written.new | written.changed
     at = columns.at[put] if put.any() else columns.at
     stretch = (Millis(int(at[0])), Millis(int(at[-1])), bool(written.changed.any()))

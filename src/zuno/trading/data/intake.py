@@ -173,7 +173,7 @@ def is_streamed(series: Series[Any]) -> bool:
 
 
 def is_snapshot_only(series: Series[Any]) -> bool:
-    """Whether a venue tells it of now alone: what was missed cannot be asked for later."""
+    """Whether a venue gives only the current value: what was missed cannot be asked for later."""
     return is_streamed(series) or poll_schedule_of(series).reach == 0
 
 
@@ -200,11 +200,8 @@ def kept_since(series: Series[Any], now: Millis) -> Millis:
 
 
 def find_missing(series: Series[Any], moments: Sequence[int], since: int, until: int) -> list[tuple[Millis, Millis]]:
-    """The stretches of [since, until] in which something should be and nothing is, oldest first.
-
-    `moments`: when the rows are that are here, oldest first. Words come when they come and prints are revised: of them
-    all is asked for again.
-    """
+    """The spans of [since, until] that lack rows, oldest first. `moments`: times of the rows that are here. Of texts
+    and prints all is asked for again."""
     apart = _expected_gap(series)
     if apart is None or not moments:
         return [(Millis(since), Millis(until))]
@@ -215,12 +212,9 @@ def find_missing(series: Series[Any], moments: Sequence[int], since: int, until:
 def find_missing_spans(
     series: Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
 ) -> list[tuple[Millis, Millis]]:
-    """What a venue owes of a time it was asked for and did not tell, each from its beginning to what comes after it.
-
-    `moments`: when the rows are that are here now, oldest first. Before the first there may have been no market, but
-    not of late. Where nobody trades on Upbit it makes no bar, and words and prints come when they come: they owe
-    nothing.
-    """
+    """What a venue was asked for and did not give, each span up to the next row. `moments`: times of the rows that are
+    here. Before the first row there may have been no market. Upbit makes no bar without a trade, and texts and prints
+    have no schedule: they owe nothing."""
     apart = _expected_gap(series)
     if apart is None or series.venue == UPBIT:
         return []
@@ -260,7 +254,7 @@ def split_into_pages(series: Series[Any], since: Millis, until: Millis) -> Itera
 
 
 def date_batch(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
-    """Rows as they came in at a moment. Where the venue's clock is ahead of ours, they are known from its own."""
+    """Rows with the time they reached us, or the venue's own where its clock is ahead of ours."""
     if not rows or series.row is MacroRelease:  # a print may be told before the day it counts from
         return Batch(series, rows, now)
     latest = max(complete_at(series, row) for row in rows)
@@ -293,7 +287,7 @@ _BEGINNING, _EVER = Millis(0), Millis(2**62)
 
 
 class Intake:
-    """Knows of each series how far it has come; one visit at a time of each."""
+    """Tracks how far each series has come; one visit at a time of each."""
 
     def __init__(
         self, sources: Sources, store: SeriesStore, keep: Keep, now: Now, *, patience: float = PATIENCE
@@ -314,8 +308,8 @@ class Intake:
         """From when the newest of what came in is known."""
 
     async def visit(self, series: Series[Any]) -> None:
-        """Ask for all that is owed of a series, and keep it. A search costs money: it is not asked again, whoever
-        asked, while its last answer is young."""
+        """Ask for all that is owed of a series, and keep it. A paid search is not repeated while its last answer is
+        young."""
         self.set_aside.pop(series, None)
         if series.feed is Feed.NARRATIVE and await self._is_young(series):
             return
@@ -376,7 +370,7 @@ class Intake:
         return max(oldest, known), now
 
     async def _fill(self, series: Series[Any]) -> None:
-        """What an earlier life left out. A venue may never have had it: after some tries it is let be, and told."""
+        """Ask for holes that an earlier process left; after some tries they are given up and reported."""
         holes = self._holes.get(series, [])
         while holes:
             try:
@@ -406,12 +400,12 @@ def _few(holes: list[Hole]) -> list[Hole]:
 
 
 def clause(error: ZunoError) -> str:
-    """An error inside a sentence; part of it may be a venue's own words."""
+    """An error as part of a sentence; it may hold a venue's own words."""
     return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
 
 
 def describe_bug(bug: Exception, what: object) -> str:
-    """Our own mistake about one source; where it lies is in the log."""
+    """Our own bug about one source; the traceback is in the log."""
     _LOG.error("%s failed", what, exc_info=bug)
     return f"Zuno has a bug ({type(bug).__name__})"
 
@@ -419,8 +413,8 @@ def describe_bug(bug: Exception, what: object) -> str:
 async def refresh_market(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
-    """Ask everybody once: the moment from which all of it is known, and who failed, and why. `Unavailable` where nobody
-    answered at all."""
+    """Ask every source once: the moment from which all is known, and failures by series. `Unavailable` if nobody
+    answered."""
     series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol)) if not is_streamed(each)]
     moment, failures = await refresh_series(intake, series, now, within=within)
     asked = [each for each in series if each.venue not in intake.closed]
@@ -430,7 +424,7 @@ async def refresh_market(
 
 
 def _join_venues(silent: Mapping[str, str]) -> str:
-    """By their reasons, each told once."""
+    """Reasons with their venues, each reason once."""
     reasons: dict[str, list[str]] = {}
     for venue, why in silent.items():
         named = why.lower().startswith(f"{venue.lower()} ")
@@ -454,8 +448,8 @@ def silent_venues(series: Sequence[Series[Any]], failures: Mapping[str, str]) ->
 async def refresh_series(
     intake: Intake, series: Sequence[Series[Any]], now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, dict[str, str]]:
-    """The same of these series alone. All are asked at the same time, but for those whose word grows old within a
-    minute: they are asked when the others have answered or failed, so that nobody's slowness makes them old."""
+    """The same of these series alone. Those that go stale within a minute are asked last, so that slow venues do not
+    age them."""
     brief = [each for each in series if fresh_for(each) * SECOND_MS < MINUTE_MS]
     unreached: dict[str, str] = {}
     patient = [each for each in series if each not in brief]
@@ -469,8 +463,8 @@ async def refresh_series(
 async def _visit_all(
     intake: Intake, series: Sequence[Series[Any]], within: float, unreached: dict[str, str]
 ) -> dict[str, str]:
-    """Who of these failed, and why. `unreached`: venues to which no connection came about, and why; once there is none
-    to any venue, there is no network, and nobody is waited for."""
+    """Failures by series. `unreached`: venues that could not be connected; where no venue can, there is no network and
+    waiting stops."""
     if not series:
         return {}
     clock = asyncio.get_running_loop().time
@@ -495,7 +489,7 @@ async def _visit_all(
 
 
 async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str]) -> str:
-    """Why it failed, or nothing."""
+    """Why it failed; empty where it did not."""
     try:
         await intake.visit(series)
     except Broken:
@@ -510,7 +504,7 @@ async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str])
 
 
 async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[str, str]:
-    """Streams cannot be asked; whoever does not listen all the time knows nothing of them."""
+    """Streams that nobody is listening to."""
     found: dict[str, str] = {}
     for series in wanted_series(symbol):
         if is_streamed(series):

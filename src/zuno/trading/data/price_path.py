@@ -32,8 +32,8 @@ _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 async def read_bars(
     store: SeriesStore, exchange: Exchange, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
 ) -> list[SpanBar]:
-    """Bars that began in [since, until) and had ended by `known_by`, oldest first. Of Upbit its own candles in won;
-    where a timeframe has none, Binance's at the rate of the moment, as the paper venue trades."""
+    """Bars that began in [since, until) and ended by `known_by`, oldest first. For Upbit its own candles; where a
+    timeframe has none, Binance's at the KRW rate of the moment."""
     end = Millis(max(since, until - 1))
     asked: list[Slice[Any]] = [Slice(candles(BINANCE, symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
     if exchange is Exchange.UPBIT:

@@ -53,8 +53,6 @@ NO_SETUP: Final = "no setup on record"
 
 @dataclass(frozen=True, slots=True)
 class LearningBackends:
-    """What an evaluation leans on; wiring chooses it."""
-
     journal: Callable[[], Awaitable[Journal]]
     log: TradeLog
     store: SeriesStore
@@ -70,8 +68,6 @@ class LearningBackends:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What was new."""
-
     post_mortems: tuple[PostMortem, ...] = ()
     vetoes: tuple[VetoScore, ...] = ()
     lessons: tuple[Lesson, ...] = ()
@@ -102,14 +98,13 @@ class Evaluator:
         """How many closes of each account were learned from."""
 
     async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
-        """Score everything that is resolved by a moment of the market: closed trades, and decisions that were vetoed or
-        cut. Doing it again is harmless."""
+        """Score closed trades and vetoed or cut decisions that are resolved by a moment of the market. Idempotent."""
         learned = await self.learn(account, origin, at)
         vetoes, waiting = await self.vetoes.score(account, origin, at)
         return replace(learned, vetoes=vetoes, waiting=waiting)
 
     async def learn_from(self, gate: OrderGate) -> Evaluation:
-        """Learn from what the account of a gate has closed, whoever closed it; where nothing is new, it is for free."""
+        """Learn from what the account of a gate has closed; costs nothing where nothing is new."""
         closed, at = len(gate.book.closed), Millis(max(gate.now(), gate.book.newest))  # the wall's clock went on
         if closed == self._closes.get(gate.account):
             return Evaluation()
@@ -118,8 +113,8 @@ class Evaluator:
         return learned
 
     async def try_to_learn_from(self, gate: OrderGate) -> Evaluation:
-        """The same after an act, where nobody else reads the live market meanwhile. The closes are booked: what fails
-        here is a note, and the next look learns from them."""
+        """The same after an act. The closes are booked: a failure here becomes a note, and the next look learns from
+        them."""
         closed = gate.book.closed
         try:
             if not closed or await self._is_learned(post_mortem_id(gate.account, closed[-1].trade)):
@@ -236,8 +231,8 @@ class Evaluator:
         return run.read(Node.GENERATE_REPORT, ReportRecord).outcome if run.has(Node.GENERATE_REPORT) else None
 
     async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
-        """What stood when the trade was decided, as the run's own bundle holds it: what it recalled by, or what is
-        measured again where it was not asked what it remembers."""
+        """The setup of the moment the trade was decided: as the run recalled by it, else measured again from its
+        bundle."""
         if run is None:
             return NO_SETUP
         try:

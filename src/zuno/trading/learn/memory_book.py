@@ -42,7 +42,7 @@ TellProgress = Callable[[str, int, int], None]
 
 
 def post_mortem_id(account: str, trade: str) -> str:
-    """The same for whoever writes it: a trade has one."""
+    """A trade has one, whoever writes it."""
     return f"{_PREFIX}{digest(canonical([account, trade]))[:24]}"
 
 
@@ -96,8 +96,8 @@ class MemoryBook:
 
 
 async def update_index(book: MemoryBook, index: MemoryIndex, tell: TellProgress | None = None) -> None:
-    """Bring an index in step with the journal, in parts: each stays, whatever ends the next one. What is damaged
-    or of another embedding is made anew, from the first part: an embedder that does not answer costs no vectors."""
+    """Bring an index in step with the journal, in parts that each stay. A damaged index, or one of another embedder, is
+    rebuilt starting with one small part, so that an embedder that does not answer costs no vectors."""
     try:
         await _add_missing(book, index, tell)
     except Broken:
@@ -126,8 +126,8 @@ async def _add_missing(book: MemoryBook, index: MemoryIndex, tell: TellProgress 
 
 
 class MemoryIndexes:
-    """Indexes in step with the journal: they are compared with it when a process begins (another store may have been
-    chosen) and when something new is in it. The last of them is asked, and `tell` hears of it."""
+    """Indexes that are compared with the journal when a process begins and when something is new. The last one is
+    asked."""
 
     def __init__(self, book: MemoryBook, indexes: Sequence[MemoryIndex], tell: TellProgress | None = None) -> None:
         self._book = book
@@ -184,8 +184,6 @@ REVIEW_AUTHOR: Final = Author(REVIEWER)
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What self-correction wrote."""
-
     lessons: tuple[Lesson, ...] = ()
     reviews: tuple[LessonReview, ...] = ()
 
@@ -212,8 +210,8 @@ class LessonBook:
     async def list_standings(
         self, post_mortems: Iterable[PostMortem], origin: str, before: Millis
     ) -> tuple[LessonStanding, ...]:
-        """The lessons of a market as they stood at a moment, the newest first. `post_mortems`: all that are remembered,
-        for outcomes since are held against a lesson."""
+        """The lessons of a market as they stood at a moment, the newest first. `post_mortems`: all that are
+        remembered."""
         ours = [lesson for lesson in (await self.read()).values() if lesson.origin == origin]
         return review_lessons(ours, post_mortems, before)
 
@@ -230,8 +228,7 @@ class LessonBook:
         before: Millis,
         model_context: Callable[[RunJournal], ModelContext],
     ) -> Learned:
-        """Write the lessons that the cases of a market give and have not given yet, and review those that were
-        contradicted, strictly before a moment. Doing it again is harmless."""
+        """Write new lessons of a market and review contradicted ones, strictly before a moment. Idempotent."""
         journal = await self._journal()
         cases = {case.id: case for case in post_mortems}
         written = await self.read()

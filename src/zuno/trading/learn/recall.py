@@ -47,9 +47,8 @@ from zuno.trading.ports.recall import Embedder, MemoryIndex
 from zuno.trading.ports.series import SeriesStore, Slice
 
 MIN_SHARED: Final = 0.3
-"""Of the phrases of two setups: what shares less is not recalled. Similarities of embedders have scales of their own,
-and unlike setups can be near each other in all of them. In a synthetic market trades share 0.37 with the three most
-alike of their past, by the median: half would leave one memory in six."""
+"""Least share of phrases that two setups must have in common. Similarities of embedders have scales of their own. In a
+synthetic market trades share 0.37 with the three most alike of their past, by the median."""
 LOOKED_AT: Final = 24
 """Memories that the index is asked for."""
 _NOTE: Final = 200
@@ -65,8 +64,8 @@ class CaseRecall:
         lessons: LessonBook,
         counts: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
-        """`counts`: whether the trades of a run may be recalled, as on a live market those of a recorded past may not;
-        None: every trade of the market may."""
+        """`counts`: whether the trades of a run may be recalled; None: all may. On a live market those of a recorded
+        past may not."""
         self._index = index
         self._book = book
         self._lessons = lessons
@@ -132,8 +131,6 @@ def _note_lesson(lesson: Lesson) -> LessonNote:
 
 @dataclass(frozen=True, slots=True)
 class NewsText:
-    """One telling of something."""
-
     id: str
     channel: str
     """Who told it; two names are two sources."""
@@ -158,8 +155,8 @@ class Story:
 
 
 def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
-    """In the order in which they were told first. A text belongs to the first story that one of its earlier texts tells
-    alike, whose cosine is `duplicate` or more: what is told later changes no story before it."""
+    """Oldest story first. A text joins the first story that has an earlier text with a cosine of at least `duplicate`;
+    later texts change no earlier story."""
     ordered = sorted(texts, key=lambda text: (text.at, text.id))
     alike = measure_all_cosines([text.vector for text in ordered]) >= round(duplicate * ONE)
     story_of = np.zeros(len(ordered), dtype=np.int64)
@@ -219,8 +216,7 @@ class NewsRecall:
         return (news_slot(recalled, bundle.as_of),)
 
     async def _read_texts(self, bundle: Bundle) -> dict[str, tuple[MemoryRecord, Text]]:
-        """What could be known strictly before the moment, by id, oldest first. A channel that repeats itself word for
-        word is heard once."""
+        """What was known strictly before the moment, by id, oldest first; exact repeats of a channel once."""
         since = Millis(bundle.as_of - WINDOW_DAYS * DAY_MS)
         slices = [
             Slice(texts(feed, venue, bundle.symbol.base), since, Millis(bundle.as_of - 1), MOST_TEXTS)
@@ -268,7 +264,7 @@ class NewsRecall:
         return NewsSlot(source=answer.source, note=answer.note, stories=tuple(notes[:MOST_STORIES]))
 
     async def _merge(self, told: Mapping[str, tuple[MemoryRecord, Text]]) -> tuple[Story, ...]:
-        """What is told, each story once; the same as long as the same is told."""
+        """Stories of these texts, cached while the texts are the same."""
         names = tuple(told)
         if self._merged is None or self._merged[0] != names:
             vectors = await self._embed([record for record, _ in told.values()])
@@ -289,7 +285,7 @@ class NewsRecall:
         return [self._vectors[record.id] for record in records]
 
     async def _take_in(self, records: Sequence[MemoryRecord]) -> None:
-        """Each story as it was told first: who tells it again is counted, and crowds nobody out."""
+        """Only a story's first text is indexed; repeats are counted and crowd nobody out."""
         if self._taken is None:
             self._taken = set(await self._index.ids())
         new = [record for record in records if record.id not in self._taken]

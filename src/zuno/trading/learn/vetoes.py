@@ -64,8 +64,8 @@ class VetoLedger:
         return tuple(self._scores.values())
 
     async def score(self, account: str, origin: str, at: Millis) -> tuple[tuple[VetoScore, ...], int]:
-        """Score what is known by a moment of the market: of an account, on paper also of runs that nobody acts on.
-        Those that are new, and how many wait."""
+        """Score what is resolved by a moment of the market, on paper also runs that no account acts on: the new scores,
+        and how many wait."""
         await self.read()
         await self._read_new_runs()
         due = [

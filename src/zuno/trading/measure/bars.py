@@ -132,8 +132,8 @@ class SpanBar(NamedTuple):
 
 
 def select_finest_bars(rows: Sequence[tuple[Timeframe, Sequence[Candle]]], *, live: bool = False) -> list[SpanBar]:
-    """Given finest first. A bar is taken where finer ones do not cover the whole of its time: what happened in their
-    gaps is in it. Live, where finer ones may still come, it is taken where there are none. Not in order of time."""
+    """Bars from several timeframes, given finest first: a coarser bar is taken where finer ones do not cover it whole;
+    with `live` only where there are none, as finer ones may still come. Not in order of time."""
     found: list[SpanBar] = []
     covered: dict[int, int] = {}
     for timeframe, bars in rows:

@@ -46,8 +46,6 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Shock:
-    """One event."""
-
     at: Millis
     """When the minute that passed closed."""
     price: float
@@ -91,12 +89,8 @@ class _Moves:
 
 
 def scan_shocks(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = None) -> Known[ShockScan]:
-    """Every event of these 1m bars, judged with what was known at each minute. Of 1h bars the moves of an hour alone
-    can be judged, when it closes.
-
-    A bar that is missing is neither quiet nor loud, and a move to or from it is not judged. `since`: only what
-    happened after it is told, though what came before is looked at: an event that had begun by then is not a new one.
-    """
+    """Shocks of these 1m bars, each judged with what was known at its minute; 1h bars give moves of an hour alone.
+    Moves to or from a missing bar are not judged. `since`: report only what began after it."""
     bars, hours = bars.upto(as_of), hours.upto(as_of)
     if flaw := _find_unfit_reason(bars, hours, as_of):
         return Missing(flaw)
@@ -207,7 +201,7 @@ class RecentEvents:
     """Which way it would have gone (None: either) and the reason."""
 
     def against(self, side: Side) -> Known[MarketEvent | None]:
-        """The shock or cascade that ran against a side; None where there was none, missing where nobody can say."""
+        """The shock or cascade against a side; None where there was none, missing where it is not known."""
         way = PriceDirection.DOWN if side is Side.LONG else PriceDirection.UP
         hits = [event for event in self.events if event.way is way and event.kind is not EventKind.TRUE_BREAKOUT]
         if hits:
@@ -216,7 +210,7 @@ class RecentEvents:
 
 
 def find_recent_events(spike: Known[Spike], watch: Known[ShockScan], as_of: Millis) -> RecentEvents:
-    """A feed that this home never recorded is not missing: what it would have shown is not judged."""
+    """Feeds that this home never recorded are not judged rather than missing."""
     events: list[MarketEvent] = []
     unknown: list[tuple[PriceDirection | None, str]] = []
     if isinstance(spike, Missing):

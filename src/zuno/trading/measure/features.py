@@ -76,8 +76,6 @@ R = TypeVar("R", bound=Row)
 
 @dataclass(frozen=True, slots=True)
 class Perpetual:
-    """What one venue says of its perpetual."""
-
     venue: str
     predicted: Known[derivatives.FundingFigures]
     week: Known[derivatives.MeanFunding]
@@ -91,8 +89,6 @@ class Perpetual:
 
 @dataclass(frozen=True, slots=True)
 class LiquidationTotals:
-    """Liquidations: each side's last hour, and the last day."""
-
     longs_hour: Known[tape.SideHour]
     shorts_hour: Known[tape.SideHour]
     day: tape.TapeTotals
@@ -202,7 +198,7 @@ def _newest(bundle: Bundle, series: Series[R]) -> Known[R]:
 
 
 def _within(level: Known[Level], low: float, high: float) -> Known[Level]:
-    """A number outside is another thing in another unit."""
+    """A value outside the range is in another unit."""
     if isinstance(level, Missing) or low <= level.value <= high:
         return level
     return Missing(f"{level.value:g} is not between {low:g} and {high:g}")
@@ -274,7 +270,7 @@ def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_bo
 
 
 def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
-    """The streams that were ever heard: a venue nobody listened to cannot make the others' silence unknown."""
+    """Streams with any event or sign of life: a venue nobody listened to does not make the others' silence unknown."""
     strikes = market.liquidations if feed is Feed.LIQUIDATIONS else market.whales
     heard = [
         tape.Stream(

@@ -56,8 +56,7 @@ _time_of: Final = attrgetter("at")
 
 
 class PreparedFrames(FrameCache):
-    """A cache that knows beforehand which candles it will be asked of: those of many moments of one past, in order.
-    What was not prepared is measured as ever."""
+    """A cache for the candles of many moments of one past, prepared in order. Anything else is measured as usual."""
 
     def __init__(self) -> None:
         super().__init__()

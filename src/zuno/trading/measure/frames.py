@@ -52,8 +52,7 @@ from zuno.trading.model.market import Candle, Symbol, Timeframe
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """As of the last bar's close. Everything that carries a `known_at` was the same from then on; what happened to it
-    later carries its own moment."""
+    """As of the last bar's close. What has a `known_at` stays the same from then on."""
 
     pivots: tuple[Pivot, ...]
     swings: tuple[Swing, ...]
@@ -68,8 +67,7 @@ class Structure:
     levels: tuple[PriceLevel, ...]
     zones: tuple[LevelZone, ...]
     log_atr: float | None
-    """ATR14 of the logarithms of the prices: a measure for shapes that is the same in a rise and in the fall that
-    mirrors it, where the ATR in prices counts what was traded higher for more."""
+    """ATR14 of log prices: the same in a rise and in the fall that mirrors it."""
 
 
 def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
@@ -151,8 +149,7 @@ def measure_frame(given: Bars, shoulder: int) -> Frame | None:
 
 
 class FrameCache:
-    """The newest bars and frame of each timeframe: a desk measures every quarter of an hour, and most bars close
-    seldom. What is kept is used again where it would be measured of the very same candles."""
+    """Bars and frames of each timeframe, reused while the candles are the very same objects."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], tuple[Sequence[Candle], Any]] = {}

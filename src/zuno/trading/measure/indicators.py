@@ -23,17 +23,14 @@ BLOCK_ROWS: Final = 8_192
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """All rows in turn, few enough at a time that what is computed of them stays in the processor's cache: a fresh
-    array of a whole long column costs more in page faults than its arithmetic."""
+    """All rows in blocks that fit the processor's cache: fresh arrays of long columns cost more in page faults than
+    arithmetic."""
     return (slice(start, min(start + BLOCK_ROWS, rows)) for start in range(0, rows, BLOCK_ROWS))
 
 
 def rolling_sum(values: Floats, window: int) -> Floats:
-    """The sum of each value and the `window − 1` before it; NaN until there are so many.
-
-    Summed anew in every window, by doubling: a running sum keeps what its old values rounded to, and a window of zeros
-    would not sum to zero.
-    """
+    """The sum of each value and the `window − 1` before it; NaN until there are so many. Summed anew in every window,
+    by doubling, because a running sum accumulates rounding."""
     out = np.full(len(values), np.nan)
     sums = out[window - 1 :]
     for rows in row_blocks(len(sums)):
@@ -77,8 +74,8 @@ def ema(close: Floats, bars: int) -> Floats:
 
 
 def rsi(close: Floats) -> Floats:
-    """Wilder's, 14 bars: 100 · gains / (gains + losses). It stays as it is while nothing moves;
-    where nothing has moved since the first bar it is 50, for neither side has pushed."""
+    """Wilder's RSI of 14 bars. It keeps its value while nothing moves; 50 where nothing has moved since the first
+    bar."""
     out = talib.RSI(close, RSI_BARS)
     moved = close != close[:1]
     out[RSI_BARS : moved.argmax() if moved.any() else None] = 50.0
@@ -86,8 +83,8 @@ def rsi(close: Floats) -> Floats:
 
 
 def stoch_rsi(strength: Floats) -> tuple[Floats, Floats]:
-    """StochRSI 14/14/3/3 of an RSI: where it stands in its range of 14 bars, smoothed by the mean of 3 (%K), and that
-    once more (%D). Unknown where the RSI had no range. (ta-lib's own STOCHRSI has one smoothing less.)"""
+    """StochRSI 14/14/3/3 as %K and %D. Unknown where the RSI had no range. (ta-lib's STOCHRSI has one smoothing
+    less.)"""
     low, span = talib.MIN(strength, STOCH_BARS), talib.MAX(strength, STOCH_BARS)
     span -= low
     span[~(span > _ROUNDING)] = np.nan
@@ -99,16 +96,13 @@ def stoch_rsi(strength: Floats) -> tuple[Floats, Floats]:
 
 
 def macd(close: Floats) -> tuple[Floats, Floats, Floats]:
-    """Line (EMA12 − EMA26), its signal (EMA9 of the line) and the histogram (line − signal).
-
-    As ta-lib does it, the fast average begins where the slow one does; from the 34th bar on all three are known.
-    """
+    """Line (EMA12 − EMA26), signal (EMA9 of the line) and histogram, known from the 34th bar on, as ta-lib has them."""
     return talib.MACD(close, *MACD_BARS)
 
 
 def adx(high: Floats, low: Floats, close: Floats) -> Floats:
-    """Wilder's, 14 bars: how much of the movement had a direction, 0–100. A market that never had one is at 0, and a
-    bar without any leaves it as it is."""
+    """Wilder's ADX of 14 bars, 0–100. A market that never had a direction is at 0; a bar without any leaves it as it
+    is."""
     return talib.ADX(high, low, close, ADX_BARS)
 
 
@@ -151,7 +145,7 @@ class Ichimoku(NamedTuple):
     """The cloud that will stand over the bar 26 ahead."""
     lead_b: Floats
     chikou: Floats
-    """This bar's close, to be drawn 26 bars back: kept where it is known, and unknown while there is no such bar."""
+    """This bar's close, to be drawn 26 bars back; unknown while there is no such bar."""
 
 
 def atr(high: Floats, low: Floats, close: Floats, bars: int = ATR_BARS) -> Floats:
@@ -160,8 +154,8 @@ def atr(high: Floats, low: Floats, close: Floats, bars: int = ATR_BARS) -> Float
 
 
 def bollinger(close: Floats) -> Band:
-    """The mean of 20 closes, and twice their (population) deviation either side. (ta-lib takes the square of the mean
-    from the mean of the squares, which leaves half the digits.)"""
+    """The mean of 20 closes and twice their population deviation either side. (ta-lib's formula loses half the
+    digits.)"""
     window, width = BOLLINGER
     middle = rolling_sum(close, window)
     middle /= window
@@ -195,11 +189,8 @@ def squeeze(inner: Band, outer: Band) -> Floats:
 
 
 def supertrend(high: Floats, low: Floats, close: Floats) -> tuple[Floats, Floats]:
-    """Supertrend 10×3: the line, and which side the price is on (1 above it, −1 below).
-
-    Bands of 3 ATR10 about the bar's middle, each only ever drawn nearer until a close has gone through it. It begins
-    above the line when the first close that has an ATR is not below its bar's middle.
-    """
+    """Supertrend 10×3: the line, and the side the price is on (1 above, −1 below). It begins above the line when the
+    first close that has an ATR is not below its bar's middle."""
     bars, width = SUPERTREND
     spread = width * atr(high, low, close, bars)
     middle = (high + low) / 2
@@ -216,8 +207,7 @@ def supertrend(high: Floats, low: Floats, close: Floats) -> tuple[Floats, Floats
 
 
 def newest_supertrends(high: Floats, low: Floats, close: Floats, spread: Floats) -> tuple[Floats, Floats]:
-    """The last values of `supertrend` for many windows of one length at once, each a column; `spread`: their ATR10 by
-    the width, known of every row."""
+    """The last values of `supertrend` for many windows of one length, each a column. `spread`: width times ATR10."""
     middle = (high + low) / 2
     uppers, lowers = middle + spread, middle - spread
     many = close.shape[1]
@@ -261,8 +251,8 @@ CMF_BARS: Final = 20
 
 
 def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
-    """The share of 14 bars' money that came while the typical price rose, 0–100; what came while it stood still counts
-    for neither. Unknown where no money counted. (ta-lib says 0 there.)"""
+    """The share of 14 bars' money that came while the typical price rose, 0–100. Unknown without any move. (ta-lib says
+    0.)"""
     price = talib.TYPPRICE(high, low, close)
     out = np.full(len(price), np.nan)
     known = out[MFI_BARS:]
@@ -277,24 +267,19 @@ def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
 
 
 def cmf(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
-    """Chaikin's, 20 bars: volume weighted by where each bar closed in its range (−1 at the low, 1 at the high, 0 where
-    it has none), as a share of the volume. Unknown without any."""
+    """Chaikin money flow of 20 bars: volume weighted by where each bar closed in its range. Unknown without volume."""
     place = np.nan_to_num(ratio((close - low) - (high - close), high - low))  # NaN where it has no range
     return ratio(rolling_sum(place * volume, CMF_BARS), rolling_sum(volume, CMF_BARS))
 
 
 def obv(close: Floats, volume: Floats) -> Floats:
-    """Volume added on a rise and taken off on a fall, from the first bar on: its changes mean something, its height
-    does not."""
+    """On-balance volume from the first bar on: only its changes mean something."""
     return talib.OBV(close, volume)
 
 
 def vwap(bars: Bars) -> Floats:
-    """The volume-weighted typical price of each UTC day so far.
-
-    Unknown in a day that is not here from midnight, before any volume, and in bars of a day or more, which have no day
-    inside.
-    """
+    """The volume-weighted typical price of each UTC day so far. Unknown in days that are not here from midnight on,
+    before any volume, and in bars of a day or more."""
     out = np.full(len(bars), np.nan)
     if not len(bars) or bars.timeframe.millis >= DAY_MS:
         return out
@@ -325,8 +310,7 @@ def newest_anchored_vwaps(bars: Bars, since: Sequence[int]) -> list[float]:
 
 
 def cvd(bars: Bars) -> Floats:
-    """What takers bought less what they sold, added up. Unknown where the venue does not say; after such a bar it
-    counts from zero again, for what it passed over is not known."""
+    """What takers bought less what they sold, added up; it restarts from zero after a bar for which that is unknown."""
     delta = taker_delta(bars)
     known = ~np.isnan(delta)
     total = np.cumsum(np.where(known, delta, 0.0))
@@ -479,13 +463,13 @@ INDICATOR_NAMES: Final = tuple(each.name for each in fields(Indicators))
 
 
 def compute_indicators(bars: Bars) -> IndicatorSeries:
-    """All gauges over all these bars, which must be sound. Give `bars.last(LOOKBACK)` for the desk's own figures:
-    what is smoothed depends on where it starts."""
+    """All indicators over these valid bars. Give `bars.last(LOOKBACK)` for the desk's own figures: smoothing depends on
+    the start."""
     if not len(bars):
         return IndicatorSeries(*(np.empty(0) for _ in fields(IndicatorSeries)))
     high, low, close, volume = bars.high, bars.low, bars.close, bars.volume
     strength, bands, channel = rsi(close), bollinger(close), keltner(high, low, close)
-    return IndicatorSeries(  # in the order of the fields
+    columns: list[Floats] = [  # in the order of the fields
         strength,
         *stoch_rsi(strength),
         *macd(close),
@@ -503,11 +487,12 @@ def compute_indicators(bars: Bars) -> IndicatorSeries:
         obv(close, volume),
         vwap(bars),
         cvd(bars),
-    )
+    ]
+    return IndicatorSeries(*columns)
 
 
 def take_last_indicators(bars: Bars, indicators: IndicatorSeries, unsound: int = 0) -> IndicatorValues:
-    """The last row of these columns, for whoever has them already."""
+    """The last row of these columns."""
     return round_indicators(bars, [float(getattr(indicators, name)[-1]) for name in INDICATOR_NAMES], unsound)
 
 
@@ -534,8 +519,8 @@ def round_indicators(bars: Bars, row: Sequence[float], unsound: int = 0) -> Indi
 
 
 def drop_invalid_bars(bars: Bars) -> Bars:
-    """The bars a market can have made: prices above zero, low ≤ open and close ≤ high, volume at least zero and at
-    least what its takers bought. What is left out is simply not there, as if it had never been given."""
+    """Only bars a market can have made: positive prices, low ≤ open and close ≤ high, volume at least zero and at least
+    what takers bought."""
     good = mark_valid_bars(bars)
     return bars if np.all(good) else bars.cut(good)
 
@@ -553,8 +538,7 @@ SPARE: Final = 100
 
 
 def take_newest_valid_bars(timeframe: Timeframe, rows: Sequence[Candle], as_of: int) -> Bars:
-    """The last `LOOKBACK` bars that had closed by then and that a market can have made. Of a long past only the end is
-    looked at, where that is enough."""
+    """The last `LOOKBACK` valid bars that had closed by then."""
     for given in (rows[-LOOKBACK - SPARE :], rows):
         window = drop_invalid_bars(bars_of(timeframe, given).upto(as_of)).last(LOOKBACK)
         if len(window) == LOOKBACK or len(given) == len(rows):

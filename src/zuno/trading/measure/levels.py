@@ -91,8 +91,7 @@ class Measured:
 
 
 def list_levels(measured: Measured) -> tuple[PriceLevel, ...]:
-    """The menu, by price and then by name, each to the digits a gauge is kept to: a price that was computed in two ways
-    is one. What is not above zero is none."""
+    """The menu by price, then name, rounded so that one price computed in two ways is one. Only prices above zero."""
     found = (*_turns(measured), *_gaps(measured), *_lines(measured), *_indicator_levels(measured))
     decimals = places(measured.readings.close, GAUGE_DIGITS)
     named = (
@@ -104,8 +103,8 @@ def list_levels(measured: Measured) -> tuple[PriceLevel, ...]:
 
 
 def find_zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone, ...]:
-    """By price. The one where most kinds meet is taken first, of those the narrowest, then the lowest; no level is in
-    two. None without an ATR, or with one of zero."""
+    """Zones by price. The one with most kinds is taken first, then the narrowest, then the lowest; no level is in
+    two."""
     if not atr:
         return ()
     left = sorted(menu, key=lambda level: (level.price, level.id))
@@ -172,8 +171,7 @@ def _indicator_levels(measured: Measured) -> Iterator[_Found]:
 
 
 class _Zone(NamedTuple):
-    """The best zone that begins at a level: how many kinds meet in it and how narrow it is, in ATR below zero; how many
-    levels it has."""
+    """The best zone that begins at a level: kinds that meet in it, minus its width in ATR, and its number of levels."""
 
     rank: tuple[int, float]
     size: int
@@ -238,15 +236,13 @@ class Formation:
     way: PriceDirection | None
     """Where it points; None where it may break either way."""
     line: float
-    """The price it turns on: a neckline, the side of a triangle (the nearer where it may break either way), the end of
-    a pole."""
+    """The price it turns on: a neckline, the (nearer) side of a triangle, the end of a pole."""
     confirmed: bool
     """Whether the last close lies beyond that line."""
 
 
 def find_pattern(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Formation | None:
-    """The shape of the newest confirmed turns, the one that takes most of them first; None where there is none, or no
-    measure for it. `log_atr`: the ATR of log prices."""
+    """The shape of the newest confirmed turns; None where there is none. `log_atr`: the ATR of log prices."""
     if not log_atr or log_atr <= 0:
         return None
     newest = build_zigzag(turns, _NEWEST)

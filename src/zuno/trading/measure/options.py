@@ -54,8 +54,6 @@ class Tenor:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """A chain in numbers."""
-
     at: Millis
     put_call_open_interest: Known[float]
     put_call_volume: Known[float]
@@ -154,8 +152,8 @@ def _vols(quotes: Sequence[OptionQuote]) -> list[tuple[float, float]]:
 
 
 def _at_the_money(quotes: Sequence[OptionQuote], forward: float) -> Known[float]:
-    """IV at K = F: variance along log-moneyness, between the nearest strikes. Of a strike's put and call the one out
-    of the money speaks, for it is the one that trades; at the forward itself, their mean."""
+    """IV at K = F: variance along log-moneyness between the nearest strikes, of the option that is out of the money; at
+    the forward itself, the mean of put and call."""
     smile = dict(_vols(quotes)) | dict(_vols([quote for quote in quotes if quote.call == (quote.strike > forward)]))
     if here := [iv for strike, iv in _vols(quotes) if strike == forward]:
         return fsum(here) / len(here)

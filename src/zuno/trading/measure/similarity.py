@@ -27,9 +27,8 @@ from zuno.trading.model.memory import Channel
 ONE: Final = 10_000
 """The similarity of two equal texts."""
 LEAST_ALIKE: Final = 0.20
-"""Of a query in a person's words: what is less alike has nothing to do with it. Measured on
-`tests/golden/memory_queries.json`: of 20 queries about setups 17 find one (MiniLM: 19), of 20 about anything else none.
-Embedders whose strange texts are near each other need more, and then find too much rather than too little."""
+"""Least similarity of a result to a query in a person's words. On `tests/golden/memory_queries.json` 17 of 20 queries
+about setups find one (MiniLM: 19), of 20 about anything else none."""
 QUERY_CHARS: Final = 4_000
 """Of a longer query the rest is not read."""
 QUERY_WORDS: Final = 64
@@ -39,8 +38,6 @@ LEAST_PHRASES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """How a memory fades."""
-
     half_life_days: int
     floor: int
     """Millionths that age never takes off."""
@@ -51,8 +48,8 @@ DECAY: Final[Mapping[Channel, Decay]] = {
     Channel.NEWS: Decay(7, 0),
     Channel.NARRATIVE: Decay(7, 0),
 }
-"""What the desk lived through counts three quarters after a quarter of a year and half in the end, so that the same
-setup of two years ago comes before a strange one of yesterday. News counts half after a week and nothing in the end."""
+"""The desk's own trades count three quarters after 90 days and never less than half, so that an equal setup of two
+years ago ranks above a different one of yesterday. News counts half after a week."""
 _DAYS: Final = 3_660
 """What is older counts as if it were of that age."""
 _MILLION: Final = 1_000_000
@@ -66,14 +63,14 @@ _STOP_WORDS: Final = frozenset(
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The distinct words in their order, in small letters, without those that say nothing."""
+    """The distinct words in order, in lower case, without stop words."""
     found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return tuple(word for word in dict.fromkeys(found) if word not in _STOP_WORDS)
 
 
 def split_phrases(text: str) -> tuple[str, ...]:
-    """The distinct phrases of a setup, each as one word whatever the order in it; none of any other text. Setups are
-    told apart by these: most of their single words are the same."""
+    """The distinct phrases of a setup, each as one word in any order; none of any other text. Setups share most single
+    words."""
     phrases = ["".join(sorted(split_words(phrase))) for phrase in text.split(";")]
     found = tuple(dict.fromkeys(phrase for phrase in phrases if phrase))
     return found if len(found) >= LEAST_PHRASES else ()

@@ -60,11 +60,8 @@ def find_first_hits(hits: NDArray[np.bool_], since: NDArray[np.intp]) -> list[in
 
 
 def find_pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
-    """Oldest first; a bar that is both is a high first.
-
-    A high tops every one of the `shoulder` bars before it and is topped by none of those after: of equal highs side by
-    side the first is the one, and a market that stands still has none.
-    """
+    """Oldest first; a bar that is both is a high first. A high is above each of the `shoulder` bars before it and not
+    below any of those after: of equal highs the first counts, and a flat market has none."""
     times, ends = bars.at.tolist(), close_times(bars)
     found = [
         (row, Pivot(extreme, times[row], float(price), ends[row + shoulder]))
@@ -75,8 +72,8 @@ def find_pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
 
 
 def build_zigzag(turns: Sequence[Pivot], newest: int) -> tuple[Pivot, ...]:
-    """Pivots by turns high and low: of several highs in a row the highest, of lows the lowest, of equals the first.
-    `newest`: how many of the last."""
+    """Alternating highs and lows: of several in a row the most extreme, of equals the first. `newest`: how many of the
+    last."""
     kept: list[Pivot] = []
     for pivot in _last_runs(turns, newest):
         if not kept or kept[-1].extreme is not pivot.extreme:
@@ -133,8 +130,7 @@ class SwingKind(StrEnum):
 class Swing:
     pivot: Pivot
     step: SwingKind | None
-    """Against the last pivot of its kind: a high that is not higher is lower, a low that is not lower is higher. None
-    for the first of a kind."""
+    """Against the last pivot of its kind: not higher is lower, not lower is higher. None for the first of a kind."""
 
 
 class BreakKind(StrEnum):
@@ -324,8 +320,8 @@ def find_trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...
 
 
 def find_divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
-    """Oldest first: of the RSI column, and of what takers bought less what they sold, bar by bar. Where either is not
-    known at both ends and, for the takers, all between, there is none."""
+    """Oldest first, of the RSI and of the takers' balance; none where either is unknown at an end or, for takers,
+    between."""
     pairs = list(list_neighbours(bars, turns))
     if not pairs:
         return ()

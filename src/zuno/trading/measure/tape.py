@@ -74,7 +74,7 @@ class SideHour:
 
 @dataclass(frozen=True, slots=True)
 class WhaleFlow:
-    """Large trades of a time: what buyers took less what sellers took."""
+    """Large trades: what buyers took less what sellers took."""
 
     bought_usd: Known[float]
     sold_usd: Known[float]
@@ -154,8 +154,8 @@ class TapeMinutes:
         return TapeTotals(since, until, longs, shorts, end - first, heard, len(long) + len(short))
 
     def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
-        """The sixty whole minutes up to `as_of`, against the hours before them: counted back from there, so that none
-        overlaps and none is compared with half of itself. Only hours heard to the last minute make a past."""
+        """The sixty whole minutes up to `as_of` against earlier, non-overlapping hours that were heard to the last
+        minute."""
         since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
         now = self.tally(since, Millis(since + HOUR_MS)).usd(side)
         if isinstance(now, Missing):

@@ -109,8 +109,6 @@ class VolatilityIndex:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the rules look at, each part known or not."""
-
     spike: Known[Spike]
     liquidations: Sequence[Known[SideHour]]
     """Each side's last hour."""
@@ -148,7 +146,7 @@ class Triage:
 
 
 def triage(evidence: Evidence) -> Triage:
-    """Every rule, in the order of their names' first telling."""
+    """Every rule, in a fixed order."""
     found: list[Anomaly | UnjudgedRule] = [
         *_spike(evidence.spike),
         *_clusters(evidence.liquidations),
@@ -162,8 +160,7 @@ def triage(evidence: Evidence) -> Triage:
 
 
 def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_of: Millis) -> Known[Spike]:
-    """The last closed hour of these 1h bars. A Wilder average would need one hour eight times the usual: means of the
-    range itself are what fires."""
+    """The last closed 1h bar, by means of the range: a Wilder average would need one hour eight times the usual."""
     closed = hours.upto(as_of).last(LOOKBACK)
     if flaw := _find_unfit_reason(closed, as_of):
         return Missing(flaw)
@@ -183,8 +180,7 @@ def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_
 
 
 def measure_dvol(points: Sequence[Level], as_of: Millis) -> Known[VolatilityIndex]:
-    """DVOL's newest hour against the hours before it; of several readings of an hour, the last. What no volatility in
-    percent can be was never one."""
+    """DVOL's newest hour against the hours before it; the last valid reading of each hour."""
     low, high = PLAUSIBLE_IV
     hourly: dict[int, Level] = {}
     for row in sorted(points, key=lambda row: row.at):

@@ -175,8 +175,8 @@ class BookEntry(Wire):
 def account_slots(
     account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
 ) -> list[Slot]:
-    """The account as the slots of a bundle. `unread`: why the wallet's liquidity could not be read; nobody can then say
-    how much is at risk."""
+    """The account as slots of a bundle. `unread`: why the wallet's liquidity could not be read; the risk is then
+    unknown."""
     held = PositionsSlot(
         positions=account.positions,
         pending=account.pending,

@@ -179,8 +179,8 @@ def add_slots(bundle: Bundle, slots: Sequence[Slot]) -> Bundle:
 
 
 def content(bundle: Bundle, encode: Callable[[Block], bytes] | None = None) -> bytes:
-    """The bundle's canonical bytes: what is stored, and what its hash is of. `encode`: the rows of a block, without the
-    brackets around them."""
+    """The canonical bytes that are stored and hashed. `encode`: the rows of a block without the brackets around
+    them."""
     whole = encode_json(
         {
             "version": VERSION,
@@ -260,8 +260,8 @@ def _encode_rows(block: Block) -> bytes:
 
 
 def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:
-    """With these items in the list of that name, which is empty and before which there are texts and numbers alone: in
-    a text no quote stands without its escape."""
+    """Put items into the empty list of that name; only texts and numbers come before it, and quotes in texts are
+    escaped."""
     before, empty, after = whole.partition(f',"{name}":[],'.encode())
     if not empty:
         raise ValueError(f"{name} is no empty list")

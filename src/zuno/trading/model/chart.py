@@ -14,9 +14,8 @@ from zuno.trading.model.market import Mode, Side, Symbol, Timeframe
 
 WIDTH: Final = 1_232
 HEIGHT: Final = 952
-"""Pixels. A vision model scales down what is larger than it sees, and small print is gone. Claude sees 1,568 patches of
-28 × 28 pixels and no side beyond 1,568; Gemini 3 gives an image 1,120 tokens, of larger patches. This is 44 × 34
-patches: under both, so that what is painted is what is seen, and wide enough for three pixels to each of 260 bars."""
+"""Pixels: 44 × 34 patches of 28 × 28. Vision models scale larger images down (Claude beyond 1,568 patches, Gemini 3 to
+1,120 tokens), and small print is lost. Wide enough for three pixels to each of 260 bars."""
 Values: TypeAlias = tuple[float | None, ...]
 """One for each bar that is drawn; None where it is not known."""
 
@@ -331,10 +330,8 @@ HOTTEST: Final = 5
 
 
 def numbers(picture: Picture) -> dict[str, Any]:
-    """The JSON beside the image, of exactly what is drawn; times in Unix milliseconds.
-
-    `places` counts buckets of time from the first bar to the newest that could have closed: fewer `bars` means holes.
-    """
+    """The JSON beside the image, of exactly what is drawn; times in Unix milliseconds. Fewer `bars` than `places` means
+    holes."""
     blanks = [{"what": blank.title, "why": blank.why} for blank in _blanks(picture)]
     return {
         "symbol": picture.symbol,

@@ -17,8 +17,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class NotRecorded(Missing):
-    """There is no figure because this home never recorded its feed, and says so. A rule that would fire on a missing
-    figure tells that it was not judged; whoever does not know the difference takes it for missing."""
+    """Missing because this home never recorded the feed: rules report it as not judged instead of firing."""
 
 
 Known: TypeAlias = T | Missing

@@ -126,9 +126,8 @@ STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
     Feed.NEWS: Seconds(4 * 3_600),
     Feed.RATES: Seconds(600),
 }
-"""How old a feed's newest word may be. Candles: so many bars of their length. Streams: since their last sign of life.
-A rate of funding ages from when it was read, for it is fixed only every few hours. Of DVOL there are closes of hours:
-half an hour after the next was due."""
+"""How old the newest value of a feed may be. Candles: `STALE_BARS` of their length. Streams: since their last sign of
+life. Funding: since it was read. DVOL: half an hour after the next hourly close was due."""
 
 
 class Side(StrEnum):

@@ -58,8 +58,6 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class MarkedAccount:
-    """The account marked to market at one moment."""
-
     equity: Mapping[Exchange, float]
     """In each exchange's own currency, marked. Upbit's is zero without the won."""
     equity_usd: float
@@ -68,8 +66,7 @@ class MarkedAccount:
     """Gross: positions, orders that rest and add, and the inventory of liquidity positions."""
     margin: Mapping[Exchange, Margin]
     free: Mapping[Exchange, float]
-    """What a new position may use, fee included: cash that is no margin, less what open positions have lost. Below
-    zero: so much is missing."""
+    """What a new position may use, fee included: cash that is no margin, less open losses. Below zero: missing."""
     position: Position | None
     """In the symbol that is asked about."""
     gain_pct: float | None

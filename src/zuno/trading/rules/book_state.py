@@ -104,8 +104,8 @@ class Ledger:
         return sum((balances[account] for account in ASSETS), ZERO)
 
     def check(self, exchange: Exchange, margin: Decimal, inventory: Decimal) -> None:
-        """`Broken` unless debits = credits, the assets equal capital and results, and margin and inventory are what
-        the positions add up to."""
+        """`Broken` unless debits equal credits, assets equal capital and results, and margin and inventory match the
+        positions."""
         balances = self._balances[exchange]
         if self._debits[exchange] != self._credits[exchange]:
             raise Broken(f"Debits of {self._debits[exchange]} at {exchange}, credits of {self._credits[exchange]}.")
@@ -271,9 +271,8 @@ class BookState:
         self._payments: set[tuple[Exchange, str]] = set()
 
     def recorded_moment(self, *, live: bool) -> Millis | None:
-        """The last moment of an account in recorded time, at which it stands however far the recording goes on; None:
-        it stands at its market's. `live`: its market goes by the wall's clock. In one that does not, whatever a desk
-        traded was in recorded time; what a person wrote down is looked at from the market's end."""
+        """The last moment of an account in recorded time; None: it stands at its market's time. `live`: the market goes
+        by the wall clock. Where it does not, an account that the desk traded is in recorded time."""
         recorded = (not live and bool(self.intents)) if self.recorded is None else self.recorded
         return self.newest if recorded else None
 
@@ -300,8 +299,8 @@ class BookState:
         return self.cash(exchange) + self.margin(exchange) + inventory + unrealised
 
     def free(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
-        """What a new position may use as margin: never more than the cash, and less what open positions have lost and
-        what pending orders will take. Below zero: nothing, and so much is missing."""
+        """What a new position may use as margin: cash less open losses and pending orders. Below zero: so much is
+        missing."""
         unrealised = ZERO
         if exchange is Exchange.BINANCE:
             unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
@@ -327,7 +326,7 @@ class BookState:
         return (exchange, id) in self._payments
 
     def is_update(self, order: Order) -> bool:
-        """Whether the venue's word on an order says more than is known: late and repeated words do not."""
+        """Whether the venue reports something new about an order: late and repeated reports are not."""
         known = self.orders.get(order.request.client_id)
         if known is None:
             return True

@@ -59,13 +59,12 @@ def breakeven_win_rate(profit: float, loss: float) -> float:
 
 
 def clamp_edge(opinion: float, fair: float) -> float:
-    """Whoever claims more is not believed more."""
+    """Claims beyond `MAX_EDGE` count as that."""
     return min(MAX_EDGE, max(-MAX_EDGE, opinion - fair))
 
 
 def score_exit(trade: ClosedTrade) -> float:
-    """0 at the stop, 1 at the target, in between what a time or early exit brought. Its mean without drift is the fair
-    rate; counting resolved trades alone would be biased."""
+    """0 at the stop, 1 at the target, in between for time and early exits. Its mean without drift is the fair rate."""
     return min(1.0, max(0.0, (trade.exit_pct + trade.loss_pct) / (trade.profit_pct + trade.loss_pct)))
 
 
@@ -99,8 +98,8 @@ def find_slope(record: DeskRecord, judge: JudgeKind, family: RegimeFamily) -> Ed
 
 
 def list_closed_trades(summaries: Iterable[TradeSummary], before: Millis) -> tuple[ClosedTrade, ...]:
-    """Those that were closed strictly before a moment. An entry at two exchanges is one trade: the leg that closed
-    first counts. What a person wrote down, and an entry that was undone, claim no edge and do not count."""
+    """Trades closed strictly before a moment. An entry at two exchanges is one trade: the leg that closed first counts.
+    Manual positions and undone entries do not count."""
     found: dict[str, ClosedTrade] = {}
     for summary in summaries:
         if summary.closed < before and summary.intent not in found and (trade := to_closed_trade(summary)) is not None:
@@ -198,8 +197,7 @@ class Reliability:
     brier: float
     """Mean squared distance of claim and outcome; 0 is best."""
     skill: float | None
-    """1 − brier / that of the fair rate: above zero, the claims said more than the distances alone. None where the
-    fair rate leaves nothing to explain."""
+    """1 − Brier / Brier of the fair rate: above zero, claims said more than the distances. None where that is zero."""
     ece: float
     """Mean distance of claimed and come, bin by bin."""
     bins: tuple[ReliabilityBin, ...]
@@ -249,7 +247,7 @@ def _measure(role: str, source: JudgeKind, regime: str, claims: Sequence[AgentCl
 
 
 def _fill_bins(claims: Sequence[AgentClaim]) -> tuple[ReliabilityBin, ...]:
-    """Those that hold any; the last one holds certainty."""
+    """Only bins that hold any; the last one includes 1."""
     held: dict[int, list[AgentClaim]] = {}
     for claim in claims:
         place = min(BINS - 1, round(claim.claimed * _SCALE) * BINS // _SCALE)

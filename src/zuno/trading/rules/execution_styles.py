@@ -185,10 +185,8 @@ CONDITIONAL: Final = frozenset({OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MAR
 
 
 def find_filter_breach(order: OrderRequest, filters: Filters) -> str | None:
-    """Why the venue would reject it; None where the filters take it.
-
-    The notional of an order without a price is for the venue to judge: it knows its own mark.
-    """
+    """Why the venue would reject an order; None where it would not. The notional of a market order is left to the
+    venue."""
     if not filters.trading:
         return f"{order.symbol} is not trading"
     if (order.price is None) != (order.type is not OrderType.LIMIT):

@@ -69,8 +69,7 @@ def trade_prices(decision: Decision, side: Side) -> TradePrices | None:
 
 
 def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: RulingInputs) -> Known[Costs]:
-    """In by its style, out at market. Who waits pays the smaller fee and half a spread of adverse selection: an order
-    is filled when the market comes through it. Everybody else takes."""
+    """Entry by style, exit at market. A waiting order pays the maker fee and half a spread of adverse selection."""
     if isinstance(inputs.slippage, Missing):
         return inputs.slippage
     rates, patient = inputs.fees.at(exchange), style is Style.PASSIVE_MAKER
@@ -83,8 +82,8 @@ def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: Rulin
 
 
 def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inputs: RulingInputs) -> Known[Costs]:
-    """Of a trade that lasts so long: funding at the predicted rate for these hours and no longer. What is received pays
-    fees and slippage and nothing beyond: a rate is known for one interval, and is no proof of an edge."""
+    """Costs including funding at the predicted rate for these hours. Received funding offsets fees and slippage at
+    most: a rate is known for one interval and is no proof of an edge."""
     costs = round_trip_costs(exchange, side, style, inputs)
     if isinstance(costs, Missing) or exchange is not Exchange.BINANCE:
         return costs
@@ -95,8 +94,8 @@ def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inpu
 
 
 def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) -> Known[float]:
-    """Of an order that waits: how often the market trades through its price within one bar of the mode's shortest
-    timeframe. An order that takes, or stands where the market has been already, is filled."""
+    """How often the market trades through a waiting order's price within one bar of the shortest timeframe; 1 for an
+    order that takes, or whose price was passed already."""
     if style is not Style.PASSIVE_MAKER:
         return 1.0
     if isinstance(inputs.bars, Missing):
@@ -174,7 +173,7 @@ def gross_ev(expectation: Expectation) -> float:
 
 
 def judged_ev(expectation: Expectation, notional_usd: float) -> float:
-    """By the Judge's own probability, as if it were known: a trade that loses even so is none."""
+    """EV by the Judge's own probability."""
     costs = trading_costs(expectation) + llm_cost_pct(expectation, notional_usd)
     odds = expectation.p_judge
     return round_digits(odds * (expectation.profit_pct - costs) - (1 - odds) * (expectation.loss_pct + costs))
@@ -209,8 +208,8 @@ MONTH_MS: Final = 30 * DAY_MS
 
 
 def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Veto a trade whose EV at its size is not above zero, or that loses by the Judge's own probability; what only
-    lacks a proven edge may be explored."""
+    """Veto a trade without positive EV at its size, or that loses by the Judge's own probability; explore one that only
+    lacks a proven edge."""
     if not draft.opens:
         return draft
     expectation = draft.expectation
@@ -337,8 +336,8 @@ def first_touch(
 
 
 def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
-    """How often a market without drift trades through a price within one bar, where that price lies `away` (1e-9 of
-    log price) behind the market as the side sees it. By the rule of succession: never is not known of anything."""
+    """How often a market without drift trades through a price that lies `away` (1e-9 of log price) behind it within one
+    bar, by the rule of succession."""
     steps = log_returns(bars)
     if isinstance(steps, Missing):
         return steps
@@ -347,8 +346,8 @@ def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
 
 
 def log_returns(bars: Bars) -> Known[Ints]:
-    """Close, high and low of each of the last thousand bars against the close before, where the bar before is there;
-    in 1e-9 of log price."""
+    """Close, high and low of the last thousand bars against the close before, in 1e-9 of log price; only consecutive
+    bars."""
     bars = bars.last(LOOKBACK)
     follows = np.flatnonzero(np.diff(bars.at) == bars.timeframe.millis) + 1
     if len(follows) < MIN_RETURNS:
@@ -374,8 +373,8 @@ def _mirror_returns(steps: Ints) -> Ints:
 
 
 def _both_ways_up(steps: Ints, side: Side) -> tuple[Ints, Ints]:
-    """The past as it was, and upside down: a thousand bars lean one way or the other by chance, and what leans is no
-    yardstick. The mean return of either is none. Seen from the side: a SHORT's gain is up."""
+    """The past and its mirror image, both without mean return, so that a chance trend does not bias the odds. Seen from
+    the side: a SHORT's gain is up."""
     found: list[Ints] = []
     for given in (steps, _mirror_returns(steps)):
         returns = exp(given[0] / NANO)

@@ -93,8 +93,7 @@ class Slippage:
 
     @property
     def half_spread(self) -> float:
-        """What an order that waits is filled against. A large order pays it at least, so where it is not known it is
-        taken to be as much as that pays."""
+        """What a waiting order is filled against; where the book is unknown, the smaller slippage of a large order."""
         return min(self.buy, self.sell) if self.spread is None else self.spread / 2
 
 
@@ -173,8 +172,7 @@ class RulingInputs:
 
     @property
     def seed(self) -> int:
-        """Of the bars that are drawn from and nothing else, in whole units of their prices: what has no part in it, or
-        is less than prices differ by, cannot change the draw."""
+        """Of the bars that are drawn from alone, in whole units of price, so that nothing else changes the draw."""
         if isinstance(self.bars, Missing):
             return 0
         text = b"".join(price_units(column).tobytes() for column in (self.bars.close, self.bars.high, self.bars.low))
@@ -272,8 +270,7 @@ def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
 
 
 def _funding(bundle: Bundle, features: Features) -> Known[float]:
-    """The predicted rate, for eight hours. A home of candles has those that were imported, the last of two days; where
-    it has none, the usual rate is assumed."""
+    """The predicted rate for eight hours. With candles only: the last imported rate of two days, else the usual one."""
     if bundle.never_recorded(funding(BINANCE, bundle.symbol)):
         return ASSUMED_FUNDING
     if bundle.candles_only:
@@ -310,8 +307,8 @@ def _breakout(found: Triage) -> Known[bool]:
 
 
 def _liquidated_by_side(bundle: Bundle) -> Mapping[Side, Known[float]]:
-    """A day's forced trades of every venue that is listened to, minutes nobody heard counted like the others. Where one
-    was not heard, the rest is known only if it is too much already."""
+    """A day's liquidations of every tape venue, scaled up for minutes nobody heard. Where a venue is missing, the sum
+    is known only if it exceeds the bound already."""
     since = Millis(bundle.as_of - DAY_MS)
     days: list[TapeTotals] = []
     gone: list[str] = []

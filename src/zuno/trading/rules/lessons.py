@@ -23,8 +23,8 @@ MIN_CASES: Final = 5
 MIN_SHARE: Final = Fraction(4, 5)
 """Of the cases of a setup that came out the same way."""
 MAX_P_VALUE: Final = Fraction(1, 20)
-"""How likely so many may be where the setup means nothing: both ways are equally likely, or as on other setups of that
-side where these are more one-sided."""
+"""Of so many equal outcomes by chance: at even odds, or at those of other setups of that side if they are more
+one-sided."""
 MIN_PHRASES: Final = 3
 """Phrases a setup needs to have a lesson of its own."""
 CASE_DAYS: Final = 365
@@ -53,8 +53,8 @@ def split_setup(setup: str) -> tuple[str, ...]:
 
 
 def list_resolved(post_mortems: Iterable[PostMortem], origin: str) -> tuple[PostMortem, ...]:
-    """Cases of a market in the order they closed. An entry at two exchanges, or of two accounts at the same moment, is
-    one case: what closed first counts. An entry that was undone is none."""
+    """Cases of a market in the order they closed. An entry at two exchanges, or of two accounts at one moment, is one
+    case: what closed first counts. Undone entries are none."""
     found: list[PostMortem] = []
     seen: set[tuple[str, ...]] = set()
     for post_mortem in sorted(post_mortems, key=lambda each: (each.closed, each.id)):
@@ -71,12 +71,9 @@ def list_resolved(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Post
 
 
 def derive_lessons(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Lesson, ...]:
-    """Every lesson the cases of a market give, in the order it could be written, in the rules' own words.
-
-    Each case asks once: what do it and the most similar earlier ones of its side share, and did all trades of that
-    setup come out the same way? A setup that has a lesson gets no second one until the first expires, or is
-    contradicted: then from cases since.
-    """
+    """Every lesson of a market in the order it could be written, in the rules' words. For each case: what do it and the
+    most similar earlier ones of its side share, and did trades of that setup come out the same way? A setup gets no
+    second lesson until the first expires or is contradicted."""
     written: list[tuple[int, Lesson]] = []
     earlier: dict[Side, list[_Case]] = {side: [] for side in Side}
     resolved = list_resolved(post_mortems, origin)
@@ -202,8 +199,7 @@ def review_lessons(
 
 
 def review_lesson(lesson: Lesson, cases: Sequence[PostMortem], before: Millis) -> LessonStanding:
-    """By the resolved cases that are remembered, in the order they closed. Contradicted once, it stays so: what speaks
-    for it again is a new lesson."""
+    """A lesson's state by the resolved cases since. Once contradicted it stays so."""
     confirmed: list[str] = []
     contradicted: list[str] = []
     drawn = {*lesson.cases, *lesson.against}

@@ -56,8 +56,8 @@ class Performance:
     profit_factor: Decimal | None
     """Net profit of winners over net loss of losers; None without a loser."""
     expectancy_r: Decimal | None
-    """Mean net PnL over the risk at the first stop, of the `r_trades` that had one. Each counts alike, whatever its
-    size: its sign may differ from that of `expectancy`, in which larger trades weigh more."""
+    """Mean net PnL in R over the `r_trades` that had a stop. Each counts alike, so its sign may differ from
+    `expectancy`'s."""
     r_trades: int
     mean_duration_ms: int | None
     best: Decimal | None
@@ -166,9 +166,8 @@ def risk_multiple(trade: TradeSummary) -> Decimal | None:
 def build_equity_curve(
     steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], krw_rate: Decimal | None, until: Millis
 ) -> tuple[EquityPoint, ...]:
-    """Total equity in dollars at every step and every close up to a moment, both given oldest first.
-
-    A point where something is held that has no price yet is left out. Without a rate the won count nothing."""
+    """Total equity in dollars at every step and close up to a moment, both given oldest first. Points without a price
+    for something held are left out. Without a rate KRW count nothing."""
     if not steps:
         return ()
     moments = {until, *(step.at for step in steps if step.at <= until)}
@@ -204,8 +203,8 @@ def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], krw_rate: Dec
 
 
 def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
-    """The deepest fall below an earlier peak, by its share of that peak; None for an empty curve. While no peak was
-    above zero it is the deepest in money."""
+    """The deepest fall below an earlier peak, by its share of that peak, in money while no peak was above zero; None
+    for no curve."""
     if not curve:
         return None
     peak, deepest = curve[0], Drawdown(ZERO, ZERO if curve[0].equity > 0 else None, curve[0].at, curve[0].at)

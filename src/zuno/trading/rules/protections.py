@@ -22,8 +22,7 @@ from zuno.trading.rules.book_state import RealisedResult
 
 STOPPED: Final = frozenset({ExitReason.STOP, ExitReason.LIQUIDATION})
 STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Protection.STOPLOSS_GUARD})
-"""Those that are written down when they are hit, for they last longer than what set them off. The others are judged
-anew each time; kill switch, pause and reconciliation are set by hand or by the desk."""
+"""Written down when they are hit, because they outlast their cause. The others are judged anew each time."""
 
 MANUAL_UNLOCK: Final = frozenset({Protection.KILL_SWITCH, Protection.PAUSED, Protection.RECONCILIATION})
 """Those that stand until somebody lifts them."""
@@ -54,8 +53,6 @@ class ProtectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class RiskState:
-    """What protections are judged by."""
-
     now: Millis
     open_symbols: frozenset[Symbol]
     closed: Sequence[TradeSummary]
@@ -97,7 +94,7 @@ def unexpired_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...
 
 
 def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
-    """The lock that keeps a symbol from new risk; of several the one that lasts longest."""
+    """The lock that refuses new risk in a symbol; of several the one that lasts longest."""
     mine = [lock for lock in locks if lock.symbol in (None, symbol)]
     return max(mine, key=_ends, default=None)
 

@@ -52,8 +52,8 @@ def apply_risk_rules(draft: RulingDraft, inputs: RulingInputs, tightening: Tight
 
 
 def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Size the legs of the draft, those of a trade whose worth is known in orders the exchange takes. Veto it if none
-    can be placed."""
+    """Size the legs, no smaller than the exchange takes where the expectation is known. Veto the trade if none can be
+    placed."""
     side, routed_to = draft.call.side, draft.routed_to
     if side is None or routed_to is None:
         return draft
@@ -230,5 +230,4 @@ def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDra
 
 
 def _round_figure(value: float) -> float:
-    """As much of a double as a person reads."""
     return round(value, 6)

@@ -36,8 +36,6 @@ STYLES_BY_COST: Final = (Style.PASSIVE_MAKER, Style.SMART_DCA, Style.MOMENTUM_SN
 
 @dataclass(frozen=True, slots=True)
 class LegCut:
-    """A reduction of one leg."""
-
     exchange: Exchange
     meant: float
     left: float
@@ -74,8 +72,8 @@ def target_of(several: tuple[Exchange, ...]) -> Target | None:
 
 
 def choose_style(inputs: RulingInputs) -> Style:
-    """A true breakout is caught, a restless market entered in parts, a calm one waited for; what is not known to be
-    calm is restless, so that not knowing never makes a trade cheaper."""
+    """A true breakout is taken at once, a restless market in parts, a calm one passively; unknown counts as
+    restless."""
     if inputs.breakout is True:
         return Style.MOMENTUM_SNIPER
     return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.high_volatility is False else Style.SMART_DCA
@@ -86,8 +84,8 @@ def cheaper_style(style: Style, other: Style) -> Style:
 
 
 def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target, inputs: RulingInputs) -> Placement:
-    """Each exchange's part of the allocation, of its own equity, less its part of what is held of the symbol that way
-    already, within its cap. A leg that cannot be carried is dropped and never moved."""
+    """Each exchange's part of the allocation, of its own equity, less what is held of the symbol that way, within its
+    cap. A leg that cannot be placed is dropped, never moved."""
     several = exchanges_of(target)
     placed = Placement((), (), (), ())
     account = inputs.marked_account
@@ -107,8 +105,8 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
 
 
 def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
-    """The margin that is left for a leg under its exchange's cap, and that the book can pay with the fee; below zero
-    where more is used."""
+    """Margin that is left for a leg under its cap and that the account can pay with the fee; below zero where more is
+    used."""
     exchange = leg.venue
     fee = leg.leverage * fees.at(exchange).taker / 100
     return min(MARGIN_CAPS[exchange] - account.margin[exchange].total, account.free[exchange] / (1 + fee))
@@ -128,8 +126,8 @@ def with_margin(leg: Leg, margin: float) -> Leg:
 
 
 def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """The least notional that an entry may have, in the exchange's currency. What waits for its stop without an order
-    at the exchange must still be sold there when it is worth less."""
+    """The least notional of an entry, in the exchange's currency. Without stops at the exchange it must still be
+    sellable when worth less at the stop."""
     least = MINIMUM_ORDERS[exchange, inputs.symbol]
     if exchange is Exchange.BINANCE or stop is None or not 0 < stop < entry:
         return least
@@ -137,8 +135,8 @@ def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs:
 
 
 def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """How much of the base the leg's notional buys at the entry, in whole lots, rounded down; 0 below the least the
-    exchange takes, or where the price is not known."""
+    """Base units the leg buys at the entry, in whole lots, rounded down; 0 below the minimum order or without a
+    price."""
     price = price_at(leg.venue, entry, inputs)
     if isinstance(price, Missing) or price <= 0:
         return 0.0
@@ -202,8 +200,7 @@ def _leg(exchange: Exchange, side: Side, margin: float, leverage: float) -> Leg:
 
 
 def _share_not_held(whole_usd: float, held_usd: float) -> float:
-    """How much of a trade is not held yet. Sizes are compared, for margin says nothing of what a stop costs; and all of
-    both at once, for what one exchange holds the other need not buy."""
+    """How much of a trade is not held yet, by size over both exchanges together."""
     if held_usd <= 0:
         return 1.0
     return max(0.0, 1 - held_usd / whole_usd) if whole_usd > 0 else 0.0
@@ -246,8 +243,8 @@ MAX_EXPLORATION_RISK_PCT: Final = 0.25
 
 
 def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg, ...] = ()) -> RulingDraft:
-    """Each leg at least as large as the least its exchange takes, or dropped; a trade without a leg is vetoed.
-    `before`: the legs as they were told last; what stays as it was is not told again."""
+    """Raise each leg to the least its exchange takes, or drop it; veto a trade without legs. `before`: the legs as last
+    recorded; unchanged ones are not recorded again."""
     fitted = [(leg, _fit_leg(leg, draft, inputs)) for leg in draft.legs]
     kept = tuple(found for _, found in fitted if isinstance(found, Leg))
     if not kept:
@@ -268,8 +265,8 @@ def stop_loss_pct(expectation: Expectation) -> float:
 
 
 def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
-    """The leg as it may stand, or why it may not. The Judge's allocation is a ceiling, and what is held already is not
-    raised once more. Each leg has its own part of what the stop may cost, so that losing one lets none grow."""
+    """The leg as it may be placed, or why not. The Judge's allocation is a ceiling, what is held already is not raised,
+    and each leg has its own share of what the stop may cost."""
     account, worth, routed_to = inputs.marked_account, draft.expectation, draft.routed_to
     least = minimum_margin(leg, draft.decision.entry_price or 0.0, draft.decision.stop_loss, inputs)
     if isinstance(least, Missing) or leg.margin >= least:

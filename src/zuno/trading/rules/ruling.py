@@ -245,8 +245,7 @@ def _panic_reason(inputs: RulingInputs) -> str | None:
 
 
 def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Fees and slippage included. No exchange owns more than the account: a part of its equity is at most that part of
-    all."""
+    """Fees and slippage included."""
     side, style, target = draft.call.side, draft.style, draft.routed_to
     prices = None if side is None else expectancy.trade_prices(draft.decision, side)
     if side is None or prices is None or style is None or target is None:

@@ -37,8 +37,7 @@ _LEANS: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DO
 
 
 def entry_stance(entry: ExpertOpinion, flow: Stance = 0) -> Stance:
-    """Which way an expert looks, whatever it says of itself. Liquidity names no direction: `flow` is the one that was
-    measured."""
+    """Which way an expert looks. Liquidity names no direction: `flow` is the measured one."""
     match entry:
         case LiquidityOpinion():
             return flow
@@ -54,8 +53,8 @@ def bias_stance(word: str) -> Stance:
 
 
 def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
-    """Which way an anomaly of the flow points, by what was measured: a divergence where it points, else where large
-    takers lean; a hunt against the side that was hunted, for its sellers (or buyers) are spent."""
+    """Which way a flow anomaly points: a divergence where it points, else as large takers lean; a hunt against the
+    hunted side."""
     if anomaly == "whale_cvd_divergence":
         whales = features.whales_day
         return _divergence_stance(features) or _sign(whales if isinstance(whales, Missing) else whales.net_usd)

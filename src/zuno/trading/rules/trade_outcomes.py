@@ -70,8 +70,7 @@ def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
 
 
 def judge_outcome(path: RealisedPath, net_pnl: Decimal) -> Verdict:
-    """By what was won or lost after fees and funding, whatever was expected. Without a stop there is no R, and the sign
-    of the money decides."""
+    """By R after fees and funding; without a stop, by the sign of the money."""
     if path.r is None:
         return Verdict.SUCCESS if net_pnl > 0 else Verdict.FAILURE if net_pnl < 0 else Verdict.FLAT
     if abs(path.r) < FLAT_R:
@@ -170,8 +169,7 @@ class BarColumns:
 def simulate_trade(
     wanted: PlannedTrade, bars: BarColumns, funding: Sequence[Funding], fees_pct: float, now: Millis, *, assumed: bool
 ) -> SimulatedTrade | None:
-    """How it came out by `now`; None while that is open. `assumed`: no funding was recorded, and the usual rate is
-    charged to either side."""
+    """How it came out by `now`; None while open. `assumed`: no funding was recorded, the usual rate is charged."""
     sign, until = wanted.side.sign, min(wanted.hold_until, now)
     first = int(np.searchsorted(bars.start, wanted.at, side="left"))
     if first == len(bars.start):
@@ -206,8 +204,7 @@ def simulate_trade(
 
 
 def _reaches(bars: BarColumns, last: int, end: int) -> bool:
-    """Whether prices are known up to the end of the hold: no bar is missing behind the last one before it, or a coarser
-    one covers it."""
+    """Whether prices are known up to the end of the hold."""
     return bool(2 * bars.end[last] - bars.start[last] > end or ((bars.start < end) & (bars.end >= end)).any())
 
 
@@ -226,8 +223,8 @@ def share_of_veto(rule: str) -> RuleShare:
 
 
 def shares_of_cuts(decision: Decision, changes: Sequence[RuleChange]) -> tuple[RuleShare, ...]:
-    """What each rule took of a trade that was opened all the same, as shares of the notional that was wanted. Legs at
-    two exchanges count half each."""
+    """What each rule took of a trade that was opened, as shares of the wanted notional. Legs at two exchanges count
+    half each."""
     size, leverage = float(decision.allocation_pct), float(decision.leverage)
     whole = size * leverage
     legs = max(1, len({change.field for change in changes if _is_margin(change.field)}))
@@ -293,8 +290,8 @@ class VetoTotals:
 
 
 def belongs_to_account(account: str, acted: str | None) -> bool:
-    """Whether the veto of a run is of an account. `acted`: the account that acts on the run; a run that nobody acts on
-    is of paper accounts alone."""
+    """Whether the veto of a run counts for an account. `acted`: the account of the run; without one it counts for paper
+    accounts."""
     return acted == account or (acted is None and account_mode(account) == "paper")
 
 

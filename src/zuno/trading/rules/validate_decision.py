@@ -27,8 +27,8 @@ ROUNDING: Final = 1e-9
 
 
 def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> Decision:
-    """The decision as it may stand: prices of the menu, signs and duration normalised; a HOLD with its reason where a
-    rule is broken. An exit needs nothing."""
+    """The decision with prices snapped to the menu and signs normalised; a HOLD with its reason where a rule is
+    broken."""
     plain = raw.model_copy(
         update={
             "hold_duration": hold_text(raw.hold_duration, inputs.mode),

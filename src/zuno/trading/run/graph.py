@@ -50,11 +50,8 @@ class GraphState(TypedDict):
 
 
 async def run_graph(run_id: str, steps: Mapping[Node, Step], saver: Saver | None) -> dict[Node, Digest]:
-    """Take every step that was not taken yet, and say what each has put on record.
-
-    With a saver a run that was cut off goes on after the last step that is known to be whole. What a step raises is
-    raised; a step that is known may be taken again.
-    """
+    """Take every step that was not taken yet, and return what each put on record. With a saver an interrupted run goes
+    on after the last complete step; a step may be taken again. What a step raises is raised."""
     graph = _ORDER.copy({"checkpointer": saver})
     _STEPS.set(steps)
     begun = saver is not None and await saver.aget_tuple({"configurable": {"thread_id": run_id}}) is not None

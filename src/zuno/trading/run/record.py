@@ -365,8 +365,7 @@ class PastRuns:
 
 
 async def read_previous_decision(past: RunHistory, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
-    """What was decided last about a symbol of this market in this mode, strictly earlier; of two at one moment the
-    newer word."""
+    """The last earlier decision about a symbol of this market and mode; of two at one moment the newer one."""
     best: RunSummary | None = None
     for run in await past.list_ended():
         same = (run.symbol, run.mode, run.origin) == (asked.symbol, asked.mode, moment.origin)
@@ -382,9 +381,9 @@ async def read_previous_decision(past: RunHistory, asked: RunRequest, moment: Ma
 async def list_explorations(
     past: RunHistory, asked: RunRequest, moment: MarketMoment, before: int | None = None
 ) -> tuple[Exploration, ...]:
-    """Explorations of this market in the thirty days before, of every symbol; `before`: of entries earlier than this
-    one. Of the same moment those of another symbol or mode count; a run that is made again does not count against
-    itself, what was ruled twice counts once. One that has not ended counts; one that came to nothing does not."""
+    """Explorations of this market in the thirty days before, of every symbol. `before`: only entries earlier than this
+    one. A run that is made again does not count against itself, one ruled twice counts once, one that came to nothing
+    not at all."""
     found: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
     for logged in await past.list_claims():
         if before is not None and logged.seq >= before:

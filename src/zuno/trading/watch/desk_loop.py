@@ -51,7 +51,7 @@ def slot_of(span: int, now: Millis) -> Millis:
 
 
 def current_jobs(symbols: Iterable[Symbol], mode: Mode, now: Millis) -> tuple[Job, ...]:
-    """The newest slot of every job at a moment. What was missed before it is not made up for: its market is gone."""
+    """The newest slot of every job at a moment. Missed slots are not made up for."""
     day = slot_of(DAY_MS, now)
     slot = slot_of(CADENCE[mode], now)
     return (
@@ -99,8 +99,6 @@ class DeskWork(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeskPlan:
-    """What is to be traded, and how."""
-
     symbols: tuple[Symbol, ...]
     mode: Mode
 

@@ -142,7 +142,7 @@ class TradingNotices:
         return found
 
     async def _goes_by_wall(self, account: str, entry: Entry, journal: Journal) -> bool:
-        """Whether an account is written as things happen, as told by this entry or the last one before that tells."""
+        """Whether an account is written as things happen, by this entry or the last earlier one that tells."""
         told = True if account_mode(account) != "paper" else _find_clock(entry)
         if told is None and account not in self._by_wall:
             earlier = await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS, before=entry.seq)
@@ -187,8 +187,8 @@ def _is_live(entry: Entry) -> bool:
 
 
 def _find_clock(entry: Entry) -> bool | None:
-    """Whether it was written by the wall's clock. A trade is opened at its own moment, never late; None: what was only
-    booked late does not tell."""
+    """Whether it was written by the wall clock; None where only late bookings are in it. Trades are opened at their own
+    moment."""
     intents = [event.get("intent") for event in _list_events(entry) if event.get("kind") == "intent_stored"]
     opens = any(isinstance(intent, Mapping) and intent.get("kind") == IntentKind.OPEN for intent in intents)
     return True if _is_live(entry) else False if opens else None
