@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
-
-import numpy as np
 
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
@@ -21,7 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
-from zuno.trading.measure.similarity import ONE, measure_all_cosines
+from zuno.trading.measure.similarity import NewsText, Story, merge_stories
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, Feed, Symbol, Text, texts
@@ -127,48 +124,6 @@ def note_memory(post_mortem: PostMortem, similarity: float | None = None) -> Mem
 
 def _note_lesson(lesson: Lesson) -> LessonNote:
     return LessonNote(**pick(lesson, *LessonNote.model_fields))
-
-
-@dataclass(frozen=True, slots=True)
-class NewsText:
-    id: str
-    channel: str
-    """Who told it; two names are two sources."""
-    at: Millis
-    body: str
-    vector: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    texts: tuple[NewsText, ...]
-    """Oldest first."""
-
-    @property
-    def first(self) -> NewsText:
-        return self.texts[0]
-
-    @property
-    def sources(self) -> int:
-        """How many channels told it: who repeats themselves corroborates nothing."""
-        return len({text.channel for text in self.texts})
-
-
-def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
-    """Oldest story first. A text joins the first story that has an earlier text with a cosine of at least `duplicate`;
-    later texts change no earlier story."""
-    ordered = sorted(texts, key=lambda text: (text.at, text.id))
-    alike = measure_all_cosines([text.vector for text in ordered]) >= round(duplicate * ONE)
-    story_of = np.zeros(len(ordered), dtype=np.int64)
-    stories: list[list[NewsText]] = []
-    for place, text in enumerate(ordered):
-        told = story_of[:place][alike[place, :place]]
-        story_of[place] = told.min() if len(told) else len(stories)
-        if len(told):
-            stories[story_of[place]].append(text)
-        else:
-            stories.append([text])
-    return tuple(Story(tuple(story)) for story in stories)
 
 
 WINDOW_DAYS: Final = 14

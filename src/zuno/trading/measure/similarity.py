@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from zuno.kernel.units import Millis
 from zuno.trading.measure import portable
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.memory import Channel
@@ -186,3 +187,45 @@ def _read_headline(text: str) -> Entities:
         if name != other:
             relations[Relation(name, other, between[0] if between else "with")] = None
     return Entities(tuple(dict.fromkeys(name for _, name in named)), tuple(relations))
+
+
+@dataclass(frozen=True, slots=True)
+class NewsText:
+    id: str
+    channel: str
+    """Who told it; two names are two sources."""
+    at: Millis
+    body: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    texts: tuple[NewsText, ...]
+    """Oldest first."""
+
+    @property
+    def first(self) -> NewsText:
+        return self.texts[0]
+
+    @property
+    def sources(self) -> int:
+        """How many channels told it: who repeats themselves corroborates nothing."""
+        return len({text.channel for text in self.texts})
+
+
+def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
+    """Oldest story first. A text joins the first story that has an earlier text with a cosine of at least `duplicate`;
+    later texts change no earlier story."""
+    ordered = sorted(texts, key=lambda text: (text.at, text.id))
+    alike = measure_all_cosines([text.vector for text in ordered]) >= round(duplicate * ONE)
+    story_of = np.zeros(len(ordered), dtype=np.int64)
+    stories: list[list[NewsText]] = []
+    for place, text in enumerate(ordered):
+        told = story_of[:place][alike[place, :place]]
+        story_of[place] = told.min() if len(told) else len(stories)
+        if len(told):
+            stories[story_of[place]].append(text)
+        else:
+            stories.append([text])
+    return tuple(Story(tuple(story)) for story in stories)
