@@ -148,16 +148,20 @@ def require_data(spoken: SourcedAnswer[E], gap: str, fallback: Callable[[], E]) 
     return replace(spoken, value=fallback(), source="fallback", why=f"sure of what it cannot know: {gap}")
 
 
-def limit_confidence(said: float, most: float, of: str) -> tuple[float, str]:
+def limit_confidence(confidence: float, most: float, of: str) -> tuple[float, str]:
     """The confidence, cut to `most`, and the words for the cut."""
-    return (said, "") if said <= most else (most, f"a confidence of {said:g} was cut to {most:g}: no surer than {of}")
+    return (
+        (confidence, "")
+        if confidence <= most
+        else (most, f"a confidence of {confidence:g} was cut to {most:g}: no surer than {of}")
+    )
 
 
-def limit_to_candles(case: Case, said: float) -> tuple[float, str]:
+def limit_to_candles(case: Case, confidence: float) -> tuple[float, str]:
     """The confidence of an expert who reads price and volume because its own feeds were never recorded."""
     if not case.bundle.candles_only:
-        return said, ""
-    return limit_confidence(said, MOST_BY_CANDLES, "price and volume make it")
+        return confidence, ""
+    return limit_confidence(confidence, MOST_BY_CANDLES, "price and volume make it")
 
 
 def snap_price(menu: PriceMenu, price: float | None) -> float | None:
@@ -167,8 +171,8 @@ def snap_price(menu: PriceMenu, price: float | None) -> float | None:
 
 def to_record(shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object) -> S:
     """The answer as it goes on record: who gave it and why, and what code computed or replaced."""
-    said = {**spoken.value.model_dump(), "source": spoken.source, "why": join_reasons(spoken, *remarks), **computed}
-    return shape.model_validate(said, strict=False)
+    fields = {**spoken.value.model_dump(), "source": spoken.source, "why": join_reasons(spoken, *remarks), **computed}
+    return shape.model_validate(fields, strict=False)
 
 
 def join_reasons(spoken: SourcedAnswer[T], *remarks: str) -> str:

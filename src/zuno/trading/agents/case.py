@@ -89,11 +89,11 @@ def cache_by_market(tell: Callable[[Case], T]) -> Callable[[Case], T]:
 
     @wraps(tell)
     def read(case: Case) -> T:
-        found = kept.get(id(case.features))
-        if found is None:
+        cached = kept.get(id(case.features))
+        if cached is None:
             while len(kept) >= _MARKETS_KEPT:
                 kept.pop(next(iter(kept)), None)
-            found = kept[id(case.features)] = (case.features, tell(case))
-        return found[1]
+            cached = kept[id(case.features)] = (case.features, tell(case))
+        return cached[1]
 
     return read

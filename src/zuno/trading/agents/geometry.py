@@ -87,7 +87,7 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
             prose=lambda opinion, keep: keep_fields(
                 opinion, answer_by_rules(case, shown), keep, rationale=LONG_TEXT, fibonacci_context=LONG_TEXT
             ),
-            own=lambda said: (prompt_facts.figure_of(CONFIDENCE, said.confidence, Unit.NUMBER),),
+            own=lambda opinion: (prompt_facts.figure_of(CONFIDENCE, opinion.confidence, Unit.NUMBER),),
             own_ids=(CONFIDENCE,),
             images=() if image is None else (image,),
         ),
@@ -95,15 +95,15 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
     )
     gap = frame.reason if isinstance(frame := _frame(case), Missing) else ""
     spoken = require_data(spoken, gap, lambda: answer_by_rules(case, shown))
-    said = spoken.value
-    named = said.key_levels.model_dump()
+    opinion = spoken.value
+    named = opinion.key_levels.model_dump()
     kept = {name: snap_price(case.menu, value) for name, value in named.items()}
     gone = [name for name, value in named.items() if value is not None and kept[name] is None]
     unseen = [
         name
         for name, value, there in (
-            ("cvd_signal", said.cvd_signal, shown.cvd),
-            ("funding_visual", said.funding_visual, shown.funding),
+            ("cvd_signal", opinion.cvd_signal, shown.cvd),
+            ("funding_visual", opinion.funding_visual, shown.funding),
         )
         if value is not None and not there
     ]
@@ -113,9 +113,9 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
         f"no levels of the menu: {', '.join(gone)}" if gone else "",
         f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
         key_levels=kept,
-        cvd_signal=said.cvd_signal if shown.cvd else None,
-        funding_visual=said.funding_visual if shown.funding else None,
-        stance=entry_stance(said),
+        cvd_signal=opinion.cvd_signal if shown.cvd else None,
+        funding_visual=opinion.funding_visual if shown.funding else None,
+        stance=entry_stance(opinion),
     )
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
@@ -203,8 +203,8 @@ def _frame(case: Case) -> Known[Frame]:
 
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
     """The most telling anomaly of the shape, and its reasons."""
-    found = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(frame))
-    first = next((anomaly for anomaly in found if anomaly is not None), None)
+    candidates = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(frame))
+    first = next((anomaly for anomaly in candidates if anomaly is not None), None)
     if first is not None:
         return first
     adx = frame.readings.adx
@@ -264,26 +264,26 @@ def _find_trap(frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
         edge = zone.low if sign > 0 else zone.high
         if len(zone.kinds) >= 3 and 0 < sign * _log_ratio(edge, close) <= 0.5 * reach:
             own = f"{frame.timeframe}.zone_{place}"
-            said = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
-            return "geometric_trap", [Reason(-0.2 * sign, said)]
+            text = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
+            return "geometric_trap", [Reason(-0.2 * sign, text)]
     return None
 
 
 def _trend_reasons(case: Case) -> list[Reason]:
     """Structure and averages of the mode's two longer timeframes."""
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     for (timeframe, frame), weight in zip(case.features.frames[1:], (0.2, 0.25), strict=True):
         if isinstance(frame, Missing):
             continue
         seen, trend, reach = frame.readings, frame.structure.trend, frame.structure.log_atr
         if trend is not None:
-            found.append(Reason(weight * trend.sign, f"{timeframe} structure points {trend}"))
+            reasons.append(Reason(weight * trend.sign, f"{timeframe} structure points {trend}"))
         if seen.ema50 is not None and seen.ema50 > 0 and reach:
             gap = _log_ratio(seen.close, seen.ema50) / reach
             side = "above" if gap > 0 else "below"
-            said = f"{timeframe} close of {{{timeframe}.close}} is {side} EMA50 at {{{timeframe}.ema50}}"
-            found.append(Reason(scale_weight(gap, 3, weight / 2), said))
-    return found
+            text = f"{timeframe} close of {{{timeframe}.close}} is {side} EMA50 at {{{timeframe}.ema50}}"
+            reasons.append(Reason(scale_weight(gap, 3, weight / 2), text))
+    return reasons
 
 
 def _log_ratio(price: float, other: float) -> float:
@@ -336,8 +336,8 @@ def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
 
 
 def _nearest(menu: PriceMenu, now: float, wanted: Callable[[MenuLevel], bool]) -> float | None:
-    found: Iterable[float] = (level.price for level in menu.levels if wanted(level))
-    return min(found, key=lambda value: abs(value - now), default=None)
+    prices: Iterable[float] = (level.price for level in menu.levels if wanted(level))
+    return min(prices, key=lambda value: abs(value - now), default=None)
 
 
 def _cvd(case: Case, frame: Frame) -> CvdSignal:

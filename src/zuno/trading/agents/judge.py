@@ -111,10 +111,10 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
             output=JudgeOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             prose=lambda opinion, keep: _keep_texts(opinion, case, meta, board, keep),
-            own=lambda said: own_figures(said, case),
+            own=lambda opinion: own_figures(opinion, case),
             own_ids=OWN_IDS,
-            judge=lambda said: find_objection(said, case.menu, case.inputs, board),
-            doubt=lambda said: ask_about_odds(said, case.menu),
+            judge=lambda opinion: find_objection(opinion, case.menu, case.inputs, board),
+            doubt=lambda opinion: ask_about_odds(opinion, case.menu),
             max_output_tokens=3_000,
         ),
         model_context,
@@ -187,36 +187,37 @@ OWN_IDS: Final = tuple(
 """What its answer's own fields say, once it is given."""
 
 
-def own_figures(said: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
+def own_figures(opinion: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
     """What the answer's own fields say; a price only where it is one of the menu's."""
     figure = prompt_facts.figure_of
-    found = [
-        figure("decision.allocation", float(said.allocation_pct), Unit.PERCENT, 0),
-        figure("decision.leverage", float(said.leverage), Unit.RATIO, 0),
-        figure("decision.win_probability", float(said.win_probability_pct), Unit.PERCENT, 0),
+    figures = [
+        figure("decision.allocation", float(opinion.allocation_pct), Unit.PERCENT, 0),
+        figure("decision.leverage", float(opinion.leverage), Unit.RATIO, 0),
+        figure("decision.win_probability", float(opinion.win_probability_pct), Unit.PERCENT, 0),
     ]
     prices = [
-        case.menu.snap(value) if value else None for value in (said.entry_price, said.stop_loss, said.take_profit)
+        case.menu.snap(value) if value else None
+        for value in (opinion.entry_price, opinion.stop_loss, opinion.take_profit)
     ]
     for name, level in zip(("entry_price", "stop_loss", "take_profit"), prices, strict=True):
         if level is not None:
-            found.append(figure(f"decision.{name}", level, Unit.PRICE))
-    if said.decision.side is not None and (less := learned.find_cut(case.bundle, said.decision.side)):
-        found.append(learned.cut_figure(less))
+            figures.append(figure(f"decision.{name}", level, Unit.PRICE))
+    if opinion.decision.side is not None and (less := learned.find_cut(case.bundle, opinion.decision.side)):
+        figures.append(learned.cut_figure(less))
     entry, stop, take = prices
     if entry and stop and take and entry not in (stop, take):
         plan = TradePrices(Side.LONG, entry, stop, take)
-        found += [
+        figures += [
             figure("decision.profit", 100 * plan.reward, Unit.PERCENT),
             figure("decision.loss", 100 * plan.risk, Unit.PERCENT),
             figure("decision.reward_over_risk", plan.reward / plan.risk, Unit.RATIO),
             figure("decision.share_by_distance", 100 * plan.fair_odds, Unit.PERCENT, 0),
-            figure("decision.edge", said.win_probability_pct - 100 * plan.fair_odds, Unit.POINTS, 0),
+            figure("decision.edge", opinion.win_probability_pct - 100 * plan.fair_odds, Unit.POINTS, 0),
         ]
         if not isinstance(case.menu.atr, Missing):
-            found.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
-            found.append(figure("decision.target_in_atr", abs(take - entry) / case.menu.atr, Unit.NUMBER))
-    return tuple(found)
+            figures.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
+            figures.append(figure("decision.target_in_atr", abs(take - entry) / case.menu.atr, Unit.NUMBER))
+    return tuple(figures)
 
 
 # -- what it is told beside what everybody knows
@@ -294,21 +295,21 @@ def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tu
             yield stop, [(price, TradePrices(side, entry, stop, price).fair_odds) for _, price in targets]
 
 
-def ask_about_odds(said: JudgeOpinion, menu: PriceMenu) -> str | None:
+def ask_about_odds(opinion: JudgeOpinion, menu: PriceMenu) -> str | None:
     """The question for a Judge who says about half out of habit where the distances give another rate; None: no
     question."""
-    side = said.decision.side
-    prices = [price and menu.snap(price) for price in (said.entry_price, said.stop_loss, said.take_profit)]
+    side = opinion.decision.side
+    prices = [price and menu.snap(price) for price in (opinion.entry_price, opinion.stop_loss, opinion.take_profit)]
     entry, stop, take = prices
     if side is None or not entry or not stop or not take:
         return None
     plan = TradePrices(side, entry, stop, take)
     fair = round(100 * plan.fair_odds)
-    habitual = HABITUAL_PCT[0] <= said.win_probability_pct <= HABITUAL_PCT[1]
-    if not plan.is_ordered or not habitual or abs(100 * plan.fair_odds - said.win_probability_pct) <= DOUBTED_POINTS:
+    habitual = HABITUAL_PCT[0] <= opinion.win_probability_pct <= HABITUAL_PCT[1]
+    if not plan.is_ordered or not habitual or abs(100 * plan.fair_odds - opinion.win_probability_pct) <= DOUBTED_POINTS:
         return None
     return (
-        f"You say {said.win_probability_pct} % where the distances alone give {fair} %: what makes the difference? "
+        f"You say {opinion.win_probability_pct} % where the distances alone give {fair} %: what makes the difference? "
         "Name it in ev_rationale, or correct win_probability_pct."
     )
 
@@ -340,8 +341,8 @@ def previous_section(case: Case) -> Section:
     if last is None:
         return Section("previous decision", 80, (Line("none is on record for this symbol and mode"),))
     hours = (case.bundle.as_of - int(last["as_of"])) / HOUR_MS
-    said = f"since {last.get('decision')} in {last.get('regime')}"
-    lines = [prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=said)]
+    note = f"since {last.get('decision')} in {last.get('regime')}"
+    lines = [prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=note)]
     for name in ("entry_price", "stop_loss", "take_profit"):
         if isinstance(value := last.get(name), int | float):
             lines.append(prompt_facts.fact(f"previous.{name}", float(value), Unit.PRICE))
@@ -590,13 +591,13 @@ def _derivatives(case: Case) -> str:
 
 def _experts_line(board: Blackboard, mode: Mode) -> str:
     there = board_entries(board)
-    said = [
+    views = [
         f"{expert} {prompt_facts.LEANINGS[entry.stance]} at {{{expert}.confidence}}"
         if (entry := there.get(expert))
         else f"{expert} absent"
         for expert in CONVICTION[mode]
     ]
-    return f"{', '.join(said)}."
+    return f"{', '.join(views)}."
 
 
 def strongest_counter(board: Blackboard, side: Side) -> str:
@@ -626,7 +627,7 @@ def _opposite_case(board: Blackboard) -> str:
 
 
 def _key_factors(case: Case, board: Blackboard) -> list[str]:
-    found = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
+    entries = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
     facts = prompt_facts.board_facts(case, board)
     reasons = [
         f"{event.name} in the last hour: {{{prompt_facts.event_id(case, event)}}}"
@@ -634,7 +635,7 @@ def _key_factors(case: Case, board: Blackboard) -> list[str]:
     ]
     reasons += [
         f"{expert} {prompt_facts.LEANINGS[entry.stance]}" + ("" if entry.anomaly == "none" else f": {entry.anomaly}")
-        for expert, entry in found
+        for expert, entry in entries
         if entry.stance
     ]
     return [cut(reason, facts, SHORT_TEXT) for reason in reasons][:MOST_FACTORS]

@@ -149,8 +149,8 @@ def feedback_section(bundle: Bundle) -> Section:
     feedback = read_feedback(bundle)
     lines = []
     for place, lesson in enumerate(feedback.lessons, 1):
-        told = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
-        lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, told))
+        note = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
+        lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, note))
         lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
     return Section("lessons", 77, tuple(lines) or (Line("no lesson is about this setup"),))
 
@@ -159,14 +159,14 @@ def words_section(bundle: Bundle) -> Section:
     """The sentences of recalled memories and lessons; quotable only where rules wrote all of them."""
     recalled, feedback = read_memories(bundle), read_feedback(bundle)
     memories = () if recalled is None else recalled.memories
-    said = [
+    sentences = [
         f"{memory_id(place)} OUTCOME: {memory.outcome} FUTURE CONSTRAINT: {memory.constraint}"
         for place, memory in enumerate(memories, 1)
     ]
-    said += [f"{lesson_id(place)}: {lesson.text}" for place, lesson in enumerate(feedback.lessons, 1)]
+    sentences += [f"{lesson_id(place)}: {lesson.text}" for place, lesson in enumerate(feedback.lessons, 1)]
     authors = [memory.source for memory in memories] + [lesson.source for lesson in feedback.lessons]
     by_rules = all(author == "rules" for author in authors)
-    text = Untrusted(" · ".join(said) or "none", limit=WORDS_CHARS, quotable=by_rules)
+    text = Untrusted(" · ".join(sentences) or "none", limit=WORDS_CHARS, quotable=by_rules)
     return Section("post_mortems", 30, strangers=text)
 
 
@@ -183,9 +183,9 @@ def news_section(bundle: Bundle, summary: str = "") -> Section:
     stories = read_news(bundle)
     if not stories:
         return Section("recalled", 18, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
-    told = [f"[{describe_story(story, bundle.as_of)}] {story.text}" for story in stories]
-    told = [f"[in short] {summary}", *told] if summary else told
-    return Section("recalled", 18, strangers=Untrusted(" · ".join(told), limit=NEWS_CHARS))
+    texts = [f"[{describe_story(story, bundle.as_of)}] {story.text}" for story in stories]
+    texts = [f"[in short] {summary}", *texts] if summary else texts
+    return Section("recalled", 18, strangers=Untrusted(" · ".join(texts), limit=NEWS_CHARS))
 
 
 def describe_story(story: StoryNote, as_of: int) -> str:

@@ -91,12 +91,12 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Liq
         _find_gap(case),
         model_context,
     )
-    said = spoken.value
-    target = snap_price(case.menu, said.target_entry)
-    gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
-    stance = entry_stance(said, measure_stance(case, said.anomaly))
-    sure, less = said.confidence, ""
-    meant = 0 if said.anomaly == "none" else flow_direction(case, said.anomaly)
+    opinion = spoken.value
+    target = snap_price(case.menu, opinion.target_entry)
+    gone = "the entry it named is no level of the menu" if opinion.target_entry is not None and target is None else ""
+    stance = entry_stance(opinion, measure_stance(case, opinion.anomaly))
+    sure, less = opinion.confidence, ""
+    meant = 0 if opinion.anomaly == "none" else flow_direction(case, opinion.anomaly)
     if stance not in (0, meant) and spoken.source in ("model", "repaired"):
         # It spoke of something else: nobody is surer of what was measured than the measure is.
         sure, less = limit_confidence(sure, answer_by_rules(case).confidence, "what was measured")
@@ -186,7 +186,7 @@ def event_reasons(case: Case) -> list[Reason]:
 
 def crowding_reasons(case: Case) -> list[Reason]:
     """Who pays funding, and where accounts or the basis are crowded."""
-    found = funding_reasons(case)
+    reasons = funding_reasons(case)
     home = next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
     for name, rank, called in (
         ("long_accounts", home.long_rank, "accounts that are long"),
@@ -194,9 +194,9 @@ def crowding_reasons(case: Case) -> list[Reason]:
     ):
         if not isinstance(rank, Missing) and not LOW_RANK < rank < 1 - LOW_RANK:
             where = "above" if rank > 0.5 else "below"
-            said = f"{called}: {{{home.venue}.{name}}}, {where} nearly every hour of the week"
-            found.append(Reason(-RANK_WEIGHT if rank > 0.5 else RANK_WEIGHT, said))
-    return found
+            text = f"{called}: {{{home.venue}.{name}}}, {where} nearly every hour of the week"
+            reasons.append(Reason(-RANK_WEIGHT if rank > 0.5 else RANK_WEIGHT, text))
+    return reasons
 
 
 def funding_reasons(case: Case) -> list[Reason]:
@@ -206,8 +206,8 @@ def funding_reasons(case: Case) -> list[Reason]:
         return []
     flat = not isinstance(day, Missing) and abs(day) <= FLAT_DAY
     payers, beside = ("longs" if rate > 0 else "shorts"), "a flat price" if flat else "a price that moves"
-    said = f"{payers} pay {{funding_next_8h}} for 8h in {beside}: crowded"
-    return [Reason(-scale_weight(rate, 2 * CROWDED_RATE, 0.5 if flat else 0.15), said)]
+    text = f"{payers} pay {{funding_next_8h}} for 8h in {beside}: crowded"
+    return [Reason(-scale_weight(rate, 2 * CROWDED_RATE, 0.5 if flat else 0.15), text)]
 
 
 def action_reasons(case: Case) -> list[Reason]:
@@ -216,8 +216,8 @@ def action_reasons(case: Case) -> list[Reason]:
     if not case.bundle.candles_only or isinstance(seen, Missing) or seen.breakout is None:
         return []
     where, own = "above" if seen.breakout is PriceDirection.UP else "below", seen.timeframe
-    said = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-    return [Reason(weigh_by_volume(seen.volume_backing, seen.breakout.sign), said)]
+    text = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
+    return [Reason(weigh_by_volume(seen.volume_backing, seen.breakout.sign), text)]
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
@@ -240,23 +240,23 @@ def _balance(flow: TakerFlow) -> Stance:
 
 def flow_reasons(case: Case) -> list[Reason]:
     """What takers do, beside what the price does."""
-    found = _divergence_reasons(case)
+    reasons = _divergence_reasons(case)
     flow = case.context.flow
     if not isinstance(flow, Missing):
         lean = _balance(flow)
         against = lean * flow.moved < 0
         if lean:
             beside, own = "against" if against else "with", prompt_facts.takers_id(flow)
-            said = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
-            found.append(Reason(lean * (0.35 if against else 0.2), said))
+            text = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
+            reasons.append(Reason(lean * (0.35 if against else 0.2), text))
     for name, whales, weight in (("24h", case.features.whales_day, 0.35), ("1h", case.features.whales_hour, 0.25)):
-        found += _whale_reasons(name, whales, weight)
-    return found
+        reasons += _whale_reasons(name, whales, weight)
+    return reasons
 
 
 def _divergence_reasons(case: Case) -> list[Reason]:
     """The newest between price and CVD, on the two shorter timeframes, while fresh."""
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     for (timeframe, frame), weight in zip(case.features.frames[:2], (0.25, 0.4), strict=True):
         if isinstance(frame, Missing):
             continue
@@ -266,9 +266,9 @@ def _divergence_reasons(case: Case) -> list[Reason]:
         if newest is not None and ago <= FRESH_BARS:
             hidden = "hidden " if newest.hidden else ""
             age = f"{{{timeframe}.{DivergenceSource.CVD}_divergence_1_age}}"
-            said = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
-            found.append(Reason(newest.way.sign * weight * (0.6 if newest.hidden else 1.0), said))
-    return found
+            text = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
+            reasons.append(Reason(newest.way.sign * weight * (0.6 if newest.hidden else 1.0), text))
+    return reasons
 
 
 def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
@@ -282,8 +282,8 @@ def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Rea
     if abs(z) < WHALE_Z:
         return []
     own = f"large_trades_{name}"
-    said = f"large takers bought {{{own}.bought}} and sold {{{own}.sold}} in {SPANS[name]}"
-    return [Reason(scale_weight(z, 2 * WHALE_Z, weight), said)]
+    text = f"large takers bought {{{own}.bought}} and sold {{{own}.sold}} in {SPANS[name]}"
+    return [Reason(scale_weight(z, 2 * WHALE_Z, weight), text)]
 
 
 def stop_run_reasons(case: Case) -> list[Reason]:
@@ -299,10 +299,10 @@ def stop_run_reasons(case: Case) -> list[Reason]:
     spent = side.sign
     crowd = case.features.open_interest_hour
     fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
-    said = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
+    text = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
     if fuelled:
-        return [Reason(-strength * spent, f"{said} and open interest rose: the move has fuel")]
-    return [Reason(strength * spent, f"{said} and nobody new came in: that side is spent")]
+        return [Reason(-strength * spent, f"{text} and open interest rose: the move has fuel")]
+    return [Reason(strength * spent, f"{text} and nobody new came in: that side is spent")]
 
 
 def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:

@@ -80,12 +80,12 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
         ),
         model_context,
     )
-    said = spoken.value
-    budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
+    opinion = spoken.value
+    budget = min(opinion.risk_budget_pct, ruled.budget, BUDGETS[opinion.regime])
     unread = f"recalled news were not summed up: {news.why}" if news.why else ""
     paid = replace(spoken, attempts=(*news.attempts, *spoken.attempts))
     return AgentAnswer(
-        value=to_record(Meta, spoken, unread, _describe_cut(said, ruled), risk_budget_pct=budget),
+        value=to_record(Meta, spoken, unread, _describe_cut(opinion, ruled), risk_budget_pct=budget),
         voice=voice_of(ROLE, paid),
     )
 
@@ -95,15 +95,15 @@ def _keep_texts(opinion: MetaOpinion, rules: MetaOpinion, keep: Keep) -> MetaOpi
     return keep_fields(opinion, rules, keep, rationale=LONG_TEXT).model_copy(update={"trust_directive": trust})
 
 
-def _describe_cut(said: MetaOpinion, ruled: RegimeRuling) -> str:
+def _describe_cut(opinion: MetaOpinion, ruled: RegimeRuling) -> str:
     """Which rule took how much of the budget that was asked for; empty where none did."""
-    budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
-    if budget == said.risk_budget_pct:
+    budget = min(opinion.risk_budget_pct, ruled.budget, BUDGETS[opinion.regime])
+    if budget == opinion.risk_budget_pct:
         return ""
-    by = f"{said.regime} allows {BUDGETS[said.regime]}"
+    by = f"{opinion.regime} allows {BUDGETS[opinion.regime]}"
     if budget == ruled.budget:
         by = f"the rules find {ruled.regime} and allow {ruled.budget}"
-    return f"the budget of {said.risk_budget_pct} % was cut to {budget} %: {by}"
+    return f"the budget of {opinion.risk_budget_pct} % was cut to {budget} %: {by}"
 
 
 def regime_of(case: Case) -> RegimeRuling:

@@ -100,11 +100,11 @@ def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion
     own, reasons = action.timeframe, []
     if action.rejection is not None:
         sent = f"a wick of {{{own}.wick}} of the last bar sent the price {action.rejection}"
-        said = f"{sent}, on {{{own}.volume_ratio}} the usual volume"
-        reasons.append(Reason(weigh_by_volume(action.volume_backing, action.rejection.sign), said))
+        text = f"{sent}, on {{{own}.volume_ratio}} the usual volume"
+        reasons.append(Reason(weigh_by_volume(action.volume_backing, action.rejection.sign), text))
     if action.breakout is not None and action.volume_backing == 1:
-        said = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-        reasons.append(Reason(0.5 * action.breakout.sign, said))
+        text = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
+        reasons.append(Reason(0.5 * action.breakout.sign, text))
     quiet = f"No book was recorded here; the last bar turned nobody away: its longer wick is {{{own}.wick}} of it."
     return MicrostructureOpinion(
         anomaly="none",
@@ -126,15 +126,15 @@ def _wall_reasons(case: Case) -> list[Reason]:
     walls = case.features.walls
     if isinstance(walls, Missing):
         return []
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     for side, sign, name in ((Side.LONG, -1, "bids"), (Side.SHORT, 1, "asks")):
         fake = [(place, wall) for place, wall in enumerate(walls.fake, 1) if wall.side is side]
         if fake:
             place, _ = max(fake, key=lambda each: each[1].times_median)
             size = f"{{walls.fake_{place}_size}} the median"
-            said = f"a wall of {name} at {{walls.fake_{place}_price}}, {size}, vanished untraded"
-            found.append(Reason(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), said))
-    return found
+            text = f"a wall of {name} at {{walls.fake_{place}_price}}, {size}, vanished untraded"
+            reasons.append(Reason(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), text))
+    return reasons
 
 
 def _thin_side_reasons(book: BookFigures) -> list[Reason]:

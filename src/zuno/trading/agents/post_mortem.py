@@ -90,7 +90,9 @@ async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> Wr
             output=PostMortemOpinion,
             fallback=lambda: answer_by_rules(case),
             prose=lambda opinion, keep: keep_fields(opinion, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
-            judge=lambda said: "" if said.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome",
+            judge=lambda opinion: (
+                "" if opinion.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome"
+            ),
         ),
         model_context,
     )
@@ -112,15 +114,15 @@ def answer_by_rules(case: ClosedCase) -> PostMortemOpinion:
     )
 
 
-def _explain_loss(said: PostMortemOpinion, case: ClosedCase) -> str:
+def _explain_loss(opinion: PostMortemOpinion, case: ClosedCase) -> str:
     """Why a model's words cannot be used; empty where they can."""
-    if not said.outcome or not said.constraint:
+    if not opinion.outcome or not opinion.constraint:
         return "no sentence of it is left"
-    if not any(cited_ids([said.outcome])):
+    if not any(cited_ids([opinion.outcome])):
         return "outcome cites no figure"
-    found = _CONTRADICTIONS[case.verdict].search(said.outcome)
-    if found:
-        return f"outcome says {found[0]!r}, and the verdict is {case.verdict}"
+    contradiction = _CONTRADICTIONS[case.verdict].search(opinion.outcome)
+    if contradiction:
+        return f"outcome says {contradiction[0]!r}, and the verdict is {case.verdict}"
     return ""
 
 

@@ -135,12 +135,12 @@ def _kind(case: Case) -> str:
 
 def anomalies_section(case: Case) -> Section:
     """What fired, which shocks the last hour had, and what could not be judged."""
-    found = case.features.triage
+    triage = case.features.triage
     ids = anomaly_ids(case)
-    fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, found.anomalies, strict=True)]
+    fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, triage.anomalies, strict=True)]
     unknown = [
         remark(f"unjudged_{at}", skipped.reason, f"not judged, {skipped.rule}: ")
-        for at, skipped in enumerate(found.unknown, 1)
+        for at, skipped in enumerate(triage.unknown, 1)
     ]
     watch = case.features.watch
     if isinstance(watch, Missing):
@@ -217,17 +217,17 @@ def structure_section(case: Case, weight: int = 70) -> Section:
         lines += _fibonacci_lines(timeframe, shape.fibonacci, frame.readings.close)
         lines += _zone_lines(timeframe, frame, kept)
         charted = timeframe is case.bundle.mode.chart[0]
-        found = find_pattern(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
-        if found is not None:
-            lines.append(fact(f"{timeframe}.shape_line", found.line, Unit.PRICE, note=f"of a {found.shape}"))
+        pattern = find_pattern(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
+        if pattern is not None:
+            lines.append(fact(f"{timeframe}.shape_line", pattern.line, Unit.PRICE, note=f"of a {pattern.shape}"))
     return Section("structure", weight, tuple(lines))
 
 
 def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int) -> Iterator[Line]:
     """The newest of each gauge, and what else is new."""
-    found = frame.structure.divergences
+    divergences = frame.structure.divergences
     for gauge in DivergenceSource:
-        of_gauge = [divergence for divergence in found if divergence.gauge is gauge]
+        of_gauge = [divergence for divergence in divergences if divergence.gauge is gauge]
         newest = sorted(of_gauge, key=lambda divergence: divergence.known_at, reverse=True)
         for place, divergence in enumerate(newest[: max(kept // 2, 1)], 1):
             text = (
@@ -531,10 +531,10 @@ def nearest(case: Case) -> list[MenuLevel]:
     count = DEEP_LEVELS if has_anomalies(case) else QUIET_LEVELS
     now = case.menu.now
     always = [level for level in case.menu.levels if level.kind in (MARK, RANGE, LIQ_CLUSTER)]
-    found = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, LIQ_CLUSTER)]
+    measured = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, LIQ_CLUSTER)]
     if not isinstance(now, Missing):
-        found.sort(key=lambda level: (abs(level.price - now), level.id))
-    return sorted((*always, *found[:count]), key=lambda level: (level.price, level.id))
+        measured.sort(key=lambda level: (abs(level.price - now), level.id))
+    return sorted((*always, *measured[:count]), key=lambda level: (level.price, level.id))
 
 
 # -- the blackboard, for those who weigh it

@@ -78,9 +78,9 @@ def story_id(place: int) -> str:
 def _stories_section(bundle: Bundle, stories: Sequence[StoryNote]) -> Section:
     lines = [Line(f"{bundle.symbol}, {bundle.mode}; what was told before now and is alike")]
     for place, story in enumerate(stories, 1):
-        told = f"story {place} ({describe_story(story, bundle.as_of)})"
+        label = f"story {place} ({describe_story(story, bundle.as_of)})"
         name = story_id(place)
-        lines.append(Line(f"{{{name}}} {told}", (Figure(name, told, Unit.WORDS),)))
+        lines.append(Line(f"{{{name}}} {label}", (Figure(name, label, Unit.WORDS),)))
     return Section("stories", 100, tuple(lines))
 
 
@@ -118,29 +118,29 @@ async def extract_entities(text: str, model_context: ModelContext) -> Entities:
             output=ExtractionOpinion,
             fallback=lambda: ExtractionOpinion(names=()),
             prose=lambda opinion, keep: opinion,
-            judge=lambda said: _objection(said, text),
+            judge=lambda opinion: _objection(opinion, text),
         ),
         model_context,
     )
     return _normalise(spoken.value) if spoken.source in ("model", "repaired") else find_entities(text)
 
 
-def _objection(said: ExtractionOpinion, text: str) -> str | None:
+def _objection(opinion: ExtractionOpinion, text: str) -> str | None:
     held = set(split_words(text))
-    foreign = [name for name in said.names if not (words := split_words(name)) or not held.issuperset(words)]
+    foreign = [name for name in opinion.names if not (words := split_words(name)) or not held.issuperset(words)]
     if foreign:
         return f"{foreign[0]!r} does not stand in the text"
-    ends = {end for relation in said.relations for end in (relation.source, relation.target)}
-    if unnamed := sorted(ends - set(said.names)):
+    ends = {end for relation in opinion.relations for end in (relation.source, relation.target)}
+    if unnamed := sorted(ends - set(opinion.names)):
         return f"{unnamed[0]!r} is related and not among names"
     return None
 
 
-def _normalise(said: ExtractionOpinion) -> Entities:
-    plain = {name: " ".join(split_words(name)) for name in said.names}
+def _normalise(opinion: ExtractionOpinion) -> Entities:
+    plain = {name: " ".join(split_words(name)) for name in opinion.names}
     relations = {
         Relation(plain[each.source], plain[each.target], " ".join(split_words(each.word)) or "with"): None
-        for each in said.relations
+        for each in opinion.relations
         if plain[each.source] != plain[each.target]
     }
     return Entities(tuple(dict.fromkeys(plain.values())), tuple(relations))

@@ -47,13 +47,13 @@ async def ask_risk_manager(
         ),
         model_context,
     )
-    said = spoken.value
+    opinion = spoken.value
     tightening = Tightening(
-        allocation_pct=float(said.allocation_pct),
-        leverage=float(said.leverage),
-        veto=said.veto,
-        style=said.execution_style,
-        rationale=said.rationale,
+        allocation_pct=float(opinion.allocation_pct),
+        leverage=float(opinion.leverage),
+        veto=opinion.veto,
+        style=opinion.execution_style,
+        rationale=opinion.rationale,
     )
     return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
 
@@ -93,8 +93,8 @@ def _draft_section(draft: RulingDraft) -> Section:
 
 def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
-        said = f"already changed, {change.by}: {change.field}: "
-        yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), said)
+        head = f"already changed, {change.by}: {change.field}: "
+        yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), head)
 
 
 def draft_lines(

@@ -47,7 +47,7 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
             output=LessonOpinion,
             fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
             prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
-            judge=lambda said: "" if said.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
+            judge=lambda opinion: "" if opinion.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
         ),
         model_context,
     )

@@ -50,7 +50,7 @@ async def ask_synthesis(
             output=SynthesisOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             prose=lambda opinion, keep: _keep_texts(opinion, answer_by_rules(case, meta, board), board, keep),
-            judge=lambda said: _objection(said, board),
+            judge=lambda opinion: _objection(opinion, board),
         ),
         model_context,
     )
@@ -78,9 +78,9 @@ def _keep_texts(opinion: SynthesisOpinion, rules: SynthesisOpinion, board: Black
     return kept.model_copy(update={"consensus_signals": signals, "conflicts": conflicts})
 
 
-def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
+def _objection(opinion: SynthesisOpinion, board: Blackboard) -> str | None:
     there = board_entries(board)
-    for conflict in said.conflicts:
+    for conflict in opinion.conflicts:
         first, second = conflict.between
         if first is second:
             return f"between names {first} twice; a conflict is between two experts"
@@ -88,9 +88,9 @@ def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
         if absent:
             return f"between names {absent[0]}, who wrote nothing on the blackboard"
     most = max((entry.confidence for entry in there.values()), default=0.0)
-    named = there.get(said.highest_confidence_expert)
+    named = there.get(opinion.highest_confidence_expert)
     if there and (named is None or named.confidence < most):
-        return f"highest_confidence_expert is {said.highest_confidence_expert}, whose confidence is not the highest"
+        return f"highest_confidence_expert is {opinion.highest_confidence_expert}, whose confidence is not the highest"
     return None
 
 

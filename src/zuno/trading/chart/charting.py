@@ -231,7 +231,7 @@ def _price(
     ends = [float(shown.low.min()), float(shown.high.max()), now.price]
     ends += [] if trade is None else [trade.entry, trade.stop, trade.target]
     axis = price_axis(min(ends), max(ends))
-    found = tuple(_curves(bundle, window, shown, indicators, shape))
+    curves = tuple(_curves(bundle, window, shown, indicators, shape))
     menu = [level for level in shape.levels if axis.low <= level.price <= axis.high]
     pivots = _nearest((level for level in menu if level.kind is LevelKind.PIVOT), now.price)[:MOST_PIVOTS]
     gaps = _nearest_gaps(menu, now.price)
@@ -248,7 +248,7 @@ def _price(
     return PricePanel(
         axis=axis,
         candles=Candles(*(tuple(column.tolist()) for column in (shown.open, shown.high, shown.low, shown.close))),
-        curves=tuple(curve for curve in found if isinstance(curve, Curve)),
+        curves=tuple(curve for curve in curves if isinstance(curve, Curve)),
         marks=tuple(sorted((*inside, *marks), key=lambda mark: (mark.price, mark.id))),
         zones=tuple(_zones(marks)),
         slants=tuple(_slants(shape, shown, axis)),
@@ -256,7 +256,7 @@ def _price(
         profile=profile,
         heat=heat,
         left_out=len(left) - len(pivots) - len(gaps),
-        absent=tuple(curve for curve in found if isinstance(curve, MissingPanel)),
+        absent=tuple(curve for curve in curves if isinstance(curve, MissingPanel)),
         trade=trade,
     )
 
@@ -337,8 +337,8 @@ def _nearest_gaps(menu: Sequence[PriceLevel], price: float) -> list[PriceLevel]:
     return [edges[f"{name}_{side}"] for name in whole for side in ("low", "high")]
 
 
-def _nearest(found: Iterable[PriceLevel], price: float) -> list[PriceLevel]:
-    return sorted(found, key=lambda level: (abs(level.price - price), level.id))
+def _nearest(levels: Iterable[PriceLevel], price: float) -> list[PriceLevel]:
+    return sorted(levels, key=lambda level: (abs(level.price - price), level.id))
 
 
 def _beginnings(shape: Structure) -> dict[tuple[Millis, float], Millis]:
@@ -414,17 +414,17 @@ def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | MissingPanel) -> H
     values = () if isinstance(opened, MissingPanel) else zip(ends, opened.values, strict=True)
     readings = tuple(Level(Millis(at), value) for at, value in values if value is not None)
     streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
-    found = build_heat_map(shown, streams, readings)
-    if isinstance(found, Missing):
-        return MissingPanel("liquidation heat map", found.reason)
+    heat_map = build_heat_map(shown, streams, readings)
+    if isinstance(heat_map, Missing):
+        return MissingPanel("liquidation heat map", heat_map.reason)
     return Heat(
-        found.origin,
-        _heat_note(found, [stream.venue for stream in streams]),
-        tuple(found.edges.tolist()),
-        tuple(map(tuple, found.usd.T.tolist())),
-        tuple(map(tuple, found.forced.T.tolist())),
-        tuple(found.observed.tolist()),
-        tuple(found.heard.tolist()),
+        heat_map.origin,
+        _heat_note(heat_map, [stream.venue for stream in streams]),
+        tuple(heat_map.edges.tolist()),
+        tuple(map(tuple, heat_map.usd.T.tolist())),
+        tuple(map(tuple, heat_map.forced.T.tolist())),
+        tuple(heat_map.observed.tolist()),
+        tuple(heat_map.heard.tolist()),
     )
 
 
@@ -441,14 +441,14 @@ def _pool_marks(heat: Heat | MissingPanel, now: float, axis: Axis, shown: Bars) 
             yield Mark(f"view.pool_{name}_{rank}", MarkKind.POOL, f"pool ${short_text(usd)}", price, since)
 
 
-def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
+def _heat_note(heat_map: HeatMap, venues: Sequence[str]) -> str:
     """What the heat map shows, since when liquidations were observed, and at which venues if not at all."""
     bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
-    pools = f"pools from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×"
-    if found.origin is HeatOrigin.MODELLED:
+    pools = f"pools from {heat_map.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×"
+    if heat_map.origin is HeatOrigin.MODELLED:
         return pools
-    first = int(found.observed.argmax())
-    since, rest = day_text(int(found.at[first])), found.observed[first:]
+    first = int(heat_map.observed.argmax())
+    since, rest = day_text(int(heat_map.at[first])), heat_map.observed[first:]
     places = "" if rest.all() else f"in {int(rest.sum())} bars "
     return f"forced out {places}from {since}, {bound}; {pools}"
 
@@ -554,24 +554,24 @@ def _last_within(bars: Bars, rows: Sequence[Level]) -> Values:
     """The last reading of each bar, its end included."""
     sound = [row for row in rows if isfinite(row.value) and row.value > 0]
     at = [row.at for row in sound]
-    found: list[float | None] = []
+    values: list[float | None] = []
     for opened in bars.at.tolist():
         place = bisect_right(at, opened + bars.timeframe.millis) - 1
-        found.append(sound[place].value if place >= 0 and at[place] > opened else None)
-    return tuple(found)
+        values.append(sound[place].value if place >= 0 and at[place] > opened else None)
+    return tuple(values)
 
 
 def _mean_within(bars: Bars, rows: Sequence[Funding]) -> tuple[Values, int]:
     """Per cent for eight hours, and how many rates of the time shown were dropped."""
     at = [row.at for row in rows]
-    found: list[float | None] = []
+    means: list[float | None] = []
     dropped = 0
     for opened in bars.at.tolist():
         within = rows[bisect_right(at, opened) : bisect_right(at, opened + bars.timeframe.millis)]
         figures = [figure for figure in map(funding_figures, within) if isinstance(figure, FundingFigures)]
         dropped += len(within) - len(figures)
-        found.append(100 * fsum(figure.per_8h for figure in figures) / len(figures) if figures else None)
-    return tuple(found), dropped
+        means.append(100 * fsum(figure.per_8h for figure in figures) / len(figures) if figures else None)
+    return tuple(means), dropped
 
 
 def _absent_before(bars: Bars, values: Values) -> list[str]:
@@ -587,10 +587,10 @@ def _stale(bundle: Bundle, series: Sequence[Series[Any]]) -> list[str]:
 def _why_absent(bundle: Bundle, series: Mapping[str, Series[Any]], otherwise: str) -> str:
     """Why none of these is here, each reason once."""
     reasons = {venue: bundle.why_absent(each) for venue, each in series.items()}
-    told: dict[str, list[str]] = {}
+    venues_by_reason: dict[str, list[str]] = {}
     for venue, why in reasons.items():
-        told.setdefault(plain_text(why, _PANEL_WHY) if why else otherwise, []).append(venue)
-    return "; ".join(f"{', '.join(venues)}: {why}" for why, venues in told.items())
+        venues_by_reason.setdefault(plain_text(why, _PANEL_WHY) if why else otherwise, []).append(venue)
+    return "; ".join(f"{', '.join(venues)}: {why}" for why, venues in venues_by_reason.items())
 
 
 def ago(seconds: int) -> str:

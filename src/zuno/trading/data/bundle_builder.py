@@ -105,8 +105,8 @@ async def build_bundle(
         beside += tuple(candles(BINANCE, other, Timeframe.H1) for other in Symbol if other is not symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
-    for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
-        rows = _thin_rows(series, found, as_of)
+    for series, given, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
+        rows = _thin_rows(series, given, as_of)
         last = _last(series, rows, heard)
         if series.row is Heartbeat and last is not None:
             heard[str(series)] = last

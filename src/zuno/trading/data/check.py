@@ -54,9 +54,9 @@ class Market:
         """The bar that the nearest finer bars make, their name and their number; None where one is missing. `partly`:
         from whatever bars there are, for venues that make none without a trade."""
         for fine, bars in reversed(self.bars.items()):
-            found = bars_inside(timeframe, at, bars)
-            if len(found) >= (1 if partly else bars_per_bar(timeframe, fine)):
-                return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
+            parts = bars_inside(timeframe, at, bars)
+            if len(parts) >= (1 if partly else bars_per_bar(timeframe, fine)):
+                return aggregate(at, parts), f"its {len(parts)} {fine} bars", len(parts)
         return None
 
 
@@ -93,12 +93,12 @@ class Check:
         open_notes = [flaw for flaw in noted if flaw.mended is None]
         if self._repair:
             open_notes = await self._settle(open_notes)
-        found = [*_join_gaps(self._found), *open_notes]
-        return tuple(sorted(found, key=_order)), len(noted) - len(open_notes)
+        flaws = [*_join_gaps(self._found), *open_notes]
+        return tuple(sorted(flaws, key=_order)), len(noted) - len(open_notes)
 
     async def _after_the_end(self, spans: Sequence[Span]) -> Millis | None:
-        found = await self._store.newest_known([span.series for span in spans if span.series.row is not MacroRelease])
-        known = [moment for moment in found if moment is not None]
+        moments = await self._store.newest_known([span.series for span in spans if span.series.row is not MacroRelease])
+        known = [moment for moment in moments if moment is not None]
         return Millis(max(known) + 1) if known else None
 
     # -- feeds that are no candles
@@ -239,8 +239,8 @@ class Check:
             return {}, f"asked for again in vain: {error}"
         wanted = frozenset(missing)
         await self._put(series, [row for row in rows if row.at in wanted])
-        found = await self._store.read(series, since, until, EVER)
-        return {row.at: row for row in found}, "the venue has none either"
+        stored = await self._store.read(series, since, until, EVER)
+        return {row.at: row for row in stored}, "the venue has none either"
 
     async def _put(self, series: Series[Candle], rows: Sequence[Candle]) -> None:
         if rows:
@@ -285,18 +285,18 @@ async def find_doubled(store: SeriesStore, span: Span) -> list[Millis]:
 async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
     """Where bars are missing, window by window."""
     timeframe, missing = timeframe_of(span.series), count_missing(span)
-    found: list[RowRun] = []
+    holes: list[RowRun] = []
     for since in range(span.first, span.last + 1, WINDOW):
         until = min(since + WINDOW - timeframe.millis, span.last)
         rows = await store.read(span.series, Millis(since), Millis(until), EVER)
         for hole in find_gaps(timeframe, [row.at for row in rows], since, until):
-            if found and found[-1].last + timeframe.millis == hole.first:
-                before = found.pop()
+            if holes and holes[-1].last + timeframe.millis == hole.first:
+                before = holes.pop()
                 hole = RowRun(before.first, hole.last, before.count + hole.count)
-            found.append(hole)
-        if sum(hole.count for hole in found) == missing:
+            holes.append(hole)
+        if sum(hole.count for hole in holes) == missing:
             break
-    return found
+    return holes
 
 
 _RULES: Final = {

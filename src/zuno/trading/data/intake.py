@@ -327,10 +327,10 @@ class Intake:
 
     async def _is_young(self, series: Series[Any]) -> bool:
         old = Millis(self._now() - round(poll_schedule_of(series).period * SECOND_MS))
-        found = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
-        if found:
-            self._frontier[series] = found[-1].at
-        return bool(found)
+        recent = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
+        if recent:
+            self._frontier[series] = recent[-1].at
+        return bool(recent)
 
     async def _stretch(self, series: Series[Any], since: Millis, until: Millis) -> None:
         for low, high in split_into_pages(series, since, until):
@@ -360,10 +360,10 @@ class Intake:
         oldest = Millis(max(now - poll_schedule_of(series).reach, kept_since(series, now)))
         if series.row is MacroRelease or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
             return oldest, now
-        if series not in self._frontier and (found := await self._store.read(series, oldest, now, _EVER)):
-            self._frontier[series] = found[-1].at
+        if series not in self._frontier and (rows := await self._store.read(series, oldest, now, _EVER)):
+            self._frontier[series] = rows[-1].at
             if series.feed is not Feed.NEWS:
-                self._holes[series] = _few(find_missing(series, [row.at for row in found], oldest, found[-1].at))
+                self._holes[series] = _few(find_missing(series, [row.at for row in rows], oldest, rows[-1].at))
         known = self._frontier.get(series, oldest)
         if series.feed is Feed.NEWS:  # of several channels, of which one may be behind the others
             known = Millis(known - NEWS_AGAIN)
@@ -386,8 +386,8 @@ class Intake:
     async def _remaining_holes(self, series: Series[Any], hole: Hole) -> list[Hole]:
         """What is owed of it still."""
         since, until = hole
-        found = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
-        return find_missing_spans(series, [row.at for row in found], since, until, self._now())
+        rows = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
+        return find_missing_spans(series, [row.at for row in rows], since, until, self._now())
 
     def _give_up(self, series: Series[Any], left: list[Hole]) -> None:
         if left:
@@ -505,11 +505,11 @@ async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str])
 
 async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[str, str]:
     """Streams that nobody is listening to."""
-    found: dict[str, str] = {}
+    silent: dict[str, str] = {}
     for series in wanted_series(symbol):
         if is_streamed(series):
             heard = alive(series.feed, series.venue, symbol)
             recent = Millis(moment - 3 * MINUTE_MS)
             if not await store.read(heard, recent, moment, moment, newest=1):
-                found[str(series)] = "a stream is heard only while `zuno data collect` runs"
-    return found
+                silent[str(series)] = "a stream is heard only while `zuno data collect` runs"
+    return silent

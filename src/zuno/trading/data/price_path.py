@@ -63,12 +63,12 @@ async def read_funding(
 def _to_krw(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]) -> list[Candle]:
     """Nothing of a time whose rate is stale."""
     times = [row.at for row in rows]
-    found: list[Candle] = []
+    converted: list[Candle] = []
     for bar in bars:
         end = bar.at + timeframe.millis
         place = bisect_right(times, end) - 1
         if place >= 0 and end - times[place] <= _RATE_MS and (rate := rows[place].value) > 0:
-            found.append(
+            converted.append(
                 Candle(bar.at, bar.open * rate, bar.high * rate, bar.low * rate, bar.close * rate, bar.volume, None)
             )
-    return found
+    return converted

@@ -155,9 +155,9 @@ class Evaluator:
 
     async def cases(self, account: str, before: Millis) -> tuple[CaseRecord, ...]:
         """Labelled records of an account's trades that were closed strictly before a moment."""
-        found = await read_cases(await self._with.journal(), self._read_cases)
-        self._cases += [record for _, record in found]
-        self._read_cases = found[-1][0] if found else self._read_cases
+        records = await read_cases(await self._with.journal(), self._read_cases)
+        self._cases += [record for _, record in records]
+        self._read_cases = records[-1][0] if records else self._read_cases
         return tuple(case for case in self._cases if case.account == account and case.closed < before)
 
     async def _is_learned(self, id: str) -> bool:
@@ -203,7 +203,7 @@ class Evaluator:
             setup=await self._describe_setup(journal, run),
             regime=None if run is None else run.meta.regime,
         )
-        said = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
+        words = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
         return PostMortem(
             id=id,
             account=account,
@@ -214,13 +214,13 @@ class Evaluator:
             regime=case.regime,
             closed=summary.closed,
             setup=case.setup,
-            outcome=said.outcome,
-            constraint=said.constraint,
+            outcome=words.outcome,
+            constraint=words.constraint,
             verdict=case.verdict,
             path=path,
             summary=summary,
-            source=said.source,
-            why_rules=said.why_rules,
+            source=words.source,
+            why_rules=words.why_rules,
         )
 
     async def _read_run(self, journal: Journal, summary: TradeSummary) -> Outcome | None:

@@ -252,8 +252,8 @@ class LessonBook:
             reviews.append(parse_entry(entry, LessonReview, entry.kind))
         return Learned(tuple(lessons), tuple(reviews))
 
-    async def _read_on(self, kind: str, shape: type[W], found: dict[str, W]) -> None:
+    async def _read_on(self, kind: str, shape: type[W], into: dict[str, W]) -> None:
         journal = await self._journal()
         async for entry in journal.entries(kind=kind, after=self._read_to[kind]):
-            found[entry.request_id or ""] = parse_entry(entry, shape, entry.kind)
+            into[entry.request_id or ""] = parse_entry(entry, shape, entry.kind)
             self._read_to[kind] = entry.seq

@@ -86,25 +86,27 @@ class CaseRecall:
         except (Unavailable, Broken) as error:
             return MemorySlot(setup=setup, source=NOBODY, note=plain_text(str(error), _NOTE))
         notes: list[MemoryNote] = []
-        for found in answer.found:
-            told = await self._book.find(found.id) if len(notes) < MOST_MEMORIES else None
-            if told is None or told.origin != bundle.origin or told.closed >= bundle.as_of:
+        for recalled in answer.found:
+            post_mortem = await self._book.find(recalled.id) if len(notes) < MOST_MEMORIES else None
+            if post_mortem is None or post_mortem.origin != bundle.origin or post_mortem.closed >= bundle.as_of:
                 continue
-            if not await self._may_recall(told):
+            if not await self._may_recall(post_mortem):
                 continue
-            if found.similarity is None or share_phrases(setup, told.setup) >= MIN_SHARED:
-                notes.append(note_memory(told, found.similarity))
+            if recalled.similarity is None or share_phrases(setup, post_mortem.setup) >= MIN_SHARED:
+                notes.append(note_memory(post_mortem, recalled.similarity))
         return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
 
     async def _read_lessons(self, setup: str, bundle: Bundle) -> FeedbackSlot:
         if not await self._lessons.read():
             return FeedbackSlot()  # outcomes are not read for nothing
-        known = [told for told in (await self._book.read()).values() if await self._may_recall(told)]
+        known = [
+            post_mortem for post_mortem in (await self._book.read()).values() if await self._may_recall(post_mortem)
+        ]
         standings = await self._lessons.advise(known, bundle.origin, setup, bundle.as_of)
         return FeedbackSlot(lessons=tuple(_note_lesson(each.lesson) for each in standings[:MOST_LESSONS]))
 
-    async def _may_recall(self, told: PostMortem) -> bool:
-        run = told.summary.decision
+    async def _may_recall(self, post_mortem: PostMortem) -> bool:
+        run = post_mortem.summary.decision
         if self._counts is None or run is None:
             return self._counts is None
         if run not in self._known:
@@ -156,16 +158,16 @@ class NewsRecall:
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
         bundle = case.bundle
-        told = await self._read_texts(bundle)
-        if not told:
+        records = await self._read_texts(bundle)
+        if not records:
             return ()
         try:
             try:
-                recalled = await self._recall(case, told)
+                recalled = await self._recall(case, records)
             except Broken:  # damaged, or of another embedder: nobody else builds it anew
                 await self._index.rebuild([])
                 self._taken = None
-                recalled = await self._recall(case, told)
+                recalled = await self._recall(case, records)
         except (Unavailable, Broken) as error:
             recalled = NewsSlot(source=NOBODY, note=plain_text(str(error), _NOTE))
         return (news_slot(recalled, bundle.as_of),)
@@ -177,7 +179,7 @@ class NewsRecall:
             Slice(texts(feed, venue, bundle.symbol.base), since, Millis(bundle.as_of - 1), MOST_TEXTS)
             for _, feed, venue in _FEEDS
         ]
-        found: dict[tuple[str, str], tuple[MemoryRecord, Text]] = {}
+        unique: dict[tuple[str, str], tuple[MemoryRecord, Text]] = {}
         for (channel, _, _), rows in zip(_FEEDS, (await self._store.read_many(slices, bundle.as_of)).rows, strict=True):
             for row in rows:
                 record = self._records.get(key := (bundle.origin, bundle.symbol, channel, row))
@@ -185,16 +187,16 @@ class NewsRecall:
                     if not (body := " ".join(row.body.split())[:BODY_CHARS]):
                         continue
                     record = self._records[key] = _build_record(bundle, channel, row, body)
-                found.setdefault((row.channel, record.text.casefold()), (record, row))
+                unique.setdefault((row.channel, record.text.casefold()), (record, row))
         if len(self._records) > MOST_KEPT:
             self._records.clear()
-        return {record.id: (record, row) for record, row in found.values()}
+        return {record.id: (record, row) for record, row in unique.values()}
 
-    async def _recall(self, case: Case, told: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
+    async def _recall(self, case: Case, records: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
         bundle = case.bundle
-        stories = await self._merge(told)
-        await self._take_in([told[story.first.id][0] for story in stories])
-        fresh = [record for record, _ in told.values() if bundle.as_of - record.at <= DAY_MS]
+        stories = await self._merge(records)
+        await self._take_in([records[story.first.id][0] for story in stories])
+        fresh = [record for record, _ in records.values() if bundle.as_of - record.at <= DAY_MS]
         asked = sorted(fresh, key=lambda record: (-record.at, record.id))[:ASKED_ABOUT]
         query = RecallQuery(
             text=" ".join(record.text for record in asked) or describe_setup(case.features, case.context),
@@ -206,26 +208,26 @@ class NewsRecall:
         )
         answer = await self._index.recall(query)
         story_of = {text.id: story for story in stories for text in story.texts}
-        found: dict[str, tuple[Story, float | None]] = {}
+        recalled: dict[str, tuple[Story, float | None]] = {}
         for each in answer.found:  # what the index holds of other moments is not told, or tells a story again
             if (story := story_of.get(each.id)) is not None:
-                found.setdefault(story.first.id, (story, each.similarity))
+                recalled.setdefault(story.first.id, (story, each.similarity))
         current = {record.id for record in asked}
         notes = [
             _story_note(story, similarity)
-            for story, similarity in found.values()
+            for story, similarity in recalled.values()
             if story.sources > 1 or any(text.id not in current for text in story.texts)
         ]
         return NewsSlot(source=answer.source, note=answer.note, stories=tuple(notes[:MOST_STORIES]))
 
-    async def _merge(self, told: Mapping[str, tuple[MemoryRecord, Text]]) -> tuple[Story, ...]:
+    async def _merge(self, records: Mapping[str, tuple[MemoryRecord, Text]]) -> tuple[Story, ...]:
         """Stories of these texts, cached while the texts are the same."""
-        names = tuple(told)
+        names = tuple(records)
         if self._merged is None or self._merged[0] != names:
-            vectors = await self._embed([record for record, _ in told.values()])
+            vectors = await self._embed([record for record, _ in records.values()])
             texts_told = [
                 NewsText(record.id, row.channel, record.at, record.text, vector)
-                for (record, row), vector in zip(told.values(), vectors, strict=True)
+                for (record, row), vector in zip(records.values(), vectors, strict=True)
             ]
             self._merged = (names, merge_stories(texts_told, self._embedder.duplicate))
         return self._merged[1]

@@ -75,12 +75,12 @@ class VetoLedger:
             and belongs_to_account(account, waiting.summary.account)
             and waiting.summary.as_of < at
         ]
-        found = await play_vetoes(due, self._store, self._fees, at)
+        scores = await play_vetoes(due, self._store, self._fees, at)
         journal = await self._journal()
-        for score in found:
+        for score in scores:
             await journal.append_once(kind=VETO_SCORE, author=AUTHOR, payload=score, request_id=score.id)
         await self.read()
-        return tuple(self._scores[score.id] for score in found), len(due) - len(found)
+        return tuple(self._scores[score.id] for score in scores), len(due) - len(scores)
 
     async def _read_new_runs(self) -> None:
         journal = await self._journal()
@@ -105,10 +105,10 @@ def find_veto(run: str, past: RunSummary, changed: Sequence[RuleShare]) -> Waiti
 
 async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis) -> list[VetoScore]:
     """Those that are resolved by a moment of the market."""
-    found: list[VetoScore] = []
+    scores: list[VetoScore] = []
     for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
-        found += await _play(symbol, [each for each in due if each.summary.symbol is symbol], store, fees, at)
-    return found
+        scores += await _play(symbol, [each for each in due if each.summary.symbol is symbol], store, fees, at)
+    return scores
 
 
 async def _play(
@@ -120,13 +120,13 @@ async def _play(
     funding = await read_funding(store, symbol, since, until, known_by=at)
     taken = 2 * fees.at(Exchange.BINANCE).taker
     assumed = store.origin.candles_only and not funding
-    found = []
+    scores = []
     for waiting in due:
         played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
         if played is None:
             continue
         past = waiting.summary
-        found.append(
+        scores.append(
             VetoScore(
                 id=waiting.id,
                 run=waiting.run,
@@ -145,7 +145,7 @@ async def _play(
                 rules=waiting.rules,
             )
         )
-    return found
+    return scores
 
 
 def _score_id(past: RunSummary) -> str:

@@ -134,7 +134,7 @@ class SpanBar(NamedTuple):
 def select_finest_bars(rows: Sequence[tuple[Timeframe, Sequence[Candle]]], *, live: bool = False) -> list[SpanBar]:
     """Bars from several timeframes, given finest first: a coarser bar is taken where finer ones do not cover it whole;
     with `live` only where there are none, as finer ones may still come. Not in order of time."""
-    found: list[SpanBar] = []
+    chosen: list[SpanBar] = []
     covered: dict[int, int] = {}
     for timeframe, bars in rows:
         span = timeframe.millis
@@ -144,7 +144,7 @@ def select_finest_bars(rows: Sequence[tuple[Timeframe, Sequence[Candle]]], *, li
             sums[whole] = sums.get(whole, 0) + covers
         for row in bars:
             if sums.get(row.at, 0) < (1 if live else span):
-                found.append(SpanBar(row.at, Millis(row.at + span), row.open, row.high, row.low, row.close))
+                chosen.append(SpanBar(row.at, Millis(row.at + span), row.open, row.high, row.low, row.close))
                 sums[row.at] = span
         covered = sums
-    return found
+    return chosen

@@ -232,10 +232,10 @@ def _sums(volumes: Floats) -> Floats:
     sums = scaled.sum(axis=1)
     # Whole numbers below 2⁵³ add up exactly in whatever order, and one division rounds once.
     quick = (sums < _EXACT) & np.all((scaled / _SCALE == volumes) & (scaled < _DIGITS), axis=1)
-    found: Floats = sums / _SCALE
+    totals: Floats = sums / _SCALE
     for line in np.flatnonzero(~quick):
-        found[line] = np.nan if np.isnan(volumes[line]).any() else total(volumes[line].tolist())
-    return found
+        totals[line] = np.nan if np.isnan(volumes[line]).any() else total(volumes[line].tolist())
+    return totals
 
 
 # -- whose prices they are

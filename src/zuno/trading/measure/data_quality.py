@@ -336,11 +336,15 @@ def describe_disagreement(coarse: Candle, whole: Candle, count: int) -> str | No
     """How a coarse bar differs from what its fine bars make, or None. Prices must be equal; volumes may differ by twice
     the rounding of so many sums."""
     for name in ("open", "high", "low", "close"):
-        said, made = getattr(coarse, name), getattr(whole, name)
-        if said != made:
-            return f"{name} is {said!r}, its parts make {made!r}"
+        given, made = getattr(coarse, name), getattr(whole, name)
+        if given != made:
+            return f"{name} is {given!r}, its parts make {made!r}"
     for name in ("volume", "taker_buy"):
-        said, made = getattr(coarse, name), getattr(whole, name)
-        if said is not None and made is not None and abs(said - made) > 2 * (count + 1) * _ROUNDING * max(said, made):
-            return f"{name} is {said!r}, its parts make {made!r}"
+        given, made = getattr(coarse, name), getattr(whole, name)
+        if (
+            given is not None
+            and made is not None
+            and abs(given - made) > 2 * (count + 1) * _ROUNDING * max(given, made)
+        ):
+            return f"{name} is {given!r}, its parts make {made!r}"
     return None

@@ -111,8 +111,8 @@ def open_interest_change(
         else:
             ends[venue] = (first, last)
     if not ends:
-        said = "; ".join(f"{venue}: {why}" for venue, why in dropped)
-        return Missing(f"no venue's open interest is known at both ends ({said or 'no venue was asked'})")
+        reasons = "; ".join(f"{venue}: {why}" for venue, why in dropped)
+        return Missing(f"no venue's open interest is known at both ends ({reasons or 'no venue was asked'})")
     before, after = fsum(pair[0] for pair in ends.values()), fsum(pair[1] for pair in ends.values())
     return OpenInterestChange((after - before) / before, before, after, tuple(ends), tuple(dropped))
 

@@ -103,11 +103,11 @@ def scan_shocks(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = N
     minutes = step // MINUTE_MS
     if since is None:
         return ShockScan(events, len(bars) * minutes, int((~moves.is_judged).sum()) * minutes)
-    span, told = (as_of - since) // MINUTE_MS, bars.at + step > since
+    span, reported = (as_of - since) // MINUTE_MS, bars.at + step > since
     return ShockScan(
         tuple(event for event in events if event.at > since),
         span,
-        max(0, span - int((moves.is_judged & told).sum()) * minutes),
+        max(0, span - int((moves.is_judged & reported).sum()) * minutes),
     )
 
 
@@ -142,8 +142,8 @@ def _moves(bars: Bars, atr: Floats) -> _Moves:
     for row, (span, floor) in enumerate(floors):
         before = bars.at - span * MINUTE_MS
         place = np.searchsorted(bars.at, before)
-        found = bars.at[place] == before
-        start = np.where(found, bars.close[place], np.nan)
+        known = bars.at[place] == before
+        start = np.where(known, bars.close[place], np.nan)
         share[row] = (bars.close - start) / start
         threshold[row] = np.maximum(floor, ATRS * sqrt(span / 60) * atr / start)
     return _Moves(tuple(span for span, _ in floors), share, threshold)
@@ -240,5 +240,5 @@ def _describe_spike(spike: Spike, label: Label) -> str:
 def _shock_event(shock: Shock) -> MarketEvent:
     widest = max(shock.moves, key=lambda move: abs(move.share))
     moved = f"{100 * widest.share:+.2f} % within {widest.minutes} min"
-    said = f"{moved} at {iso(shock.at)}, from {100 * widest.threshold:.2f} % on a shock"
-    return MarketEvent(EventKind.SHOCK, PriceDirection.UP if shock.up else PriceDirection.DOWN, shock.at, said)
+    text = f"{moved} at {iso(shock.at)}, from {100 * widest.threshold:.2f} % on a shock"
+    return MarketEvent(EventKind.SHOCK, PriceDirection.UP if shock.up else PriceDirection.DOWN, shock.at, text)

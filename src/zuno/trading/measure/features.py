@@ -223,8 +223,8 @@ def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
 
 def _frame(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Frame]:
     series = candles(BINANCE, bundle.symbol, timeframe)
-    found = cache.read_frame(bundle.symbol, timeframe, bundle.rows(series), bundle.mode.shoulder)
-    return found or Missing(bundle.why_absent(series) or "no bar of it can be believed")
+    frame = cache.read_frame(bundle.symbol, timeframe, bundle.rows(series), bundle.mode.shoulder)
+    return frame or Missing(bundle.why_absent(series) or "no bar of it can be believed")
 
 
 def _perpetual(bundle: Bundle, venue: str) -> Perpetual:

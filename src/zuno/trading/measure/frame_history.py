@@ -247,10 +247,10 @@ class StructureHistory:
         self._turn_times = [pivot.at for pivot in turns]
         self._turns_known = [pivot.known_at for pivot in turns]
         self._swings = find_swings(turns)
-        found = find_breaks(bars, turns)
-        self._breaks = [{kind: replace(each, kind=kind) for kind in BreakKind} for each in found]
-        self._broken = [(each.pivot.at, each.way) for each in found]
-        self._breaks_known = [each.known_at for each in found]
+        breaks = find_breaks(bars, turns)
+        self._breaks = [{kind: replace(each, kind=kind) for kind in BreakKind} for each in breaks]
+        self._broken = [(each.pivot.at, each.way) for each in breaks]
+        self._breaks_known = [each.known_at for each in breaks]
         gaps = find_fair_value_gaps(bars)
         self._gaps = [(gap, replace(gap, filled_at=None)) for gap in gaps]
         self._gap_times = [gap.at for gap in gaps]
@@ -289,23 +289,23 @@ class StructureHistory:
     def _choose_swings(self, since: int, end: int) -> tuple[Swing, ...]:
         """The first of a kind is held against none."""
         place = bisect_left(self._turn_times, since)
-        found = list(self._swings[place : bisect_right(self._turns_known, end)])
+        swings = list(self._swings[place : bisect_right(self._turns_known, end)])
         for extreme in Extreme:
-            first = next((row for row, swing in enumerate(found) if swing.pivot.extreme is extreme), None)
+            first = next((row for row, swing in enumerate(swings) if swing.pivot.extreme is extreme), None)
             if first is not None:
-                found[first] = Swing(found[first].pivot, None)
-        return tuple(found)
+                swings[first] = Swing(swings[first].pivot, None)
+        return tuple(swings)
 
     def _choose_breaks(self, since: int, end: int) -> tuple[Break, ...]:
         """Of pivots of the window; the first of all is a BOS."""
         span = range(bisect_left(self._breaks_known, since), bisect_right(self._breaks_known, end))
-        found: list[Break] = []
+        breaks: list[Break] = []
         for place in span:
             at, way = self._broken[place]
             if at >= since:
-                turned = found and found[-1].way is not way
-                found.append(self._breaks[place][BreakKind.CHOCH if turned else BreakKind.BOS])
-        return tuple(found)
+                turned = breaks and breaks[-1].way is not way
+                breaks.append(self._breaks[place][BreakKind.CHOCH if turned else BreakKind.BOS])
+        return tuple(breaks)
 
     def _choose_gaps(self, first: int, last: int, end: int) -> tuple[Gap, ...]:
         if last - first < 3:
@@ -330,15 +330,17 @@ class StructureHistory:
         places = np.arange(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
         places = places[self._starts[places] >= first + self._shoulder]
         starts, stops, moved = self._starts[places] - first, self._stops[places] - first, self._moved[places]
-        found = [
+        divergences = [
             (place, DivergenceSource.RSI)
             for place in places[mark_divergent_moves(moved, strength[stops] - strength[starts])].tolist()
         ]
         if self._said[first:last].any():
             sums = TakerSums(self._taken[first:last])
-            found += [(place, DivergenceSource.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()]
-            found.sort(key=lambda each: each[0])  # of one pair the RSI's first
-        return tuple(self._divergence(gauge, place) for place, gauge in found)
+            divergences += [
+                (place, DivergenceSource.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()
+            ]
+            divergences.sort(key=lambda each: each[0])  # of one pair the RSI's first
+        return tuple(self._divergence(gauge, place) for place, gauge in divergences)
 
     def _divergence(self, gauge: DivergenceSource, place: int) -> Divergence:
         if (gauge, place) not in self._divergences:

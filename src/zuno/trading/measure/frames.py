@@ -176,8 +176,8 @@ class FrameCache:
         """What was measured under that name, or is now."""
         kept = self._kept.get(name)
         if kept is not None and same_rows(kept[0], rows):
-            found: T = kept[1]
-            return found
+            cached: T = kept[1]
+            return cached
         measured = measure()
         self._kept[name] = (rows, measured)
         return measured

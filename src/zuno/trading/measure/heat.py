@@ -208,5 +208,5 @@ def _open_at_ends(bars: Bars, open_interest: Sequence[Level]) -> Floats | None:
     place = np.searchsorted(at, bars.at + bars.timeframe.millis, side="right") - 1
     if not rows or len(bars) < 2 or np.any(place < 0) or np.any(at[place] < bars.at):
         return None
-    found = np.array([row.value for row in rows])[place]
-    return found if np.all(np.isfinite(found) & (found > 0)) else None
+    values = np.array([row.value for row in rows])[place]
+    return values if np.all(np.isfinite(values) & (values > 0)) else None

@@ -200,9 +200,9 @@ def supertrend(high: Floats, low: Floats, close: Floats) -> tuple[Floats, Floats
         return line, sides
     start = int(known[0])
     rows = zip(*((column[start:]).tolist() for column in (middle + spread, middle - spread, close)), strict=True)
-    found = _ratchet(rows, up=bool(close[start] >= middle[start]))
-    line[start:] = [price for price, _ in found]
-    sides[start:] = [side for _, side in found]
+    states = _ratchet(rows, up=bool(close[start] >= middle[start]))
+    line[start:] = [price for price, _ in states]
+    sides[start:] = [side for _, side in states]
     return line, sides
 
 
@@ -230,7 +230,7 @@ def ichimoku(high: Floats, low: Floats, close: Floats) -> Ichimoku:
 
 
 def _ratchet(rows: Iterable[tuple[float, float, float]], up: bool) -> list[tuple[float, float]]:
-    found: list[tuple[float, float]] = []
+    states: list[tuple[float, float]] = []
     ceiling, floor, before = math.inf, -math.inf, math.nan
     for upper, lower, close in rows:
         if upper < ceiling or before > ceiling:
@@ -241,9 +241,9 @@ def _ratchet(rows: Iterable[tuple[float, float, float]], up: bool) -> list[tuple
             up = False
         elif not up and close > ceiling:
             up = True
-        found.append((floor, 1.0) if up else (ceiling, -1.0))
+        states.append((floor, 1.0) if up else (ceiling, -1.0))
         before = close
-    return found
+    return states
 
 
 MFI_BARS: Final = 14
@@ -305,8 +305,8 @@ def newest_anchored_vwaps(bars: Bars, since: Sequence[int]) -> list[float]:
     money, volume = _running_money(bars)
     starts = np.searchsorted(bars.at, since, side="left")
     over, under = (column[-1] - np.where(starts > 0, column[starts - 1], 0.0) for column in (money, volume))
-    found: list[float] = ratio(over, under).tolist()
-    return found
+    prices: list[float] = ratio(over, under).tolist()
+    return prices
 
 
 def cvd(bars: Bars) -> Floats:

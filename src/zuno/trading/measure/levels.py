@@ -92,11 +92,11 @@ class Measured:
 
 def list_levels(measured: Measured) -> tuple[PriceLevel, ...]:
     """The menu by price, then name, rounded so that one price computed in two ways is one. Only prices above zero."""
-    found = (*_turns(measured), *_gaps(measured), *_lines(measured), *_indicator_levels(measured))
+    candidates = (*_turns(measured), *_gaps(measured), *_lines(measured), *_indicator_levels(measured))
     decimals = places(measured.readings.close, GAUGE_DIGITS)
     named = (
         PriceLevel(f"{measured.timeframe}.{name}", kind, round(price, decimals), since)
-        for name, kind, price, since in found
+        for name, kind, price, since in candidates
         if price > 0
     )
     return tuple(sorted(named, key=lambda level: (level.price, level.id)))
@@ -110,20 +110,20 @@ def find_zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone
     left = sorted(menu, key=lambda level: (level.price, level.id))
     zones_from = [_best_zone(left, start, atr) for start in range(len(left))]
     ranks = [zone.rank for zone in zones_from]
-    found: list[LevelZone] = []
+    zones: list[LevelZone] = []
     while (best := max(ranks, default=_NO_ZONE.rank))[0] > 1:
         start = ranks.index(best)
         end = start + zones_from[start].size
         group = left[start:end]
         kinds = tuple(sorted({level.kind for level in group}))
-        found.append(LevelZone(group[0].price, group[-1].price, kinds, tuple(level.id for level in group)))
+        zones.append(LevelZone(group[0].price, group[-1].price, kinds, tuple(level.id for level in group)))
         del left[start:end], zones_from[start:end], ranks[start:end]
         for before in range(start - 1, -1, -1):  # those that may have reached into what was taken
             zones_from[before] = _best_zone(left, before, atr)
             ranks[before] = zones_from[before].rank
             if group[0].price - left[before].price > 2 * ZONE_WIDTH * atr:
                 break
-    return tuple(sorted(found, key=lambda zone: zone.low))
+    return tuple(sorted(zones, key=lambda zone: zone.low))
 
 
 _Found = tuple[str, LevelKind, float, Millis]
@@ -248,13 +248,15 @@ def find_pattern(turns: Sequence[Pivot], close: float, log_atr: float | None) ->
     newest = build_zigzag(turns, _NEWEST)
     *heights, here = log([*(end.price for end in newest), close]).tolist()
     ends = [replace(end, price=height) for end, height in zip(newest, heights, strict=True)]
-    found = (
+    candidates = (
         _head(ends, here, log_atr),
         _corner(ends, here, log_atr),
         _double(ends, here, log_atr),
         _flag(ends, here, log_atr),
     )
-    shape = next((each for each in found if each is not None and abs(here - each.line) <= PLAYED_OUT * log_atr), None)
+    shape = next(
+        (each for each in candidates if each is not None and abs(here - each.line) <= PLAYED_OUT * log_atr), None
+    )
     return None if shape is None else replace(shape, line=round_digits(float(exp(shape.line)), GAUGE_DIGITS))
 
 

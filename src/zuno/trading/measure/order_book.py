@@ -188,12 +188,12 @@ def _read_side(side: Side, book: Book) -> _SideSnapshot:
 
 def _find_fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> Walls:
     """Each price once: as it was first seen."""
-    found: dict[float, FakeWall] = {}
+    fakes: dict[float, FakeWall] = {}
     unjudged: set[float] = set()
     taker = Side.SHORT if side is Side.LONG else Side.LONG
     for position, book in enumerate(shown):
         for price, size in book.sizes.items():
-            if price in found or size < WALL * book.middle:
+            if price in fakes or size < WALL * book.middle:
                 continue
             gone = _find_removal(side, price, book.middle, shown[position + 1 :])
             if gone is None:
@@ -202,8 +202,8 @@ def _find_fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> W
             if isinstance(taken, Missing):
                 unjudged.add(price)
             elif taken < TRADED_AWAY * size:
-                found[price] = FakeWall(side, price, size, size / book.middle, taken / size, book.at, gone)
-    return Walls(tuple(found.values()), len(unjudged - found.keys()))
+                fakes[price] = FakeWall(side, price, size, size / book.middle, taken / size, book.at, gone)
+    return Walls(tuple(fakes.values()), len(unjudged - fakes.keys()))
 
 
 def _find_removal(side: Side, price: float, middle: float, later: Sequence[_SideSnapshot]) -> Millis | None:

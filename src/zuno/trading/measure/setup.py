@@ -90,12 +90,12 @@ _STOCKS: Final[Steps] = ((0.01, "stocks rising"), (-0.01, ""), (-1, "stocks fall
 
 def describe_setup(features: Features, context: PriceContext) -> str:
     """The phrases of a moment in a fixed order, `; ` between them; where they are too many, the last are left out."""
-    said = ""
+    text = ""
     for phrase in dict.fromkeys(_phrases(features, context)):
-        longer = f"{said}; {phrase}" if said else phrase
+        longer = f"{text}; {phrase}" if text else phrase
         if phrase and len(longer) <= SETUP_MAX:
-            said = longer
-    return said or NOTHING_MEASURED
+            text = longer
+    return text or NOTHING_MEASURED
 
 
 def share_phrases(first: str, second: str) -> float:
@@ -152,9 +152,9 @@ def _describe_frame(frame: Frame) -> Iterator[str]:
         if not divergence.hidden and (end - divergence.known_at) // timeframe.millis <= FRESH_DIVERGENCE:
             way = "bullish" if divergence.way is PriceDirection.UP else "bearish"
             yield f"{way} {divergence.gauge.upper()} divergence {timeframe}"
-    found = find_pattern(shape.pivots, seen.close, shape.log_atr)
-    if found is not None and found.shape is not PatternKind.OTHER:
-        yield f"{found.shape.replace('_', ' ')} {'confirmed' if found.confirmed else 'forming'} {timeframe}"
+    pattern = find_pattern(shape.pivots, seen.close, shape.log_atr)
+    if pattern is not None and pattern.shape is not PatternKind.OTHER:
+        yield f"{pattern.shape.replace('_', ' ')} {'confirmed' if pattern.confirmed else 'forming'} {timeframe}"
     if shape.trend is not None:
         yield f"structure {shape.trend} {timeframe}"
     if seen.rsi is not None:

@@ -65,16 +65,16 @@ _STOP_WORDS: Final = frozenset(
 
 def split_words(text: str) -> tuple[str, ...]:
     """The distinct words in order, in lower case, without stop words."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    return tuple(word for word in dict.fromkeys(found) if word not in _STOP_WORDS)
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return tuple(word for word in dict.fromkeys(words) if word not in _STOP_WORDS)
 
 
 def split_phrases(text: str) -> tuple[str, ...]:
     """The distinct phrases of a setup, each as one word in any order; none of any other text. Setups share most single
     words."""
     phrases = ["".join(sorted(split_words(phrase))) for phrase in text.split(";")]
-    found = tuple(dict.fromkeys(phrase for phrase in phrases if phrase))
-    return found if len(found) >= LEAST_PHRASES else ()
+    distinct = tuple(dict.fromkeys(phrase for phrase in phrases if phrase))
+    return distinct if len(distinct) >= LEAST_PHRASES else ()
 
 
 def list_terms(text: str) -> tuple[str, ...]:
@@ -179,8 +179,8 @@ def _read_setup(phrases: list[str]) -> Entities:
 
 
 def _read_headline(text: str) -> Entities:
-    found = [(match, " ".join(split_words(match[0]))) for match in _NAME.finditer(text)][:MOST_ENTITIES]
-    named = [(match, name) for match, name in found if name]
+    matches = [(match, " ".join(split_words(match[0]))) for match in _NAME.finditer(text)][:MOST_ENTITIES]
+    named = [(match, name) for match, name in matches if name]
     relations: dict[Relation, None] = {}
     for (match, name), (following, other) in pairwise(named):
         between = split_words(text[match.end() : following.start()])
@@ -222,9 +222,9 @@ def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, .
     story_of = np.zeros(len(ordered), dtype=np.int64)
     stories: list[list[NewsText]] = []
     for place, text in enumerate(ordered):
-        told = story_of[:place][alike[place, :place]]
-        story_of[place] = told.min() if len(told) else len(stories)
-        if len(told):
+        earlier = story_of[:place][alike[place, :place]]
+        story_of[place] = earlier.min() if len(earlier) else len(stories)
+        if len(earlier):
             stories[story_of[place]].append(text)
         else:
             stories.append([text])

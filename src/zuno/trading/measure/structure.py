@@ -55,20 +55,20 @@ def find_first_hits(hits: NDArray[np.bool_], since: NDArray[np.intp]) -> list[in
     """Of each line of hits, a column for every bar, the first bar that is one, counted from the line's own start."""
     late = hits & (np.arange(hits.shape[1]) >= since[:, None])
     rows = late.argmax(axis=1)
-    found = late[np.arange(len(rows)), rows]
-    return [row if hit else None for row, hit in zip(rows.tolist(), found.tolist(), strict=True)]
+    reached = late[np.arange(len(rows)), rows]
+    return [row if hit else None for row, hit in zip(rows.tolist(), reached.tolist(), strict=True)]
 
 
 def find_pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
     """Oldest first; a bar that is both is a high first. A high is above each of the `shoulder` bars before it and not
     below any of those after: of equal highs the first counts, and a flat market has none."""
     times, ends = bars.at.tolist(), close_times(bars)
-    found = [
+    pivots = [
         (row, Pivot(extreme, times[row], float(price), ends[row + shoulder]))
         for extreme, prices, reach in ((Extreme.HIGH, bars.high, bars.high), (Extreme.LOW, bars.low, -bars.low))
         for row, price in ((row, prices[row]) for row in _find_local_extremes(reach, shoulder).tolist())
     ]
-    return tuple(pivot for _, pivot in sorted(found, key=lambda each: each[0]))
+    return tuple(pivot for _, pivot in sorted(pivots, key=lambda each: each[0]))
 
 
 def build_zigzag(turns: Sequence[Pivot], newest: int) -> tuple[Pivot, ...]:
@@ -99,8 +99,8 @@ def select_pivots(extreme: Extreme, turns: Sequence[Pivot]) -> list[Pivot]:
 
 
 def find_pivot_rows(bars: Bars, turns: Sequence[Pivot]) -> list[int]:
-    found: list[int] = np.searchsorted(bars.at, [pivot.at for pivot in turns]).tolist()
-    return found
+    rows: list[int] = np.searchsorted(bars.at, [pivot.at for pivot in turns]).tolist()
+    return rows
 
 
 def _find_local_extremes(reach: Floats, shoulder: int) -> NDArray[np.intp]:
@@ -172,12 +172,12 @@ class Fibonacci:
 
 def find_swings(turns: Sequence[Pivot]) -> tuple[Swing, ...]:
     last: dict[Extreme, Pivot] = {}
-    found: list[Swing] = []
+    swings: list[Swing] = []
     for pivot in turns:
         before = last.get(pivot.extreme)
-        found.append(Swing(pivot, None if before is None else _STEPS[pivot.extreme, pivot.tops(before)]))
+        swings.append(Swing(pivot, None if before is None else _STEPS[pivot.extreme, pivot.tops(before)]))
         last[pivot.extreme] = pivot
-    return tuple(found)
+    return tuple(swings)
 
 
 def find_breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
@@ -187,13 +187,13 @@ def find_breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
     low: Pivot | None = None
     top, bottom = inf, -inf
     known = waiting[-1].known_at if waiting else inf
-    found: list[Break] = []
+    breaks: list[Break] = []
     for at, end, close in zip(bars.at.tolist(), close_times(bars), bars.close.tolist(), strict=True):
         if close > top and high is not None:
-            found.append(_break(found, PriceDirection.UP, high, at, end))
+            breaks.append(_break(breaks, PriceDirection.UP, high, at, end))
             high, top = None, inf
         if close < bottom and low is not None:
-            found.append(_break(found, PriceDirection.DOWN, low, at, end))
+            breaks.append(_break(breaks, PriceDirection.DOWN, low, at, end))
             low, bottom = None, -inf
         while known <= end:
             pivot = waiting.pop()
@@ -202,11 +202,11 @@ def find_breaks(bars: Bars, turns: Sequence[Pivot]) -> tuple[Break, ...]:
                 high, top = pivot, pivot.price
             else:
                 low, bottom = pivot, pivot.price
-    return tuple(found)
+    return tuple(breaks)
 
 
-def _break(found: Sequence[Break], way: PriceDirection, pivot: Pivot, at: Millis, end: Millis) -> Break:
-    kind = BreakKind.CHOCH if found and found[-1].way is not way else BreakKind.BOS
+def _break(breaks: Sequence[Break], way: PriceDirection, pivot: Pivot, at: Millis, end: Millis) -> Break:
+    kind = BreakKind.CHOCH if breaks and breaks[-1].way is not way else BreakKind.BOS
     return Break(kind, way, pivot, at, end)
 
 
@@ -257,11 +257,11 @@ def find_fair_value_gaps(bars: Bars) -> tuple[Gap, ...]:
     up = np.flatnonzero(beside & (bars.low[2:] > bars.high[:-2]))
     down = np.flatnonzero(beside & (bars.high[2:] < bars.low[:-2]))
     ends = close_times(bars)
-    found = [
+    gaps = [
         *_gaps(bars, ends, PriceDirection.UP, up, bars.high[up], bars.low[up + 2]),
         *_gaps(bars, ends, PriceDirection.DOWN, down, bars.high[down + 2], bars.low[down]),
     ]
-    return tuple(sorted(found, key=lambda gap: gap.at))
+    return tuple(sorted(gaps, key=lambda gap: gap.at))
 
 
 def _gaps(
@@ -315,8 +315,8 @@ class Divergence:
 
 def find_trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...]:
     """Oldest first. Two pivots make none when a close between them, or before the second was known, lies beyond it."""
-    found = [line for extreme in Extreme for line in _lines(bars, select_pivots(extreme, turns))]
-    return tuple(sorted(found, key=lambda line: line.known_at))
+    lines = [line for extreme in Extreme for line in _lines(bars, select_pivots(extreme, turns))]
+    return tuple(sorted(lines, key=lambda line: line.known_at))
 
 
 def find_divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
@@ -329,11 +329,11 @@ def find_divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken
     moved = np.array([second.price - first.price for first, second, _, _ in pairs])
     apart = mark_divergent_moves(moved, strength[stops] - strength[starts]).tolist()
     taken_apart = TakerSums(taken).move_apart(moved, starts, stops).tolist()
-    found: list[Divergence] = []
+    divergences: list[Divergence] = []
     for (first, second, _, _), rsi, cvd in zip(pairs, apart, taken_apart, strict=True):
-        found += [make_divergence(DivergenceSource.RSI, first, second)] if rsi else []
-        found += [make_divergence(DivergenceSource.CVD, first, second)] if cvd else []
-    return tuple(sorted(found, key=lambda each: each.known_at))
+        divergences += [make_divergence(DivergenceSource.RSI, first, second)] if rsi else []
+        divergences += [make_divergence(DivergenceSource.CVD, first, second)] if cvd else []
+    return tuple(sorted(divergences, key=lambda each: each.known_at))
 
 
 def list_neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot, Pivot, int, int]]:
@@ -362,8 +362,8 @@ class TakerSums:
         """Where it went the other way than the price did, and every bar between is told."""
         move = self._balance[stops] - self._balance[starts]
         churn = self._churn[stops] - self._churn[starts]
-        told = self._unknown[stops] == self._unknown[starts]
-        return np.asarray(told & (np.abs(move) > _ROUNDING * churn) & (moved * move < 0))
+        known = self._unknown[stops] == self._unknown[starts]
+        return np.asarray(known & (np.abs(move) > _ROUNDING * churn) & (moved * move < 0))
 
 
 def make_divergence(gauge: DivergenceSource, first: Pivot, second: Pivot) -> Divergence:

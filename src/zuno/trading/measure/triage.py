@@ -147,15 +147,15 @@ class Triage:
 
 def triage(evidence: Evidence) -> Triage:
     """Every rule, in a fixed order."""
-    found: list[Anomaly | UnjudgedRule] = [
+    findings: list[Anomaly | UnjudgedRule] = [
         *_spike(evidence.spike),
         *_clusters(evidence.liquidations),
         *_imbalance(evidence.imbalance),
         *_panic(evidence.dvol, evidence.term),
     ]
     return Triage(
-        tuple(finding for finding in found if isinstance(finding, Anomaly)),
-        tuple(finding for finding in found if isinstance(finding, UnjudgedRule)),
+        tuple(finding for finding in findings if isinstance(finding, Anomaly)),
+        tuple(finding for finding in findings if isinstance(finding, UnjudgedRule)),
     )
 
 
@@ -219,25 +219,25 @@ def _spike(spike: Known[Spike]) -> list[Anomaly | UnjudgedRule]:
         return []
     crowd = spike.open_interest
     moved = crowd.reason if isinstance(crowd, Missing) else f"{100 * crowd.share:+.2f} % ({', '.join(crowd.venues)})"
-    said = (
+    text = (
         f"{100 * spike.moved:+.2f} % in {SPIKE_BARS} hours, whose range is {spike.range_ratio:.2f}× the usual "
         f"(from {SPIKE_RANGE}×), "
         f"the volume {spike.volume_ratio:.2f}× (from {SPIKE_VOLUME}×); open interest: {moved}"
     )
-    return [Anomaly(Rule.SPIKE, spike.label, said)]
+    return [Anomaly(Rule.SPIKE, spike.label, text)]
 
 
 def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | UnjudgedRule]:
-    found: list[Anomaly | UnjudgedRule] = []
+    findings: list[Anomaly | UnjudgedRule] = []
     for side in sides:
         if isinstance(side, Missing):
-            found.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, side.reason))
+            findings.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, side.reason))
         elif is_cluster(side):
-            found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _describe_cluster(side)))
+            findings.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _describe_cluster(side)))
         elif not side.complete:
             reason = f"${side.usd:,.0f} of {side.side}s liquidated are known of an hour that was not heard whole"
-            found.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, reason))
-    return found
+            findings.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, reason))
+    return findings
 
 
 def _describe_cluster(hour: SideHour) -> str:
@@ -264,13 +264,13 @@ def _imbalance(imbalance: Known[float]) -> list[Anomaly | UnjudgedRule]:
 
 
 def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> list[Anomaly | UnjudgedRule]:
-    said: list[str] = []
+    reasons: list[str] = []
     if not isinstance(dvol, Missing) and dvol.z >= PANIC_Z:
-        said.append(
+        reasons.append(
             f"DVOL {dvol.value:.1f} is {dvol.z:.2f} deviations over its mean of {dvol.mean:.1f} (from {PANIC_Z})"
         )
     if not isinstance(term, Missing) and term > INVERSION:
-        said.append(f"the week's volatility is {term:.1f} points over the month's, above {INVERSION}")
-    if said:
-        return [Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(said))]
+        reasons.append(f"the week's volatility is {term:.1f} points over the month's, above {INVERSION}")
+    if reasons:
+        return [Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(reasons))]
     return [UnjudgedRule(Rule.OPTIONS_PANIC, figure.reason) for figure in (dvol, term) if isinstance(figure, Missing)]

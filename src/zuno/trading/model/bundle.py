@@ -157,8 +157,8 @@ class Bundle:
 
     def rows(self, series: Series[R]) -> Sequence[R]:
         """The rows of a series; none where it is absent."""
-        found = self.block(series)
-        return () if found is None else found.rows
+        block = self.block(series)
+        return () if block is None else block.rows
 
     def slot(self, name: str) -> Slot | None:
         return next((slot for slot in self.slots if slot.name == name), None)

@@ -398,8 +398,8 @@ def _heat(picture: Picture, heat: Heat) -> dict[str, Any]:
 def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[dict[str, float], ...]:
     """The largest first."""
     cells = zip(edges, edges[1:], column, strict=False)
-    found = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
-    return tuple({"low": low, "high": high, "usd": usd} for low, high, usd in found)
+    largest = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
+    return tuple({"low": low, "high": high, "usd": usd} for low, high, usd in largest)
 
 
 def _panel(panel: Panel) -> dict[str, Any]:

@@ -265,4 +265,4 @@ class ExchangeAnswer(View):
         if self.unknown is not None:
             how = "was not asked" if self.asked_at is None else "was asked and did not say what it holds"
             return [f"{self.exchange} {how}: {self.unknown}"]
-        return [f"{found}; the desk counts and closes what is in its book alone" for found in self.unbooked]
+        return [f"{difference}; the desk counts and closes what is in its book alone" for difference in self.unbooked]

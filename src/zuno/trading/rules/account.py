@@ -150,7 +150,7 @@ def mark_to_market(
         if isinstance(mark, Missing):
             return Missing(f"{held_symbol} has no mark: {mark.reason}")
         prices[held_symbol] = mark
-    said = list(notes)
+    remarks = list(notes)
     rate = (
         krw_rate
         if isinstance(krw_rate, Missing) or 0 < krw_rate < inf
@@ -158,7 +158,7 @@ def mark_to_market(
     )
     upbit = dollars = 0.0
     if isinstance(rate, Missing):
-        said.append(f"what is at {Exchange.UPBIT} counts nothing: {rate.reason}")
+        remarks.append(f"what is at {Exchange.UPBIT} counts nothing: {rate.reason}")
     else:
         upbit = account.krw + fsum(
             holding.quantity * prices[holding.symbol] * rate for holding in _positions_at(account, Exchange.UPBIT)
@@ -181,7 +181,7 @@ def mark_to_market(
         gain_pct=None if position is None else _unrealised_pct(position, prices[position.symbol], rate),
         pending=tuple(order for order in account.pending if order.symbol is symbol),
         marks=prices,
-        notes=tuple(said),
+        notes=tuple(remarks),
     )
 
 

@@ -100,11 +100,11 @@ def find_slope(record: DeskRecord, judge: JudgeKind, family: RegimeFamily) -> Ed
 def list_closed_trades(summaries: Iterable[TradeSummary], before: Millis) -> tuple[ClosedTrade, ...]:
     """Trades closed strictly before a moment. An entry at two exchanges is one trade: the leg that closed first counts.
     Manual positions and undone entries do not count."""
-    found: dict[str, ClosedTrade] = {}
+    trades: dict[str, ClosedTrade] = {}
     for summary in summaries:
-        if summary.closed < before and summary.intent not in found and (trade := to_closed_trade(summary)) is not None:
-            found[summary.intent] = trade
-    return tuple(found.values())
+        if summary.closed < before and summary.intent not in trades and (trade := to_closed_trade(summary)) is not None:
+            trades[summary.intent] = trade
+    return tuple(trades.values())
 
 
 def to_closed_trade(summary: TradeSummary) -> ClosedTrade | None:
@@ -256,9 +256,9 @@ def _fill_bins(claims: Sequence[AgentClaim]) -> tuple[ReliabilityBin, ...]:
         ReliabilityBin(
             low=place / BINS,
             high=(place + 1) / BINS,
-            n=len(found),
-            claimed=round_digits(fsum(claim.claimed for claim in found) / len(found)),
-            came=round_digits(fsum(claim.outcome for claim in found) / len(found)),
+            n=len(members),
+            claimed=round_digits(fsum(claim.claimed for claim in members) / len(members)),
+            came=round_digits(fsum(claim.outcome for claim in members) / len(members)),
         )
-        for place, found in sorted(held.items())
+        for place, members in sorted(held.items())
     )

@@ -127,10 +127,10 @@ def estimate_expectation(
         return touch
     assert not isinstance(inputs.bars, Missing)
     hours = min(float(hold), touch.bars * inputs.bars.timeframe.millis / HOUR_MS)
-    found = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
+    estimates = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
     fill = fill_probability(prices, style, inputs)
-    missing = next((costs for costs in (*found, fill) if isinstance(costs, Missing)), None)
-    known = [costs for costs in found if not isinstance(costs, Missing)]
+    missing = next((costs for costs in (*estimates, fill) if isinstance(costs, Missing)), None)
+    known = [costs for costs in estimates if not isinstance(costs, Missing)]
     if missing is not None or isinstance(fill, Missing) or not known:
         return missing or Missing("no exchange carries it")
     profit, loss = round_digits(prices.reward * 100), round_digits(prices.risk * 100)
@@ -375,12 +375,12 @@ def _mirror_returns(steps: Ints) -> Ints:
 def _both_ways_up(steps: Ints, side: Side) -> tuple[Ints, Ints]:
     """The past and its mirror image, both without mean return, so that a chance trend does not bias the odds. Seen from
     the side: a SHORT's gain is up."""
-    found: list[Ints] = []
+    pasts: list[Ints] = []
     for given in (steps, _mirror_returns(steps)):
         returns = exp(given[0] / NANO)
         fair = given - nano_log(fsum(returns.tolist()) / len(returns))
-        found.append(fair if side is Side.LONG else _mirror_returns(fair))
-    return found[0], found[1]
+        pasts.append(fair if side is Side.LONG else _mirror_returns(fair))
+    return pasts[0], pasts[1]
 
 
 def _bootstrap_blocks(steps: Ints, side: Side) -> _Blocks:

@@ -292,17 +292,17 @@ def _slippage(features: Features) -> Known[Slippage]:
     return sell if isinstance(sell, Missing) else Slippage(buy / 100, sell / 100, book.spread_bps / 100)
 
 
-def _rule_fired(found: Triage, *rules: Rule) -> Known[bool]:
-    if any(anomaly.rule in rules for anomaly in found.anomalies):
+def _rule_fired(triage: Triage, *rules: Rule) -> Known[bool]:
+    if any(anomaly.rule in rules for anomaly in triage.anomalies):
         return True
-    unknown = next((rule_gap for rule_gap in found.unknown if rule_gap.rule in rules), None)
+    unknown = next((rule_gap for rule_gap in triage.unknown if rule_gap.rule in rules), None)
     return False if unknown is None else Missing(unknown.reason)
 
 
-def _breakout(found: Triage) -> Known[bool]:
-    if any(anomaly.label is Label.TRUE_BREAKOUT for anomaly in found.anomalies):
+def _breakout(triage: Triage) -> Known[bool]:
+    if any(anomaly.label is Label.TRUE_BREAKOUT for anomaly in triage.anomalies):
         return True
-    known = _rule_fired(found, Rule.SPIKE)
+    known = _rule_fired(triage, Rule.SPIKE)
     return known if isinstance(known, Missing) else False
 
 
@@ -350,19 +350,19 @@ def list_skipped_rules(inputs: RulingInputs) -> tuple[str, ...]:
         "dollar": "USDC/USDT",
     }
     gone = [called for name, called in named.items() if isinstance(getattr(inputs, name), NotRecorded)]
-    found = [f"not judged, never recorded: {', '.join(gone)}"] if gone else []
+    skipped = [f"not judged, never recorded: {', '.join(gone)}"] if gone else []
     if inputs.slippage == ASSUMED_SLIPPAGE:
-        found.append(f"slippage of {100 * ASSUMED_SLIPPAGE.buy:g} bps a side is assumed")
+        skipped.append(f"slippage of {100 * ASSUMED_SLIPPAGE.buy:g} bps a side is assumed")
     if inputs.funding_assumed:
-        found.append(f"funding of {100 * ASSUMED_FUNDING:g} % for 8 h is charged to either side")
-    return (*found, "paper trades only")
+        skipped.append(f"funding of {100 * ASSUMED_FUNDING:g} % for 8 h is charged to either side")
+    return (*skipped, "paper trades only")
 
 
 def missing_essentials(inputs: RulingInputs) -> tuple[str, ...]:
     """Missing figures without which no trade is opened, each with its reason."""
-    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
     for name, called in ESSENTIAL.items():
         figure = getattr(inputs, name)
         if isinstance(figure, Missing):
-            found.setdefault(called, f"{called}: {figure.reason}")
-    return tuple(found.values())
+            missing.setdefault(called, f"{called}: {figure.reason}")
+    return tuple(missing.values())

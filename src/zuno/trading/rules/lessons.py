@@ -55,7 +55,7 @@ def split_setup(setup: str) -> tuple[str, ...]:
 def list_resolved(post_mortems: Iterable[PostMortem], origin: str) -> tuple[PostMortem, ...]:
     """Cases of a market in the order they closed. An entry at two exchanges, or of two accounts at one moment, is one
     case: what closed first counts. Undone entries are none."""
-    found: list[PostMortem] = []
+    resolved: list[PostMortem] = []
     seen: set[tuple[str, ...]] = set()
     for post_mortem in sorted(post_mortems, key=lambda each: (each.closed, each.id)):
         summary = post_mortem.summary
@@ -66,8 +66,8 @@ def list_resolved(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Post
         if post_mortem.origin != origin or summary.reason is ExitReason.UNDONE or keys & seen:
             continue
         seen |= keys
-        found.append(post_mortem)
-    return tuple(found)
+        resolved.append(post_mortem)
+    return tuple(resolved)
 
 
 def derive_lessons(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Lesson, ...]:
@@ -102,8 +102,8 @@ def _draw_new_lesson(case: _Case, known: Sequence[_Case], standings: Sequence[Le
         lesson = _draw_lesson(case, [each for each in known if each.closed > standing.since])
         if lesson is None or not _includes(standing.lesson, lesson):
             continue
-        said = [each for each in standings if _includes(each.lesson, lesson)]
-        if all(each.state is LessonState.CONTRADICTED and each.since <= standing.since for each in said):
+        covering = [each for each in standings if _includes(each.lesson, lesson)]
+        if all(each.state is LessonState.CONTRADICTED and each.since <= standing.since for each in covering):
             return lesson
     return None
 
@@ -167,8 +167,10 @@ def describe_lesson(side: Side, verdict: Verdict, agree: Sequence[PostMortem], a
     """The lesson in the rules' own words."""
     mean = mean_r(agree)
     average = "" if mean is None else f", at {mean:+.2f} R on average"
-    said = "claim less edge for it" if verdict is Verdict.FAILURE else "it has paid so far"
-    return f"A {side} in this setup {_PAST[verdict]} in {len(agree)} of {len(agree) + against} cases{average}: {said}."
+    advice = "claim less edge for it" if verdict is Verdict.FAILURE else "it has paid so far"
+    return (
+        f"A {side} in this setup {_PAST[verdict]} in {len(agree)} of {len(agree) + against} cases{average}: {advice}."
+    )
 
 
 def mean_r(cases: Sequence[PostMortem]) -> float | None:

@@ -220,12 +220,12 @@ def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
 
 def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...]:
     """For each point how far it is below the highest so far, in per cent of that: 0 or less."""
-    found: list[Decimal | None] = []
+    percents: list[Decimal | None] = []
     peak: Decimal | None = None
     for point in curve:
         peak = point.equity if peak is None else max(peak, point.equity)
-        found.append((point.equity - peak) / peak * 100 if peak > 0 else None)
-    return tuple(found)
+        percents.append((point.equity - peak) / peak * 100 if peak > 0 else None)
+    return tuple(percents)
 
 
 # -- parts
@@ -311,7 +311,7 @@ def _balances(book: TradingBook) -> _Balances:
 
 
 def _find_postings(number: int, event: TradeEvent, before: _Balances, after: _Balances) -> list[Posting]:
-    found = []
+    postings = []
     for exchange in Exchange:
         lines = tuple(
             (account, change)
@@ -319,8 +319,8 @@ def _find_postings(number: int, event: TradeEvent, before: _Balances, after: _Ba
             if (change := after[exchange, account] - before[exchange, account])
         )
         if lines:
-            found.append(Posting(number, event.at, exchange, _describe_event(event), lines))
-    return found
+            postings.append(Posting(number, event.at, exchange, _describe_event(event), lines))
+    return postings
 
 
 def _describe_event(event: TradeEvent) -> str:

@@ -101,9 +101,9 @@ class TradePrices:
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
     rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, ATR_FRAME[bundle.mode]))
     atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
-    found = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
+    candidates = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
     tick = bundle.symbol.tick
-    rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in found)
+    rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in candidates)
     kept = [MenuLevel(id_, kind, price) for price, id_, kind in sorted(rounded) if price > 0]
     return PriceMenu(tuple(kept), atr, tick, now)
 

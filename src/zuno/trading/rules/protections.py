@@ -73,12 +73,12 @@ class RiskState:
 
 def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
     """Everything that keeps new risk back now: stored locks that are not over, and what is hit at this moment."""
-    found: dict[LockKey, LockSet] = {}
+    locks: dict[LockKey, LockSet] = {}
     for lock in (*unexpired_locks(state.locks, state.now), *triggered_protections(state, limits)):
-        known = found.get((lock.protection, lock.symbol))
+        known = locks.get((lock.protection, lock.symbol))
         if known is None or _ends(lock) > _ends(known):
-            found[lock.protection, lock.symbol] = lock
-    return tuple(found.values())
+            locks[lock.protection, lock.symbol] = lock
+    return tuple(locks.values())
 
 
 def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tuple[LockSet, ...]:
@@ -120,7 +120,7 @@ def describe_lock(lock: LockSet) -> str:
 
 def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
     """The protections that are hit at this moment."""
-    found = [
+    locks = [
         _too_many_trades(state, limits),
         _daily_loss(state, limits),
         _drawdown(state, limits),
@@ -128,7 +128,7 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
         *(_cooldown(state, limits, symbol) for symbol in Symbol),
         *(_stale_price(state, limits, symbol) for symbol in state.price_times),
     ]
-    return tuple(lock for lock in found if lock is not None)
+    return tuple(lock for lock in locks if lock is not None)
 
 
 def net_usd(summary: TradeSummary, krw_rate: Known[Decimal]) -> Known[Decimal]:
@@ -256,12 +256,12 @@ def _stale_price(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> 
 
 def _closed_since(state: RiskState, since: int) -> list[TradeSummary]:
     """Newest last. Read from the end: a long past costs nothing."""
-    found: list[TradeSummary] = []
+    closed: list[TradeSummary] = []
     for summary in reversed(state.closed):
         if summary.closed < since:
             break
-        found.append(summary)
-    return found[::-1]
+        closed.append(summary)
+    return closed[::-1]
 
 
 def _unknown(state: RiskState, protection: Protection, missing: Missing) -> LockSet:

@@ -246,14 +246,16 @@ def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg
     """Raise each leg to the least its exchange takes, or drop it; veto a trade without legs. `before`: the legs as last
     recorded; unchanged ones are not recorded again."""
     fitted = [(leg, _fit_leg(leg, draft, inputs)) for leg in draft.legs]
-    kept = tuple(found for _, found in fitted if isinstance(found, Leg))
+    kept = tuple(result for _, result in fitted if isinstance(result, Leg))
     if not kept:
-        why = next((found for _, found in fitted if isinstance(found, str)), "no money is left to place")
+        why = next((result for _, result in fitted if isinstance(result, str)), "no money is left to place")
         return veto_trade(draft, RuleName.MINIMUM_ORDER, why)
-    told = {leg.venue: 0.0 for leg in draft.legs if before} | {leg.venue: leg.margin for leg in before}
-    for leg, found in fitted:
-        margin, why = (0.0, found) if isinstance(found, str) else (found.margin, f"{leg.venue} takes no smaller order")
-        if margin not in (leg.margin, told.get(leg.venue)):
+    recorded = {leg.venue: 0.0 for leg in draft.legs if before} | {leg.venue: leg.margin for leg in before}
+    for leg, result in fitted:
+        margin, why = (
+            (0.0, result) if isinstance(result, str) else (result.margin, f"{leg.venue} takes no smaller order")
+        )
+        if margin not in (leg.margin, recorded.get(leg.venue)):
             name = f"legs.{leg.venue.value}.margin"
             draft = record_change(draft, RuleName.MINIMUM_ORDER, name, round(leg.margin, 6), margin, why)
     return replace(draft, legs=kept, target=target_of(tuple(leg.venue for leg in kept)))
@@ -274,17 +276,17 @@ def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
     if isinstance(account, Missing) or worth is None or routed_to is None:
         return leg
     count, unit = len(exchanges_of(routed_to)), leg.currency
-    said = f"{leg.venue} takes {least:,.2f} {unit} of margin at least"
+    minimum = f"{leg.venue} takes {least:,.2f} {unit} of margin at least"
     if held_usd(account, inputs.symbol, leg.side) > 0:
-        return f"{said}, and what is held already is topped up by less"
+        return f"{minimum}, and what is held already is topped up by less"
     asked = draft.decision.allocation_pct / 100 / count * max(0.0, account.equity[leg.venue])
     room = min(asked, margin_room(account, leg, inputs.fees))
     if least > room:
-        return f"{said}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
+        return f"{minimum}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
     raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
     loss = leg_notional_usd(raised, inputs.krw_rate) * stop_loss_pct(worth) / 100
     share = MAX_EXPLORATION_RISK_PCT if draft.exploration else MAX_STOP_RISK_PCT
     most = max(0.0, account.equity_usd) * share / 100 / count
     if loss > most:
-        return f"{said}, and the stop would cost ${loss:,.2f} of at most ${most:,.2f}"
+        return f"{minimum}, and the stop would cost ${loss:,.2f} of at most ${most:,.2f}"
     return raised

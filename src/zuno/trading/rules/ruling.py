@@ -204,8 +204,8 @@ def _list_closes(inputs: RulingInputs) -> tuple[Closing, ...]:
     )
     return tuple(
         Closing(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
-        for what, found in several
-        for held in found
+        for what, group in several
+        for held in group
         if held.symbol is inputs.symbol
     )
 
@@ -251,8 +251,8 @@ def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if side is None or prices is None or style is None or target is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    found = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in exchanges_of(target)]
-    costs = max(costs.total for costs in found if not isinstance(costs, Missing))
+    estimates = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in exchanges_of(target)]
+    costs = max(costs.total for costs in estimates if not isinstance(costs, Missing))
     loss = prices.risk * 100 + costs
     most = 100 * MAX_STOP_RISK_PCT / (leverage * loss)
     if draft.allocation_pct <= most:

@@ -98,9 +98,11 @@ def _divergence_stance(features: Features) -> Stance:
     for _, frame in features.frames:
         if isinstance(frame, Missing):
             continue
-        found = [divergence for divergence in frame.structure.divergences if divergence.gauge is DivergenceSource.CVD]
-        if found:
-            return max(found, key=lambda divergence: divergence.known_at).way.sign
+        divergences = [
+            divergence for divergence in frame.structure.divergences if divergence.gauge is DivergenceSource.CVD
+        ]
+        if divergences:
+            return max(divergences, key=lambda divergence: divergence.known_at).way.sign
     return 0
 
 

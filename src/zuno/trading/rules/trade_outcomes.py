@@ -306,8 +306,8 @@ def total_vetoes(scores: Iterable[VetoScore]) -> tuple[VetoTotals, ...]:
     return tuple(_total(owner, rule, groups[owner, rule]) for owner, rule in keys)
 
 
-def _total(owner: str, rule: str, found: list[tuple[VetoScore, float]]) -> VetoTotals:
-    saved = [-score.r * share for score, share in found]
+def _total(owner: str, rule: str, scored: list[tuple[VetoScore, float]]) -> VetoTotals:
+    saved = [-score.r * share for score, share in scored]
     n = len(saved)
     mean = fsum(saved) / n
     spread = None if n < 2 else sqrt(fsum((each - mean) ** 2 for each in saved) / (n - 1) / n)
@@ -315,12 +315,12 @@ def _total(owner: str, rule: str, found: list[tuple[VetoScore, float]]) -> VetoT
         rule=rule,
         owner=owner,
         n=n,
-        vetoes=sum(share == 1 for _, share in found),
-        unfilled=sum(score.exit == "unfilled" for score, _ in found),
+        vetoes=sum(share == 1 for _, share in scored),
+        unfilled=sum(score.exit == "unfilled" for score, _ in scored),
         saved_trades=sum(each > 0 for each in saved),
         cost_trades=sum(each < 0 for each in saved),
         total_r=round_digits(fsum(saved)),
         mean_r=round_digits(mean),
         error_r=None if spread is None else round_digits(spread),
-        mean_pct=round_digits(-fsum(score.pct * share for score, share in found) / n),
+        mean_pct=round_digits(-fsum(score.pct * share for score, share in scored) / n),
     )

@@ -335,7 +335,7 @@ class TradingBook(BookState):
         manual = [held for held in self.trades_at(event.exchange) if held.manual and held.symbol is event.symbol]
         held = [trade] if trade is not None else manual
         if event.trade is not None:
-            held = [found for found in self.trades_at(event.exchange) if found.id == event.trade]
+            held = [candidate for candidate in self.trades_at(event.exchange) if candidate.id == event.trade]
         if not held:
             raise Refused(f"Nothing of {event.trade or event.symbol} is open at {event.exchange}.")
         for changed in held:
@@ -452,33 +452,33 @@ def _close_by_hand(book: BookState, change: PositionClosed) -> Exchange:
     return trade.exchange
 
 
-def _check_by_hand(book: BookState, wish: Holding | RestingOrder) -> None:
-    if wish.id in book.trades or wish.id in book.resting:
-        raise Refused(f"{wish.id} is in the book already.")
-    if not 1 <= wish.leverage <= MAX_MANUAL_LEVERAGE:
-        raise Refused(f"A leverage of {wish.leverage:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
-    if wish.exchange is Exchange.UPBIT:
-        if wish.leverage != 1:
-            raise Refused(f"UPBIT is a spot exchange: its leverage is 1, not {wish.leverage:g}.")
-        if wish.side is not Side.LONG:
+def _check_by_hand(book: BookState, entry: Holding | RestingOrder) -> None:
+    if entry.id in book.trades or entry.id in book.resting:
+        raise Refused(f"{entry.id} is in the book already.")
+    if not 1 <= entry.leverage <= MAX_MANUAL_LEVERAGE:
+        raise Refused(f"A leverage of {entry.leverage:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
+    if entry.exchange is Exchange.UPBIT:
+        if entry.leverage != 1:
+            raise Refused(f"UPBIT is a spot exchange: its leverage is 1, not {entry.leverage:g}.")
+        if entry.side is not Side.LONG:
             raise Refused("UPBIT is a spot exchange: nothing can be sold short there; choose --exchange binance.")
-    held = book.side_of(wish.symbol)
-    if held is not None and held is not wish.side:
+    held = book.side_of(entry.symbol)
+    if held is not None and held is not entry.side:
         raise Refused(
-            f"The book is {held} {wish.symbol.base} and holds one side of a symbol only; "
-            f"`zuno trade book close {wish.symbol}` comes first."
+            f"The book is {held} {entry.symbol.base} and holds one side of a symbol only; "
+            f"`zuno trade book close {entry.symbol}` comes first."
         )
 
 
-def _check_affordable(book: BookState, wish: Holding | RestingOrder, fee: Decimal) -> None:
+def _check_affordable(book: BookState, entry: Holding | RestingOrder, fee: Decimal) -> None:
     """Of the cash: what open positions have lost since is the writer's to look at, who knows the market."""
-    free = book.cash(wish.exchange) - book.pending_margin(wish.exchange)
-    needed = to_decimal(wish.margin) + fee
+    free = book.cash(entry.exchange) - book.pending_margin(entry.exchange)
+    needed = to_decimal(entry.margin) + fee
     if needed > free * (1 + _ROUNDING) + _ROUNDING:
         raise Refused(
-            f"A margin of {format_money(wish.margin, wish.exchange)} and a fee of "
-            f"{format_money(float(fee), wish.exchange)} are more than the "
-            f"{format_money(float(free), wish.exchange)} that are free at {wish.exchange}."
+            f"A margin of {format_money(entry.margin, entry.exchange)} and a fee of "
+            f"{format_money(float(fee), entry.exchange)} are more than the "
+            f"{format_money(float(free), entry.exchange)} that are free at {entry.exchange}."
         )
 
 

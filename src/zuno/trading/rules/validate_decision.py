@@ -64,15 +64,15 @@ def find_objection(raw: JudgeOpinion, menu: PriceMenu, inputs: RulingInputs, boa
 
 
 def _snap_prices(raw: JudgeOpinion, side: Side, menu: PriceMenu) -> TradePrices | str:
-    found: list[float] = []
+    levels: list[float] = []
     for name in ("entry_price", "stop_loss", "take_profit"):
         price = getattr(raw, name)
         level = None if price is None else menu.snap(price)
         if level is None:
-            said = "is missing" if price is None else f"of {price:g} is no level of the menu"
-            return f"{name} {said}: take one from it, or HOLD"
-        found.append(level)
-    return TradePrices(side, *found)
+            fault = "is missing" if price is None else f"of {price:g} is no level of the menu"
+            return f"{name} {fault}: take one from it, or HOLD"
+        levels.append(level)
+    return TradePrices(side, *levels)
 
 
 def _check_risk_reward(prices: TradePrices, leverage: int, inputs: RulingInputs) -> str | None:

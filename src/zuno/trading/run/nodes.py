@@ -148,9 +148,9 @@ class Cycle:
         from zuno.trading.run.graph import run_graph
 
         run_id = self._journal.run_id
-        said = await run_graph(run_id, self.steps(), saver)
+        recorded = await run_graph(run_id, self.steps(), saver)
         for node in Node:
-            if said.get(node) != self._journal.digest(node):
+            if recorded.get(node) != self._journal.digest(node):
                 raise Broken(
                     f"The checkpoints of {run_id} name another {node} than the journal holds; run `zuno journal "
                     "verify`, and remove cycles.db if that finds nothing."
@@ -203,14 +203,14 @@ class Cycle:
 
     async def _triage(self) -> TriageRecord:
         """Anomalies, and the shocks of the last hour among them."""
-        found = (await self.load_case()).features
+        features = (await self.load_case()).features
         anomalies = [
             AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said)
-            for anomaly in found.triage.anomalies
+            for anomaly in features.triage.anomalies
         ]
         anomalies += [
             AnomalyRecord(rule=event.kind, label=f"{event.kind}_{event.way}", said=event.said)
-            for event in found.events.events
+            for event in features.events.events
             if event.kind is EventKind.SHOCK
         ]
         return TriageRecord(anomalies=tuple(anomalies))
@@ -345,18 +345,18 @@ class Cycle:
 
     async def _list_cases(self) -> Part:
         """Closing happens outside of the cycle that opened: this node only shows what was labelled meanwhile."""
-        found = await self._sources.new_cases()
-        return CasesRecord(records=found) if found else SkipRecord(skipped="no close")
+        cases = await self._sources.new_cases()
+        return CasesRecord(records=cases) if cases else SkipRecord(skipped="no close")
 
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
         essentials = (reason.partition(": ") for reason in missing_essentials(case.inputs))
-        found = [MissingInput(what=what, why=why) for what, _, why in essentials]
-        found += [MissingInput(what="candles only", why=skipped) for skipped in list_skipped_rules(case.inputs)]
+        missing = [MissingInput(what=what, why=why) for what, _, why in essentials]
+        missing += [MissingInput(what="candles only", why=skipped) for skipped in list_skipped_rules(case.inputs)]
         painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
-        found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
+        missing += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
-        found += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
-        return tuple(found)
+        missing += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
+        return tuple(missing)
 
     # -- what is on record
 
@@ -368,8 +368,8 @@ class Cycle:
 
     @property
     def _meta(self) -> Meta:
-        found: Meta = self._answer(Node.META_AGENT)
-        return found
+        answer: Meta = self._answer(Node.META_AGENT)
+        return answer
 
     @property
     def _board(self) -> Blackboard:

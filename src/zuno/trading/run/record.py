@@ -235,9 +235,9 @@ class RunJournal:
     def has(self, kind: str | Node) -> bool:
         return _kind(kind) in self._kept
 
-    async def keep(self, kind: str | Node, said: Part) -> None:
+    async def keep(self, kind: str | Node, part: Part) -> None:
         """Put it on record, unless something stands there."""
-        entry = await self.journal.append_once(kind=_kind(kind), author=DESK, payload=said, request_id=self.run_id)
+        entry = await self.journal.append_once(kind=_kind(kind), author=DESK, payload=part, request_id=self.run_id)
         self._kept[_kind(kind)] = entry.payload
 
     def read(self, kind: str | Node, shape: type[P]) -> P:
@@ -339,12 +339,12 @@ class PastRuns:
     async def list_ended(self) -> list[RunSummary]:
         async with self._reading:
             if self._last_ended is None:
-                found = (await self.journal.latest(self._most, kind=ENDED))[::-1]
+                entries = (await self.journal.latest(self._most, kind=ENDED))[::-1]
             else:
-                found = [entry async for entry in self.journal.entries(kind=ENDED, after=self._last_ended)]
-            for entry in found:
+                entries = [entry async for entry in self.journal.entries(kind=ENDED, after=self._last_ended)]
+            for entry in entries:
                 self._ended[entry.request_id or ""] = RunSummary.model_validate(dict(entry.payload))
-            self._last_ended = found[-1].seq if found else self._last_ended or 0
+            self._last_ended = entries[-1].seq if entries else self._last_ended or 0
             for run_id in list(self._ended)[: -self._most]:
                 del self._ended[run_id]
         return list(self._ended.values())[::-1]
@@ -360,8 +360,8 @@ class PastRuns:
     async def find_summary(self, run_id: str) -> RunSummary | None:
         if run_id in self._ended:
             return self._ended[run_id]
-        found = await self.journal.latest(1, request_id=run_id, kind=ENDED)
-        return RunSummary.model_validate(dict(found[0].payload)) if found else None
+        entries = await self.journal.latest(1, request_id=run_id, kind=ENDED)
+        return RunSummary.model_validate(dict(entries[0].payload)) if entries else None
 
 
 async def read_previous_decision(past: RunHistory, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
@@ -384,7 +384,7 @@ async def list_explorations(
     """Explorations of this market in the thirty days before, of every symbol. `before`: only entries earlier than this
     one. A run that is made again does not count against itself, one ruled twice counts once, one that came to nothing
     not at all."""
-    found: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
+    explorations: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
     for logged in await past.list_claims():
         if before is not None and logged.seq >= before:
             break
@@ -398,5 +398,5 @@ async def list_explorations(
             continue
         ended = await past.find_summary(logged.run_id)
         if ended is None or ended.exploration:
-            found[key] = claim.explored
-    return tuple(found[key] for key in sorted(found))
+            explorations[key] = claim.explored
+    return tuple(explorations[key] for key in sorted(explorations))
