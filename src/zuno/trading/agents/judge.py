@@ -120,7 +120,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
         model_context,
     )
     raw = to_record(Decision, spoken)
-    if _says_exit(spoken) and has_exposure(case):
+    if _says_exit(spoken) and exposed_sides(case):
         raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
@@ -203,7 +203,7 @@ def own_figures(opinion: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
         if level is not None:
             figures.append(figure(f"decision.{name}", level, Unit.PRICE))
     if opinion.decision.side is not None and (less := learned.find_cut(case.bundle, opinion.decision.side)):
-        figures.append(learned.cut_figure(less))
+        figures.append(figure(learned.POINTS, float(less.points), Unit.POINTS, 0))
     entry, stop, take = prices
     if entry and stop and take and entry not in (stop, take):
         plan = TradePrices(Side.LONG, entry, stop, take)
@@ -234,11 +234,6 @@ def waiting_orders(case: Case) -> tuple[RestingOrder, ...]:
     if isinstance(account, Missing):
         return ()
     return tuple(order for order in account.pending if order.symbol is case.bundle.symbol and not order.reduce_only)
-
-
-def has_exposure(case: Case) -> bool:
-    """Whether there is anything to close or to cancel."""
-    return position_of(case) is not None or bool(waiting_orders(case))
 
 
 def position_section(case: Case) -> Section:

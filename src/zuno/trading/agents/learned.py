@@ -85,10 +85,6 @@ def find_cut(bundle: Bundle, side: Side) -> LearnedCut | None:
     return LearnedCut(points, tuple(failed), tuple(against)) if points else None
 
 
-def cut_figure(cut: LearnedCut) -> Figure:
-    return prompt_facts.figure_of(POINTS, float(cut.points), Unit.POINTS, 0)
-
-
 def describe_cut(cut: LearnedCut) -> str:
     """In words, with the facts it cites."""
     reasons = []

@@ -160,7 +160,8 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
     below: tuple[Panel | MissingPanel, ...]
     if first is None:
         price = MissingPanel("price", _no_bars(bundle, timeframe, window))
-        below = blank_panels(f"no {timeframe} bar is known to draw it under")
+        why = f"no {timeframe} bar is known to draw it under"
+        below = tuple(MissingPanel(title, why) for title in ("volume", "CVD", "open interest", "funding"))
     else:
         opened = opened_by_bar(bundle, shown)
         price, below = _price(bundle, window, shown, opened, trade), panels(bundle, shown, opened)
@@ -474,10 +475,6 @@ def panels(bundle: Bundle, bars: Bars, opened: OpenInterest | MissingPanel) -> t
         opened if isinstance(opened, MissingPanel) else _draw_open_interest(bundle, bars, opened),
         _draw_funding(bundle, bars),
     )
-
-
-def blank_panels(why: str) -> tuple[MissingPanel, ...]:
-    return tuple(MissingPanel(title, why) for title in ("volume", "CVD", "open interest", "funding"))
 
 
 def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | MissingPanel:

@@ -27,7 +27,7 @@ _MANTISSAS: Final = (
 def price_axis(low: float, high: float) -> Axis:
     """Prices above zero, with a little room either side."""
     if high < LOG_FROM * low:
-        return _linear(low, high, PRICE_TICKS, lambda at, step: f"{at:,.{_places(step)}f}")
+        return money_axis((low, high))
     if not isfinite(high / low):
         raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
     room = (high / low) ** _MARGIN

@@ -252,12 +252,12 @@ class Check:
 
     async def _settle(self, open_notes: Sequence[Flaw]) -> list[Flaw]:
         """Note what became of conflicts and of rows that were set aside, those included that mending made."""
-        done: dict[tuple[str, str, Millis, str], Flaw] = {}
+        done: dict[tuple[str, Millis, str, str], Flaw] = {}
         for flaw in await self._store.flaws():
             if flaw.mended is None and (word := await self._word(flaw)) is not None:
-                done[_name(flaw)] = replace(flaw, mended=word)
+                done[_order(flaw)] = replace(flaw, mended=word)
         await self._store.mend(list(done.values()))
-        return [done.get(_name(flaw), flaw) for flaw in open_notes]
+        return [done.get(_order(flaw), flaw) for flaw in open_notes]
 
     async def _word(self, flaw: Flaw) -> str | None:
         if flaw.kind == "conflict":
@@ -359,7 +359,3 @@ def _continues(held: Flaw, flaw: Flaw) -> bool:
 
 def _order(flaw: Flaw) -> tuple[str, Millis, str, str]:
     return str(flaw.series), flaw.first, flaw.kind, flaw.detail
-
-
-def _name(flaw: Flaw) -> tuple[str, str, Millis, str]:
-    return str(flaw.series), flaw.kind, flaw.first, flaw.detail

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -106,18 +106,8 @@ def bars_per_bar(coarse: Timeframe, fine: Timeframe) -> int:
 
 def bars_inside(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[Candle]:
     """Those of the fine bars, oldest first, that belong to the coarse bar that opened then."""
-    first = bisect_left(bars, at, key=_open_time)
-    return bars[first : bisect_left(bars, at + coarse.millis, first, key=_open_time)]
-
-
-def resample_bars(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
-    """The coarse bars whose every part is here; the bars come oldest first, each once."""
-    buckets = ((at, list(group)) for at, group in groupby(bars, key=lambda bar: coarse.floor(bar.at)))
-    return tuple(aggregate(at, group) for at, group in buckets if len(group) == bars_per_bar(coarse, fine))
-
-
-def _open_time(bar: Candle) -> Millis:
-    return bar.at
+    first = bisect_left(bars, at, key=attrgetter("at"))
+    return bars[first : bisect_left(bars, at + coarse.millis, first, key=attrgetter("at"))]
 
 
 class SpanBar(NamedTuple):

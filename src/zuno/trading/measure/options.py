@@ -67,11 +67,6 @@ class Surface:
     dropped: int
     """Quotes that cannot be: a strike, an interest or a volume no market has."""
 
-    @property
-    def is_inverted(self) -> Known[bool]:
-        """Whether the near is dearer than the far."""
-        return self.term if isinstance(self.term, Missing) else self.term > 0
-
 
 def normal_cdf(x: float) -> float:
     return erfc(-x / sqrt(2)) / 2

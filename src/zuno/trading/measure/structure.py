@@ -98,11 +98,6 @@ def select_pivots(extreme: Extreme, turns: Sequence[Pivot]) -> list[Pivot]:
     return [pivot for pivot in turns if pivot.extreme is extreme]
 
 
-def find_pivot_rows(bars: Bars, turns: Sequence[Pivot]) -> list[int]:
-    rows: list[int] = np.searchsorted(bars.at, [pivot.at for pivot in turns]).tolist()
-    return rows
-
-
 def _find_local_extremes(reach: Floats, shoulder: int) -> NDArray[np.intp]:
     count = len(reach) - 2 * shoulder
     if count <= 0:
@@ -340,7 +335,7 @@ def list_neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot,
     """Every two pivots of a kind that follow each other, and their rows; highs first."""
     for extreme in Extreme:
         same = select_pivots(extreme, turns)
-        rows = find_pivot_rows(bars, same)
+        rows: list[int] = np.searchsorted(bars.at, [pivot.at for pivot in same]).tolist()
         yield from zip(same, same[1:], rows, rows[1:], strict=False)
 
 

@@ -376,8 +376,17 @@ def texts(feed: Feed, venue: str, about: str) -> Series[Text]:
     return Series(feed, venue, about, Text)
 
 
+_ROWS: Final[dict[Feed, type[Any]]] = {
+    Feed.CANDLES: Candle,
+    Feed.FEAR_GREED: Level,
+    Feed.NARRATIVE: Text,
+    Feed.NEWS: Text,
+}
+
+
 def _series_of(feed: Feed, row: type[R]) -> Callable[[str, str], Series[R]]:
-    """The series of a feed by venue and name."""
+    """The series of a feed by venue and name; `parse_series` then knows its rows."""
+    _ROWS[feed] = row
     return lambda venue, name: Series(feed, venue, name, row)
 
 
@@ -402,25 +411,6 @@ def parse_series(text: str) -> Series[Any]:
     feed, venue, name = text.split("/", 2)
     kind = Feed(feed)
     return Series(kind, venue, name, Heartbeat if name.endswith("/alive") else _ROWS[kind])
-
-
-_ROWS: Final[Mapping[Feed, type[Any]]] = {
-    Feed.CANDLES: Candle,
-    Feed.FUNDING: Funding,
-    Feed.OPEN_INTEREST: Level,
-    Feed.LONG_SHORT: Level,
-    Feed.BASIS: MarkAndIndex,
-    Feed.BOOK: Book,
-    Feed.LIQUIDATIONS: TapeEvent,
-    Feed.WHALES: TapeEvent,
-    Feed.OPTIONS: OptionChain,
-    Feed.DVOL: Level,
-    Feed.MACRO: MacroRelease,
-    Feed.FEAR_GREED: Level,
-    Feed.NARRATIVE: Text,
-    Feed.NEWS: Text,
-    Feed.RATES: Level,
-}
 
 
 def parse_symbol(text: str) -> Symbol:

@@ -50,12 +50,6 @@ def _build_tiers() -> tuple[MaintenanceTier, ...]:
 TIERS: Final = _build_tiers()
 
 
-def maintenance_margin(notional: Decimal) -> Decimal:
-    """What a position worth so much has to keep."""
-    tier = next(tier for tier in TIERS if notional <= tier.up_to)
-    return notional * tier.rate - tier.deduction
-
-
 def liquidation_price(side: Side, quantity: Decimal, cost: Decimal, margin: Decimal) -> Decimal | None:
     """The mark at which what is left of the margin is the maintenance margin; None for a long of one's own money."""
     for tier in TIERS:

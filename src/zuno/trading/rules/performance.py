@@ -237,19 +237,14 @@ def _rate(trade: TradeSummary, krw_rate: Decimal | None) -> Decimal | None:
 
 def _group_name(trade: TradeSummary, by: GroupBy) -> str:
     day = datetime.fromtimestamp(trade.closed // 1_000, UTC)
-    match by:
-        case GroupBy.DAY:
-            return f"{day:%Y-%m-%d}"
-        case GroupBy.WEEK:
-            return f"{day - timedelta(days=day.weekday()):%Y-%m-%d}"
-        case GroupBy.MONTH:
-            return f"{day:%Y-%m}"
-        case GroupBy.SYMBOL:
-            return trade.symbol.value
-        case GroupBy.EXIT:
-            return trade.reason.value
-        case GroupBy.SIDE:
-            return trade.side.value
+    return {
+        GroupBy.DAY: f"{day:%Y-%m-%d}",
+        GroupBy.WEEK: f"{day - timedelta(days=day.weekday()):%Y-%m-%d}",
+        GroupBy.MONTH: f"{day:%Y-%m}",
+        GroupBy.SYMBOL: trade.symbol.value,
+        GroupBy.EXIT: trade.reason.value,
+        GroupBy.SIDE: trade.side.value,
+    }[by]
 
 
 @dataclass(frozen=True, slots=True)

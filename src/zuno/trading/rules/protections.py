@@ -74,7 +74,8 @@ class RiskState:
 def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
     """Everything that keeps new risk back now: stored locks that are not over, and what is hit at this moment."""
     locks: dict[LockKey, LockSet] = {}
-    for lock in (*unexpired_locks(state.locks, state.now), *triggered_protections(state, limits)):
+    stored = [lock for lock in state.locks if lock.until is None or lock.until > state.now]
+    for lock in (*stored, *triggered_protections(state, limits)):
         known = locks.get((lock.protection, lock.symbol))
         if known is None or _ends(lock) > _ends(known):
             locks[lock.protection, lock.symbol] = lock
@@ -87,10 +88,6 @@ def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tup
         return locks
     kill = LockSet(at=now, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=killed[:600])
     return (*locks, kill)
-
-
-def unexpired_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...]:
-    return tuple(lock for lock in locks if lock.until is None or lock.until > now)
 
 
 def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
@@ -170,12 +167,12 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     tomorrow = Millis(midnight + DAY_MS)
     lifted = state.lifted.get((Protection.DAILY_LOSS, None), 0)
     realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.krw_rate)
-    for unknown in (realised, state.equity_usd, state.unrealised_usd):
-        if isinstance(unknown, Missing):
-            return _unknown(state, Protection.DAILY_LOSS, unknown)
-    assert not isinstance(realised, Missing)
-    assert not isinstance(state.equity_usd, Missing)
-    assert not isinstance(state.unrealised_usd, Missing)
+    if isinstance(realised, Missing):
+        return _unknown(state, Protection.DAILY_LOSS, realised)
+    if isinstance(state.equity_usd, Missing):
+        return _unknown(state, Protection.DAILY_LOSS, state.equity_usd)
+    if isinstance(state.unrealised_usd, Missing):
+        return _unknown(state, Protection.DAILY_LOSS, state.unrealised_usd)
     open_loss = ZERO if lifted >= midnight else min(ZERO, state.unrealised_usd)
     loss = -(realised + open_loss)
     if loss <= 0:

@@ -121,7 +121,8 @@ def leg_notional_usd(leg: Leg, krw_rate: Known[float]) -> float:
 
 def with_margin(leg: Leg, margin: float) -> Leg:
     """The same leg with that margin, in whole parts of its currency, rounded down."""
-    kept = round_money_down(margin, leg.venue)
+    grain = CURRENCY_PARTS[leg.venue]
+    kept = floor(max(0.0, margin) * grain + 1e-9) / grain  # what a double falls short of a whole part by is no part
     return leg.model_copy(update={"margin": kept, "notional": kept * leg.leverage})
 
 
@@ -175,12 +176,6 @@ def price_at(exchange: Exchange, entry: float, inputs: RulingInputs) -> Known[fl
     if exchange is Exchange.BINANCE:
         return entry
     return inputs.krw_rate if isinstance(inputs.krw_rate, Missing) else entry * inputs.krw_rate
-
-
-def round_money_down(money: float, exchange: Exchange) -> float:
-    grain = CURRENCY_PARTS[exchange]
-    # What a double falls short of a whole part by is no part.
-    return floor(max(0.0, money) * grain + 1e-9) / grain
 
 
 def allocation_pct_of(legs: tuple[Leg, ...], account: Known[MarkedAccount]) -> float:
