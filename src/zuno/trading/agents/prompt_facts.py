@@ -17,10 +17,9 @@ from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
-from zuno.trading.measure.features import Perpetual, fresh_rows
+from zuno.trading.measure.features import Perpetual, Reading, fresh_rows
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import LevelZone, find_pattern
-from zuno.trading.measure.macro import Reading
 from zuno.trading.measure.order_book import FakeWall
 from zuno.trading.measure.price_context import (
     ACTION_BARS,

@@ -12,7 +12,7 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, count_repeated_rows, find_gap
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
-from zuno.trading.measure.macro import CADENCE_DAYS
+from zuno.trading.measure.features import CADENCE_DAYS
 from zuno.trading.measure.order_book import sample_minute
 from zuno.trading.measure.tape import LOWER_BOUND
 from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot

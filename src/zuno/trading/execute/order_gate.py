@@ -18,11 +18,10 @@ from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.close_requests import CloseRequests
-from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, is_tighter
+from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter
 from zuno.trading.execute.gate_state import GateContext, GateState
 from zuno.trading.execute.intents import RulingToExecute, intent_id
-from zuno.trading.execute.protection_checker import ProtectionChecker
-from zuno.trading.execute.venue_comparison import VenueComparison
+from zuno.trading.execute.reconcile import VenueComparison
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side, Symbol

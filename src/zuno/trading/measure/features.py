@@ -6,14 +6,15 @@ bars are true of their own time and carry it; the rules that judge the present l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Final, TypeVar
 
 import numpy as np
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure import derivatives, macro, options, order_book, tape, triage
+from zuno.trading.measure import derivatives, options, order_book, tape, triage
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.events import RecentEvents, ShockScan, find_recent_events, scan_shocks
 from zuno.trading.measure.frames import Frame, FrameCache
@@ -22,7 +23,20 @@ from zuno.trading.measure.portable import log
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Feed, Level, Row, Series, Side, Timeframe, candles
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    STALE_AFTER,
+    Book,
+    Feed,
+    Level,
+    MacroRelease,
+    Row,
+    Series,
+    Side,
+    Timeframe,
+    candles,
+)
 from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
@@ -35,6 +49,74 @@ from zuno.trading.model.venues import (
     USDC_USDT,
     USDT_KRW,
 )
+
+CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
+"""How often a figure is released that is not released every working day: it may be so much older."""
+PRINTS: Final = 5
+"""Prints a change of the slope is taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A figure's last print, as of a moment."""
+
+    last: MacroRelease
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """The ten-year yield less the two-year yield, in percentage points, on the last day that has both."""
+
+    at: Millis
+    value: float
+    change: Known[float]
+    """Against five prints earlier."""
+
+
+def last_print(figure: str, prints: Sequence[MacroRelease], as_of: Millis) -> Known[Reading]:
+    known = _known_by(prints, as_of)
+    if not known:
+        return Missing(f"no print of {figure} was known")
+    latest = known[max(known)]
+    late = _late(figure, latest, as_of)
+    return Reading(latest) if late is None else Missing(late)
+
+
+def slope(two_years: Sequence[MacroRelease], ten_years: Sequence[MacroRelease], as_of: Millis) -> Known[Slope]:
+    """2s10s from the days on which both were printed: one day's two against another day's ten is no slope."""
+    short, long = _known_by(two_years, as_of), _known_by(ten_years, as_of)
+    days = sorted(short.keys() & long.keys())
+    if not days:
+        return Missing("no day is known on which both the two-year and the ten-year yield were printed")
+    for figure, print_ in (("DGS2", short[days[-1]]), ("DGS10", long[days[-1]])):
+        if late := _late(figure, print_, as_of):
+            return Missing(late)
+    values = [long[day].value - short[day].value for day in days]
+    change: Known[float] = Missing(f"{len(days)} days with both yields are known, {PRINTS + 1} are needed")
+    if len(days) > PRINTS:
+        change = values[-1] - values[-1 - PRINTS]
+    return Slope(days[-1], values[-1], change)
+
+
+def _late(figure: str, last: MacroRelease, as_of: Millis) -> str | None:
+    """Whether nothing was released for five days, or for so long after the next was due."""
+    limit = CADENCE_DAYS.get(figure, 0) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
+    age = as_of - last.released
+    return (
+        None
+        if age <= limit
+        else f"the last {figure} was released {age // DAY_MS} days ago, more than {limit // DAY_MS}"
+    )
+
+
+def _known_by(prints: Sequence[MacroRelease], as_of: Millis) -> dict[Millis, MacroRelease]:
+    """By day, the newest release the world knew. One that is no number was never a print."""
+    known: dict[Millis, MacroRelease] = {}
+    for row in sorted(prints, key=lambda row: row.released):
+        if row.released <= as_of and isfinite(row.value):
+            known[row.at] = row
+    return known
+
 
 VOLATILITY_HOURS: Final = 24
 VOLATILITY_HISTORY_HOURS: Final = 180 * 24
@@ -96,9 +178,9 @@ class LiquidationTotals:
 
 @dataclass(frozen=True, slots=True)
 class Economy:
-    figures: tuple[tuple[str, Known[macro.Reading]], ...]
+    figures: tuple[tuple[str, Known[Reading]], ...]
     """By `venue/figure`."""
-    slope: Known[macro.Slope]
+    slope: Known[Slope]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +376,7 @@ def _economy(bundle: Bundle) -> Economy:
     named = [(venue, figure) for venue, figures in FIGURES.items() for figure in figures]
     return Economy(
         tuple(
-            (f"{venue}/{figure}", macro.last_print(figure, prints(venue, figure), bundle.as_of))
-            for venue, figure in named
+            (f"{venue}/{figure}", last_print(figure, prints(venue, figure), bundle.as_of)) for venue, figure in named
         ),
-        macro.slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), bundle.as_of),
+        slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), bundle.as_of),
     )

@@ -32,7 +32,7 @@ from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis
 from zuno.trading.measure.data_quality import complete_at, find_row_fault
 from zuno.trading.measure.derivatives import PLAUSIBLE_RATE
-from zuno.trading.measure.macro import CADENCE_DAYS, last_print
+from zuno.trading.measure.features import CADENCE_DAYS, last_print
 from zuno.trading.measure.options import measure_surface
 from zuno.trading.measure.order_book import (
     BookFigures,
