@@ -18,7 +18,7 @@ from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import SECOND_MS, Candle, Mode, Symbol, Timeframe, candles
-from zuno.trading.model.slots import DeskRecord, record_slot
+from zuno.trading.model.memory import DeskRecord, record_slot
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
 

@@ -30,7 +30,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Known
 from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, Timeframe
-from zuno.trading.model.slots import Calibration, DeskRecord
+from zuno.trading.model.memory import Calibration, DeskRecord
 from zuno.trading.rules.account import MarkedAccount, mark_to_market
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage

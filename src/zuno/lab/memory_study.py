@@ -31,8 +31,7 @@ from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
-from zuno.trading.model.memory import MemoryRecord, PostMortem, RecallQuery, RecallResult
-from zuno.trading.model.slots import DeskRecord, record_slot
+from zuno.trading.model.memory import DeskRecord, MemoryRecord, PostMortem, RecallQuery, RecallResult, record_slot
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore

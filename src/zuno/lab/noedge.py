@@ -29,7 +29,7 @@ from zuno.llm.ask import ModelContext
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS
-from zuno.trading.model.slots import ClosedTrade, DeskRecord
+from zuno.trading.model.memory import ClosedTrade, DeskRecord
 from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees

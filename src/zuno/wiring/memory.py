@@ -77,7 +77,7 @@ def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models)
 
     async def extract(text: str) -> Entities:
         from zuno.kernel.canonical import canonical, digest
-        from zuno.trading.agents.rag import extract_entities
+        from zuno.trading.agents.learned import extract_entities
         from zuno.trading.run.record import RunJournal
         from zuno.wiring.cycles import build_run_context
 

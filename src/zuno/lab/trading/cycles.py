@@ -20,7 +20,7 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, Decision, Node, Outcome, Part
-from zuno.trading.model.slots import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.expectancy import MONTH_MS
 from zuno.trading.run.nodes import Cycle, CycleSources, Listen

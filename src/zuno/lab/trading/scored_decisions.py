@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
-from zuno.trading.learn.vetoes import WaitingVeto, find_veto, play_vetoes
+from zuno.trading.learn.evaluator import WaitingVeto, find_veto, play_vetoes
 from zuno.trading.model.cycle import Outcome, Regime
 from zuno.trading.model.memory import AgentClaim, RuleShare
 from zuno.trading.model.trade_events import TradeClosed, TradeEvent, TradeSummary

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Final, TypeVar
 
-from zuno.trading.measure.features import Features, measure_features
+from zuno.trading.measure.features import Features, PriceContext, measure_features, read_price_context
 from zuno.trading.measure.frames import FrameCache
-from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, has_own_reason
 from zuno.trading.model.known import Missing

@@ -34,7 +34,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
-from zuno.trading.model.slots import MAX_EDGE
+from zuno.trading.model.memory import MAX_EDGE
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
 from zuno.trading.rules.score import board_entries, score_board, signal_of_score

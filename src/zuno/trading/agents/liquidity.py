@@ -29,8 +29,8 @@ from zuno.trading.agents.evidence import (
     weigh_by_volume,
 )
 from zuno.trading.measure.events import EventKind
+from zuno.trading.measure.features import TakerFlow
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.price_context import TakerFlow
 from zuno.trading.measure.structure import DivergenceSource, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD, is_cluster

@@ -19,7 +19,7 @@ from zuno.trading.agents.evidence import (
     total_weight,
 )
 from zuno.trading.agents.prompt_facts import figure_in
-from zuno.trading.measure.price_context import FigureChange
+from zuno.trading.measure.features import FigureChange
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AgentAnswer,

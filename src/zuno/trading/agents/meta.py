@@ -11,7 +11,7 @@ from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case
-from zuno.trading.agents.rag import NewsReading, summarise_news
+from zuno.trading.agents.learned import NewsReading, summarise_news
 from zuno.trading.measure.indicators import IndicatorValues
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import (

@@ -18,8 +18,8 @@ from zuno.trading.agents.evidence import (
     total_weight,
     weigh_by_volume,
 )
+from zuno.trading.measure.features import PriceAction
 from zuno.trading.measure.order_book import BookFigures
-from zuno.trading.measure.price_context import PriceAction
 from zuno.trading.measure.triage import LEAN
 from zuno.trading.model.cycle import (
     LONG_TEXT,

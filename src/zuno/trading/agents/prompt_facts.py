@@ -17,11 +17,7 @@ from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
-from zuno.trading.measure.features import Perpetual, Reading, fresh_rows
-from zuno.trading.measure.frames import Frame
-from zuno.trading.measure.levels import LevelZone, find_pattern
-from zuno.trading.measure.order_book import FakeWall
-from zuno.trading.measure.price_context import (
+from zuno.trading.measure.features import (
     ACTION_BARS,
     DOLLAR,
     FLOW_BARS,
@@ -29,8 +25,14 @@ from zuno.trading.measure.price_context import (
     STOCKS,
     FigureChange,
     MacroQuote,
+    Perpetual,
+    Reading,
     TakerFlow,
+    fresh_rows,
 )
+from zuno.trading.measure.frames import Frame
+from zuno.trading.measure.levels import LevelZone, find_pattern
+from zuno.trading.measure.order_book import FakeWall
 from zuno.trading.measure.structure import DivergenceSource, Fibonacci, PriceDirection
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta

@@ -1,4 +1,5 @@
-"""The one consumer of `trade_closed`: every closed trade becomes, once, a post-mortem, a memory and a labelled record.
+"""What is learned from outcomes: every closed trade becomes, once, a post-mortem, a memory and a labelled record;
+decisions that were vetoed or cut are played on what the market did then and scored once.
 
 The journal decides what was written: two consumers at once, or one that was killed half way, end with the same entries.
 """
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zuno.journal.port import Author, Journal
-from zuno.kernel.canonical import Digest
+from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Malformed, NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -19,7 +20,7 @@ from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
-from zuno.trading.data.price_path import read_bars
+from zuno.trading.data.price_path import read_bars, read_funding
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.memory_book import (
     LessonBook,
@@ -29,21 +30,183 @@ from zuno.trading.learn.memory_book import (
     post_mortem_id,
     read_post_mortem,
 )
-from zuno.trading.learn.vetoes import VetoLedger
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
-from zuno.trading.model.cycle import Node, Outcome
+from zuno.trading.model.cycle import Call, Exchange, Node, Outcome
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Symbol
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, Lesson, LessonReview, PostMortem, VetoScore
+from zuno.trading.model.market import HOUR_MS, Symbol
+from zuno.trading.model.memory import (
+    CASE_RECORD,
+    POST_MORTEM,
+    VETO_SCORE,
+    CaseRecord,
+    Lesson,
+    LessonReview,
+    PostMortem,
+    RuleShare,
+    VetoScore,
+)
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.calibration import list_claims, to_closed_trade
+from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.trade_outcomes import judge_outcome, trace_path
-from zuno.trading.run.record import ReportRecord, RunJournal
+from zuno.trading.rules.trade_outcomes import (
+    BarColumns,
+    PlannedTrade,
+    belongs_to_account,
+    judge_outcome,
+    share_of_veto,
+    shares_of_cuts,
+    simulate_trade,
+    trace_path,
+)
+from zuno.trading.run.record import ENDED, ReportRecord, RunJournal, RunSummary, kind_of
+
+VETO_AUTHOR: Final = Author("veto_ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingVeto:
+    """A decision that was vetoed or cut and is not resolved yet."""
+
+    id: str
+    run: str
+    summary: RunSummary
+    wanted: PlannedTrade
+    rules: tuple[RuleShare, ...]
+
+
+class VetoLedger:
+    """Reads runs and scores on from where it has read."""
+
+    def __init__(self, journal: Callable[[], Awaitable[Journal]], store: SeriesStore, fees: Fees) -> None:
+        self._journal = journal
+        self._store = store
+        self._fees = fees
+        self._read_runs = self._read_scores = 0
+        self._scores: dict[str, VetoScore] = {}
+        self._waiting: dict[str, WaitingVeto] = {}
+
+    async def read(self) -> tuple[VetoScore, ...]:
+        """Every score, in the order they were written."""
+        journal = await self._journal()
+        async for entry in journal.entries(kind=VETO_SCORE, after=self._read_scores):
+            score = parse_entry(entry, VetoScore, "score of a veto")
+            self._scores[score.id] = score
+            self._waiting.pop(score.id, None)
+            self._read_scores = entry.seq
+        return tuple(self._scores.values())
+
+    async def score(self, account: str, origin: str, at: Millis) -> tuple[tuple[VetoScore, ...], int]:
+        """Score what is resolved by a moment of the market, on paper also runs that no account acts on: the new scores,
+        and how many wait."""
+        await self.read()
+        await self._read_new_runs()
+        due = [
+            waiting
+            for waiting in self._waiting.values()
+            if waiting.summary.origin == origin
+            and belongs_to_account(account, waiting.summary.account)
+            and waiting.summary.as_of < at
+        ]
+        scores = await play_vetoes(due, self._store, self._fees, at)
+        journal = await self._journal()
+        for score in scores:
+            await journal.append_once(kind=VETO_SCORE, author=VETO_AUTHOR, payload=score, request_id=score.id)
+        await self.read()
+        return tuple(self._scores[score.id] for score in scores), len(due) - len(scores)
+
+    async def _read_new_runs(self) -> None:
+        journal = await self._journal()
+        async for entry in journal.entries(kind=ENDED, after=self._read_runs):
+            self._read_runs = entry.seq
+            past = RunSummary.model_validate(dict(entry.payload), strict=False)
+            id = _score_id(past)
+            if id in self._scores or id in self._waiting:
+                continue
+            run = entry.request_id or ""
+            waiting = find_veto(run, past, await _read_changes(journal, run, past))
+            if waiting is not None:
+                self._waiting[id] = waiting
+
+
+def find_veto(run: str, past: RunSummary, changed: Sequence[RuleShare]) -> WaitingVeto | None:
+    """`changed`: what rules took away of a trade that was opened all the same. None: nothing was taken away."""
+    rules = (share_of_veto(past.veto),) if past.ruling is Call.HOLD and past.veto is not None else tuple(changed)
+    wanted = _planned_trade(past)
+    return None if wanted is None or not rules else WaitingVeto(_score_id(past), run, past, wanted, rules)
+
+
+async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis) -> list[VetoScore]:
+    """Those that are resolved by a moment of the market."""
+    scores: list[VetoScore] = []
+    for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
+        scores += await _play(symbol, [each for each in due if each.summary.symbol is symbol], store, fees, at)
+    return scores
+
+
+async def _play(
+    symbol: Symbol, due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis
+) -> list[VetoScore]:
+    since = min(waiting.wanted.at for waiting in due)
+    until = Millis(min(at, max(waiting.wanted.hold_until for waiting in due)))
+    bars = BarColumns(await read_bars(store, Exchange.BINANCE, symbol, since, until, known_by=at))
+    funding = await read_funding(store, symbol, since, until, known_by=at)
+    taken = 2 * fees.at(Exchange.BINANCE).taker
+    assumed = store.origin.candles_only and not funding
+    scores = []
+    for waiting in due:
+        played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
+        if played is None:
+            continue
+        past = waiting.summary
+        scores.append(
+            VetoScore(
+                id=waiting.id,
+                run=waiting.run,
+                account=past.account,
+                origin=past.origin,
+                symbol=past.symbol,
+                mode=past.mode,
+                side=waiting.wanted.side,
+                regime=past.regime,
+                judge=past.judge,
+                decided=past.as_of,
+                resolved=played.resolved,
+                exit=played.exit,
+                pct=played.pct,
+                r=played.r,
+                rules=waiting.rules,
+            )
+        )
+    return scores
+
+
+def _score_id(past: RunSummary) -> str:
+    return f"veto_{digest(canonical([past.origin, past.account, past.symbol, past.mode, past.as_of]))[:24]}"
+
+
+def _planned_trade(past: RunSummary) -> PlannedTrade | None:
+    """What the Judge decided; None where it wanted to open nothing, or at no prices."""
+    side = past.decision.side
+    if side is None or past.stop_loss is None or past.take_profit is None:
+        return None
+    hold = hold_hours(past.hold_duration, past.mode) * HOUR_MS
+    return PlannedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
+
+
+async def _read_changes(journal: Journal, run: str, past: RunSummary) -> tuple[RuleShare, ...]:
+    if past.ruling.side is None:
+        return ()
+    reports = await journal.latest(1, request_id=run, kind=kind_of(Node.GENERATE_REPORT))
+    if not reports:
+        return ()
+    outcome = ReportRecord.model_validate(dict(reports[0].payload), strict=False).outcome
+    return shares_of_cuts(outcome.decision, outcome.ruling.changes)
+
 
 _LOG = logging.getLogger(__name__)
 AUTHOR: Final = Author("post_mortem")

@@ -13,7 +13,7 @@ from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
 from zuno.llm.ask import ModelContext
-from zuno.trading.agents.self_correction import REVIEWER, ROLE, word_lesson, word_review
+from zuno.trading.agents.post_mortem import LESSON_ROLE, REVIEWER, word_lesson, word_review
 from zuno.trading.model.memory import (
     LESSON,
     LESSON_REVIEW,
@@ -178,7 +178,7 @@ def parse_entry(entry: Entry, shape: type[W], what: str) -> W:
         raise Broken(f"Entry {entry.seq} of the journal is no {what}.") from error
 
 
-LESSON_AUTHOR: Final = Author(ROLE)
+LESSON_AUTHOR: Final = Author(LESSON_ROLE)
 REVIEW_AUTHOR: Final = Author(REVIEWER)
 
 

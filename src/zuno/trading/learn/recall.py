@@ -22,18 +22,22 @@ from zuno.trading.measure.similarity import NewsText, Story, merge_stories
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, Feed, Symbol, Text, texts
-from zuno.trading.model.memory import Channel, Lesson, MemoryRecord, PostMortem, RecallQuery
-from zuno.trading.model.slots import (
+from zuno.trading.model.memory import (
     MOST_LESSONS,
     MOST_MEMORIES,
     MOST_STORIES,
     NOBODY,
     STORY_CHARS,
+    Channel,
     FeedbackSlot,
+    Lesson,
     LessonNote,
     MemoryNote,
+    MemoryRecord,
     MemorySlot,
     NewsSlot,
+    PostMortem,
+    RecallQuery,
     StoryNote,
     feedback_slot,
     memory_slot,

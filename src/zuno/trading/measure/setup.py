@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from zuno.trading.measure.features import Features, LiquidationTotals
+from zuno.trading.measure.features import Features, LiquidationTotals, PriceContext, TakerFlow
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import PatternKind, find_pattern
 from zuno.trading.measure.options import Surface
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.price_context import PriceContext, TakerFlow
 from zuno.trading.measure.structure import Break, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD

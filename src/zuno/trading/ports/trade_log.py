@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.slots import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TradeEvent
 
 

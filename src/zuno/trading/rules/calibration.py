@@ -21,8 +21,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Decision, JudgeKind, Outcome, Regime, RegimeFamily
 from zuno.trading.model.market import Side
-from zuno.trading.model.memory import AgentClaim
-from zuno.trading.model.slots import MAX_EDGE, Calibration, ClosedTrade, DeskRecord
+from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.score import board_entries
 

@@ -26,7 +26,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Level, Mode, Row, Series, Side, Symbol, candles, funding
-from zuno.trading.model.slots import RECORD, DeskRecord
+from zuno.trading.model.memory import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
 from zuno.trading.rules.exits import PositionExit, find_exits

@@ -42,8 +42,8 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import MINUTE_MS
+from zuno.trading.model.memory import DeskRecord, Exploration
 from zuno.trading.model.orders import ZERO, to_decimal
-from zuno.trading.model.slots import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import RulingInputs, list_skipped_rules, missing_essentials

@@ -35,7 +35,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.slots import Exploration
+from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.calibration import judge_kind
 from zuno.trading.rules.expectancy import MONTH_MS
 

@@ -31,8 +31,7 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, Node, NodeEvent, Outcome
 from zuno.trading.model.market import Symbol, parse_mode, parse_symbol
-from zuno.trading.model.memory import CASE_RECORD, CaseRecord
-from zuno.trading.model.slots import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
 from zuno.trading.ports.trade_log import TradeRecord
 from zuno.trading.rules.calibration import calibrate, list_closed_trades

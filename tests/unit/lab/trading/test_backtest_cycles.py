@@ -22,7 +22,7 @@ from zuno.lab.trading.figures import MarketFigures
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.cycle import JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candles
-from zuno.trading.model.slots import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, SeriesStore
 from zuno.trading.rules.trading_book import TradingBook

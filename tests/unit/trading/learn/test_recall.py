@@ -26,8 +26,18 @@ from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import add_slots, content, read_bundle
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.memory import LESSON, MEMORY_FORGOTTEN, POST_MORTEM, Lesson, MemoryForgotten, PostMortem
-from zuno.trading.model.slots import MOST_MEMORIES, NOBODY, FeedbackSlot, MemorySlot
+from zuno.trading.model.memory import (
+    LESSON,
+    MEMORY_FORGOTTEN,
+    MOST_MEMORIES,
+    NOBODY,
+    POST_MORTEM,
+    FeedbackSlot,
+    Lesson,
+    MemoryForgotten,
+    MemorySlot,
+    PostMortem,
+)
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.rules.lessons import derive_lessons
 

@@ -31,7 +31,7 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Decision, Exchange, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.slots import DeskRecord
+from zuno.trading.model.memory import DeskRecord
 from zuno.trading.rules.draft import Tightening
 from zuno.trading.rules.inputs import RulingInputs, Slippage
 from zuno.trading.rules.risk_rules import apply_risk_rules

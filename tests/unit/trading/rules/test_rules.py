@@ -31,7 +31,7 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
-from zuno.trading.model.slots import Calibration, DeskRecord, Exploration
+from zuno.trading.model.memory import Calibration, DeskRecord, Exploration
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
 from zuno.trading.rules.exits import PositionExit
 from zuno.trading.rules.expectancy import require_expectancy

@@ -43,7 +43,7 @@ from zuno.trading.model.cycle import (
     hash_of,
 )
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
-from zuno.trading.model.slots import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of, load_bundle

@@ -16,7 +16,7 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
 from zuno.trading.model.market import DAY_MS, Side, Symbol
-from zuno.trading.model.slots import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, MandateRevoked, TradeEvent
 from zuno.trading.rules.calibration import PRIOR_TRADES
 from zuno.trading.rules.protections import hash_mandate

@@ -40,8 +40,7 @@ from zuno.trading.model.account import POSITIONS
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Node, NodeEvent, RegimeFamily
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import HOUR_MS, Mode, Symbol
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, Verdict
-from zuno.trading.model.slots import ClosedTrade
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, ClosedTrade, Verdict
 from zuno.trading.model.trade_events import ExitReason, Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.rules.trade_outcomes import judge_outcome
