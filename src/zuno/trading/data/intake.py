@@ -255,7 +255,8 @@ def split_into_pages(series: Series[Any], since: Millis, until: Millis) -> Itera
 
 def date_batch(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
     """Rows with the time they reached us, or the venue's own where its clock is ahead of ours."""
-    if not rows or series.row is MacroRelease:  # a print may be told before the day it counts from
+    # Daily prints are stamped with the day they describe; they become known the next morning.
+    if not rows or series.row is MacroRelease:
         return Batch(series, rows, now)
     latest = max(complete_at(series, row) for row in rows)
     if latest - now > MOST_AHEAD:
