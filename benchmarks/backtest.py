@@ -24,8 +24,8 @@ from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import AT_ONCE, MarketFigures
 from zuno.settings import read_settings
 from zuno.trading.model.account import account_slots
+from zuno.trading.model.cycle import Outcome
 from zuno.trading.model.market import HOUR_MS, Symbol
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring import Application
 from zuno.wiring.cycles import build_run_context

@@ -25,7 +25,7 @@ from tests.wire.leaping import leaping
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.world import describe_origin
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import is_streamed
+from zuno.trading.data.intake import is_streamed
 from zuno.trading.model.market import (
     HOUR_MS,
     MINUTE_MS,

@@ -30,8 +30,8 @@ from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, RoleModels
 from zuno.settings import read_settings
+from zuno.trading.model.cycle import Outcome
 from zuno.trading.model.market import HOUR_MS
-from zuno.trading.model.outcome import Outcome
 from zuno.wiring import Application
 
 SEED = 11

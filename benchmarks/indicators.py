@@ -17,11 +17,19 @@ import talib
 
 from benchmarks.figure import report
 from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.indicators.all import compute_indicators
-from zuno.trading.measure.indicators.momentum import adx, ema, macd, rsi, stoch_rsi
-from zuno.trading.measure.indicators.volatility_bands import atr, bollinger
-from zuno.trading.measure.indicators.volume import mfi, obv
-from zuno.trading.measure.structure.all import measure_structure
+from zuno.trading.measure.frames import measure_structure_of_window
+from zuno.trading.measure.indicators import (
+    adx,
+    atr,
+    bollinger,
+    compute_indicators,
+    ema,
+    macd,
+    mfi,
+    obv,
+    rsi,
+    stoch_rsi,
+)
 from zuno.trading.model.market import HOUR_MS, Timeframe
 
 BARS = 100_000
@@ -98,7 +106,7 @@ def main() -> int:
         lambda: bare(many),
         lambda: compute_indicators(many),
         lambda: compute_indicators(window),
-        lambda: measure_structure(window, 5),
+        lambda: measure_structure_of_window(window, compute_indicators(window), 5),
     )
     passed = report(
         "indicators that ta-lib has too, 100,000 bars",

@@ -12,8 +12,8 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
 from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.orders import Fill, OrderRequest, OrderSide, OrderType
-from zuno.trading.model.record import ClosedTrade
 from zuno.trading.model.trade_events import (
     ExitReason,
     FillBooked,
@@ -26,7 +26,7 @@ from zuno.trading.model.trade_events import (
     TradeIntent,
     paper_account,
 )
-from zuno.trading.ports.record import TradeRecord
+from zuno.trading.ports.trade_log import TradeRecord
 from zuno.trading.rules.trading_book import TradingBook
 
 HERE, THERE = "SYNTHETIC seed 1", "SYNTHETIC seed 2"

@@ -35,9 +35,8 @@ from zuno.journal.decision_view import DECISION_VIEW
 from zuno.llm.port import Answered, ModelRequest, Usage
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
-from zuno.trading.model.cycle import Node
+from zuno.trading.model.cycle import Node, NodeEvent
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import ATTEMPT, ENDED, kind_of
 from zuno.trading.service.features import TradingDesk

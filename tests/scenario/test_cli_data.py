@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.wire.commands import run_zuno
+from tests.wire.resampling import resample_bars
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.market import Candle, Timeframe, candles
 from zuno.trading.ports.series import Batch, Origin
 

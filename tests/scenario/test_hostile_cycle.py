@@ -27,9 +27,8 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Failed, ModelRegistry, ModelRequest
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle, Slot
-from zuno.trading.model.cycle import Call, Style
+from zuno.trading.model.cycle import Call, Outcome, Style
 from zuno.trading.model.market import Side
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.run.record import RunJournal
 from zuno.trading.service.report import page

@@ -33,12 +33,13 @@ from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes, memory_rec
 from zuno.trading.model.memory import (
     MEMORY_FORGOTTEN,
     POST_MORTEM,
+    RAG,
     MemoryForgotten,
     MemoryRecord,
+    NewsSlot,
     PostMortem,
     RecallQuery,
 )
-from zuno.trading.model.memory_slots import RAG, NewsSlot
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.run.record import load_bundle
 from zuno.wiring.application import Application

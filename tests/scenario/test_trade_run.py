@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.wire.commands import Ran, run_process, run_zuno
-from zuno.trading.model.cycle import Node
-from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.model.cycle import Node, NodeEvent
 from zuno.trading.service.report import Reports
 from zuno.wiring import open_zuno
 

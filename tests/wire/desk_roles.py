@@ -14,7 +14,9 @@ from zuno.trading.agents import geometry, judge, liquidity, macro_options, meta,
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import AgentAnswer, Blackboard, Decision, Meta
-from zuno.trading.rules.ruling import RulingDraft, apply_risk_rules, start_draft
+from zuno.trading.rules.draft import RulingDraft
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import start_draft
 
 PICTURE = Image("image/png", b"a picture")
 

@@ -30,7 +30,7 @@ from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.model.venues import wanted_series
-from zuno.trading.rules.first_touch import TouchOdds, first_touch
+from zuno.trading.rules.expectancy import TouchOdds, first_touch
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
 PRICE = 80_000.0

@@ -8,12 +8,12 @@ from tests.wire.desk_bundles import AS_OF
 from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.market import DAY_MS, Side, Symbol
-from zuno.trading.model.memory import Verdict
-from zuno.trading.model.memory_slots import (
+from zuno.trading.model.memory import (
     FeedbackSlot,
     LessonNote,
     MemoryNote,
     MemorySlot,
+    Verdict,
     feedback_slot,
     memory_slot,
 )

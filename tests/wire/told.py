@@ -13,9 +13,11 @@ from zuno.trading.agents.case import build_case
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
 from zuno.trading.model.cycle import (
+    AnomalyRecord,
     AnswerSource,
     Blackboard,
     Call,
+    Chart,
     Closing,
     ConflictOpinion,
     Decision,
@@ -30,7 +32,9 @@ from zuno.trading.model.cycle import (
     MacroEntry,
     Meta,
     MicrostructureEntry,
+    MissingInput,
     Node,
+    Outcome,
     Reasoning,
     Regime,
     RiskBias,
@@ -40,9 +44,9 @@ from zuno.trading.model.cycle import (
     Synthesis,
     Target,
     TradeCard,
+    with_hash,
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
-from zuno.trading.model.outcome import AnomalyRecord, Chart, MissingInput, Outcome, with_hash
 from zuno.trading.run.record import summarise_run
 from zuno.trading.service.runs_view import RunLine, RunRecord, compute_run_view
 

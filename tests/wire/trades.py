@@ -30,12 +30,13 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Known
 from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, Timeframe
-from zuno.trading.model.record import Calibration, DeskRecord
+from zuno.trading.model.memory import Calibration, DeskRecord
 from zuno.trading.rules.account import MarkedAccount, mark_to_market
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
 from zuno.trading.rules.price_menu import MenuLevel, PriceMenu
-from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, start_draft
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import apply_leverage_guard, start_draft
 
 NOW = Millis(1_767_225_600_000)
 PRICE = 100.0

@@ -30,13 +30,12 @@ from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import Case
 from zuno.trading.measure.data_quality import complete_at
-from zuno.trading.measure.indicators.all import Indicators
+from zuno.trading.measure.indicators import Indicators
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import BundleEncoder, Slot
-from zuno.trading.model.cycle import Node
+from zuno.trading.model.cycle import Node, Outcome, content_for_hash
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Candle, Feed, Row, Series
-from zuno.trading.model.outcome import Outcome, content_for_hash
 from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
 from zuno.trading.run.record import RunJournal
 

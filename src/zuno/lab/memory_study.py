@@ -25,21 +25,19 @@ from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.price_path import read_bars, read_funding
 from zuno.trading.learn.memory_book import post_mortem_id
-from zuno.trading.measure.finest_bars import SpanBar
+from zuno.trading.measure.bars import SpanBar
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot, add_slots
-from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node
+from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
-from zuno.trading.model.memory import MemoryRecord, PostMortem, RecallQuery, RecallResult
-from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import DeskRecord, record_slot
+from zuno.trading.model.memory import DeskRecord, MemoryRecord, PostMortem, RecallQuery, RecallResult, record_slot
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.realised_path import bar_touch, judge_outcome, trace_path
+from zuno.trading.rules.trade_outcomes import bar_touch, judge_outcome, trace_path
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.record import ChartRecord, MarketMoment, RunJournal
 

@@ -27,15 +27,13 @@ from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
 from zuno.llm.ask import ModelContext
 from zuno.trading.model.account import account_slots
-from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, RegimeFamily
+from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS
-from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import ClosedTrade, DeskRecord
+from zuno.trading.model.memory import ClosedTrade, DeskRecord
 from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
-from zuno.trading.rules.realised_path import percent_move
-from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, SimulatedTrade, simulate_trade
+from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, SimulatedTrade, percent_move, simulate_trade
 from zuno.trading.run.record import RunJournal
 
 MOST_WORLDS: Final = 20_000

@@ -10,9 +10,8 @@ from zuno.lab.mirror import mirror_account, open_mirror
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
 from zuno.trading.model.account import Account, Holding, Liquidity
-from zuno.trading.model.cycle import Decision, Exchange
+from zuno.trading.model.cycle import Decision, Exchange, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, Side, Symbol, Timeframe, candles
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.market import Symbol
-    from zuno.trading.ports.record import TradeRecord
+    from zuno.trading.ports.trade_log import TradeRecord
     from zuno.trading.run.record import RunJournal
     from zuno.trading.service.features import TradingDesk
     from zuno.trading.service.run_replay import ReplayContext

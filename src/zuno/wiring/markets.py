@@ -13,7 +13,7 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.kernel.units import Millis
     from zuno.trading.data.check import Fetch
-    from zuno.trading.data.sources import Sources
+    from zuno.trading.data.intake import Sources
     from zuno.trading.model.market import Candle, Series, Symbol
     from zuno.trading.ports.series import SeriesStore
     from zuno.trading.service.collector import Collector
@@ -98,7 +98,7 @@ class Markets:
         from zuno.adapters.venues.fear_greed import FearGreed
         from zuno.adapters.venues.web import WebService
         from zuno.adapters.venues.yahoo import Yahoo
-        from zuno.trading.data.sources import Sources
+        from zuno.trading.data.intake import Sources
         from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
         settings = self._settings

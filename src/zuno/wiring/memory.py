@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zuno.adapters.memory.lightrag import Extract
     from zuno.journal.port import Journal
     from zuno.llm.names import ModelId
-    from zuno.trading.measure.entities import Entities
+    from zuno.trading.measure.similarity import Entities
     from zuno.trading.ports.recall import Embedder, MemoryIndex
     from zuno.wiring.models import Models
 
@@ -77,7 +77,7 @@ def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models)
 
     async def extract(text: str) -> Entities:
         from zuno.kernel.canonical import canonical, digest
-        from zuno.trading.agents.rag_extraction import extract_entities
+        from zuno.trading.agents.learned import extract_entities
         from zuno.trading.run.record import RunJournal
         from zuno.wiring.cycles import build_run_context
 

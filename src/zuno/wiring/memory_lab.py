@@ -87,8 +87,7 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
     from zuno.journal.port import Author, Journal
     from zuno.kernel.units import Millis
     from zuno.lab.memory_study import Arm, ArmDesk, ShuffledIndex
-    from zuno.trading.learn.lessons import LessonBook
-    from zuno.trading.learn.memory_book import MemoryBook, memory_record
+    from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
     from zuno.trading.learn.recall import CaseRecall
     from zuno.trading.model.memory import POST_MORTEM
     from zuno.trading.run.record import RunJournal

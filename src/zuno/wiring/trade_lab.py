@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
     from zuno.llm.ask import ModelContext
     from zuno.trading.model.bundle import Bundle
+    from zuno.trading.model.cycle import Outcome
     from zuno.trading.model.market import Symbol
-    from zuno.trading.model.outcome import Outcome
     from zuno.trading.ports.series import SeriesStore
     from zuno.trading.run.nodes import Cycle
     from zuno.trading.run.record import RunJournal

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from zuno.trading.model.account import Account
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
-    from zuno.trading.model.exchange_answer import ExchangeAnswer
     from zuno.trading.model.market import Symbol
+    from zuno.trading.model.orders import ExchangeAnswer
     from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.ports.venue import OrderVenue
@@ -134,9 +134,8 @@ class TradingWiring(SharedWiring):
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
         """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
         from zuno.adapters.account.closed_trades import LoggedTradeRecord
-        from zuno.trading.learn.lessons import LessonBook
-        from zuno.trading.learn.news import NewsRecall
-        from zuno.trading.learn.recall import CaseRecall
+        from zuno.trading.learn.memory_book import LessonBook
+        from zuno.trading.learn.recall import CaseRecall, NewsRecall
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.cycles import build_cycles, join_recalls
         from zuno.wiring.memory import embedder
@@ -244,9 +243,9 @@ class TradingWiring(SharedWiring):
 
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.adapters.file_lock import desk_lock
-        from zuno.trading.execute.ask_exchange import ask_exchange
+        from zuno.trading.execute.reconcile import ask_exchange
         from zuno.trading.model.cycle import Exchange
-        from zuno.trading.model.exchange_answer import ExchangeAnswer
+        from zuno.trading.model.orders import ExchangeAnswer
         from zuno.trading.rules.protections import ProtectionLimits
         from zuno.trading.service.account import AccountDesk
         from zuno.trading.service.account_page import AccountBackends
@@ -372,8 +371,7 @@ class TradingWiring(SharedWiring):
         return self._news
 
     def memory(self) -> MemoryDesk:
-        from zuno.trading.learn.lessons import LessonBook
-        from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
+        from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
         from zuno.trading.service.memory import MemoryDesk
         from zuno.wiring.memory import memory_file, print_progress
 

@@ -14,8 +14,7 @@ from zuno.trading.model.market import Symbol
 if TYPE_CHECKING:
     from zuno.adapters.venues.exchange import ApiKeys
     from zuno.settings import Settings
-    from zuno.trading.model.exchange_answer import ExchangeAnswer
-    from zuno.trading.model.orders import AccountRights, Filters
+    from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
     from zuno.trading.ports.venue import OrderVenue
     from zuno.trading.rules.trading_book import TradingBook
 
@@ -80,7 +79,7 @@ def build_venue_check(
 
 async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: TradingBook) -> list[CheckView]:
     """Reads, and changes nothing. What cannot be read is a line of its own."""
-    from zuno.trading.execute.ask_exchange import ask_exchange
+    from zuno.trading.execute.reconcile import ask_exchange
 
     lines = await _look(venue, venue.rights, _describe_rights)
     lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])

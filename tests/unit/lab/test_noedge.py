@@ -40,7 +40,7 @@ from zuno.lab.workers import StoppedEarly
 from zuno.trading.measure.portable import price_units
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Symbol, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
-from zuno.trading.rules.veto_simulation import BarColumns, PlannedTrade, simulate_trade
+from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, simulate_trade
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,10 @@ from zuno.lp.model.plan_events import PlanApplying, PlanOver
 from zuno.lp.watch.plan_notices import PlanNotices
 from zuno.pushes.feed import OLDEST_MS, JournalFeed
 from zuno.trading.model.cycle import STARTED, Call, Exchange, JudgeKind, Regime
-from zuno.trading.model.day_summary import DAY_SUMMARY, DaySummary
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.model.trade_events import (
+    DAY_SUMMARY,
+    DaySummary,
     ExitReason,
     IntentEnded,
     LockLifted,

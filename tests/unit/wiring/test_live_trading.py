@@ -19,7 +19,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
-from zuno.trading.execute import ask_exchange
+from zuno.trading.execute import reconcile as reconciliation
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
@@ -47,7 +47,7 @@ def no(word: str, what: str) -> bool:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exchange on a busy machine is not a silent one."""
-    monkeypatch.setattr(ask_exchange, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(reconciliation, "ANSWER_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -456,7 +456,7 @@ async def test_what_the_log_has_is_not_said_twice(zuno: Application, fake: FakeB
 async def test_an_exchange_that_does_not_answer_is_said_and_waited_for_seconds_at_most(
     tmp_path: Path, fake: FakeBinance, monkeypatch: pytest.MonkeyPatch, silent: str
 ) -> None:
-    monkeypatch.setattr(ask_exchange, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(reconciliation, "ANSWER_SECONDS", 0.3)
     held: list[asyncio.StreamWriter] = []
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

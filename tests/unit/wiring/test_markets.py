@@ -10,7 +10,7 @@ import pytest
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.settings import read_settings
-from zuno.trading.data.sources import is_streamed
+from zuno.trading.data.intake import is_streamed
 from zuno.trading.model.market import Candle, Symbol, Timeframe, candles
 from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH, wanted_series
 from zuno.trading.ports.series import Batch, Source

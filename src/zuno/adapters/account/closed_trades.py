@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.rules.calibration import list_closed_trades
 from zuno.trading.rules.trading_book import TradingBook
 
 

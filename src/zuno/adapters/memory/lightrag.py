@@ -29,8 +29,7 @@ from zuno.adapters.memory import milvus
 from zuno.adapters.memory.table import cut_query, keep_new, rank_rows
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
-from zuno.trading.measure.entities import Entities, find_entities
-from zuno.trading.measure.similarity import list_terms, unpack_vector
+from zuno.trading.measure.similarity import Entities, find_entities, list_terms, unpack_vector
 from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
 from zuno.trading.ports.recall import Embedder
 

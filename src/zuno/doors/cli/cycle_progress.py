@@ -18,7 +18,7 @@ from zuno.trading.model.cycle import Node
 from zuno.trading.service.report import SPOKE
 
 if TYPE_CHECKING:
-    from zuno.trading.model.outcome import NodeEvent
+    from zuno.trading.model.cycle import NodeEvent
 
 MOST: Final = 160
 """Characters of a note."""

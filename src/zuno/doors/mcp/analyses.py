@@ -18,8 +18,8 @@ from zuno.kernel.view import MAX_TEXT_CHARS, ForeignText, View
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.arguments import position_id
 from zuno.lp.service.recommend import Waiting
+from zuno.trading.model.cycle import NodeEvent
 from zuno.trading.model.market import parse_mode, parse_symbol
-from zuno.trading.model.outcome import NodeEvent
 
 ANSWER_SECONDS: Final = 3.0
 """How long an analysis is waited for before its id is the answer: clients cut a call off after a minute."""

@@ -13,7 +13,7 @@ from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.recommend import Listen
 from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
 from zuno.lp.watch.alerts import AlertsView
-from zuno.trading.model.outcome import NodeEvent, Outcome
+from zuno.trading.model.cycle import NodeEvent, Outcome
 from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView

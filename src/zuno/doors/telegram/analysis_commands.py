@@ -13,9 +13,8 @@ from zuno.doors.telegram.reply import Attachment, Reply
 from zuno.doors.telegram.run_messages import show_experts, show_progress
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound, UsageError, ZunoError
-from zuno.trading.model.cycle import Node
+from zuno.trading.model.cycle import Node, NodeEvent
 from zuno.trading.model.market import Mode, parse_mode, parse_symbol
-from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.service.report import Report, Reports
 
 RUN_PREFIX: Final = "run_"

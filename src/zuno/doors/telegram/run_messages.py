@@ -8,9 +8,17 @@ from typing import Final
 from zuno.doors.telegram.layout import bold, code, fact, italic, join, note, paragraphs, quote, table, text, warning
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.kernel.text import plain_text
-from zuno.trading.model.cycle import Call, Expectation, FirstExpectation, GeometryEntry, Node, RuleChange, TradeCard
+from zuno.trading.model.cycle import (
+    Call,
+    Expectation,
+    FirstExpectation,
+    GeometryEntry,
+    Node,
+    NodeEvent,
+    RuleChange,
+    TradeCard,
+)
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.model.trade_events import account_mode
 from zuno.trading.service.memory_view import ReadMemoryView
 from zuno.trading.service.report import (

@@ -10,9 +10,9 @@ from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import Case
 from zuno.trading.model.cycle import AgentAnswer, Blackboard, Expert, Part
 from zuno.trading.model.market import Symbol
+from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.risk_rules import place_legs
-from zuno.trading.rules.ruling import RulingDraft, Tightening
 from zuno.trading.rules.score import board_entries
 from zuno.trading.run.nodes import Cycle
 

@@ -30,10 +30,8 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeSummary,
 )
-from zuno.trading.rules.account_history import trace_account
-from zuno.trading.rules.book_state import STARTING_CASH
-from zuno.trading.rules.ledger import LedgerAccount
-from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades
+from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
+from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades, trace_account
 
 MICRO: Final = 10**6
 

@@ -19,20 +19,21 @@ from zuno.trading.agents.case import Case, replace_bundle
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
-from zuno.trading.model.cycle import EDITION, Decision, Node, Part
-from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.cycle import EDITION, Decision, Node, Outcome, Part
+from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
-from zuno.trading.rules.exploration import MONTH_MS
+from zuno.trading.rules.expectancy import MONTH_MS
 from zuno.trading.run.nodes import Cycle, CycleSources, Listen
-from zuno.trading.run.past_runs import LoggedClaim, list_explorations, read_previous_decision
 from zuno.trading.run.record import (
     ChartRecord,
     ExplorationClaim,
+    LoggedClaim,
     MarketMoment,
     RunJournal,
     RunRequest,
     RunSummary,
+    list_explorations,
+    read_previous_decision,
     summarise_run,
 )
 from zuno.trading.service.runs import Recall, price_review

@@ -21,13 +21,11 @@ from zuno.trading.agents.learned import find_cut
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
-from zuno.trading.model.cycle import Call
+from zuno.trading.model.cycle import Call, Outcome
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeEvent
-from zuno.trading.rules.closed_trades import list_closed_trades
-from zuno.trading.rules.schedule import Job
-from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock
+from zuno.trading.rules.calibration import list_closed_trades
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, MarketClock
 
 Recall = Callable[[Case], Awaitable[Sequence[Slot]]]
 MODE = Mode.SWING

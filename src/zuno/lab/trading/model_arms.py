@@ -12,7 +12,7 @@ from zuno.llm.port import RoleModels
 from zuno.trading.agents import geometry, judge, risk_manager, synthesis
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import AgentAnswer, AnswerSource, Call, Decision, Part
-from zuno.trading.rules.ruling import RulingDraft
+from zuno.trading.rules.draft import RulingDraft
 from zuno.trading.run.nodes import Cycle
 from zuno.trading.run.record import JudgeRecord
 

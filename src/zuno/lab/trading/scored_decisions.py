@@ -8,17 +8,14 @@ from dataclasses import dataclass
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
-from zuno.trading.learn.vetoes import WaitingVeto, find_veto, play_vetoes
-from zuno.trading.model.cycle import Regime
+from zuno.trading.learn.evaluator import WaitingVeto, find_veto, play_vetoes
+from zuno.trading.model.cycle import Outcome, Regime
 from zuno.trading.model.memory import AgentClaim, RuleShare
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import TradeClosed, TradeEvent, TradeSummary
 from zuno.trading.ports.series import SeriesStore
-from zuno.trading.rules.claims import list_claims
-from zuno.trading.rules.closed_trades import to_closed_trade
+from zuno.trading.rules.calibration import list_claims, measure_reliability, to_closed_trade
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.reliability import measure_reliability
-from zuno.trading.rules.veto_simulation import shares_of_cuts
+from zuno.trading.rules.trade_outcomes import shares_of_cuts
 from zuno.trading.run.record import summarise_run
 from zuno.trading.service.learning import calibration_view, newest_scores, total_veto_views
 from zuno.trading.service.learning_view import AgentCalibrationView, VetoScoreView, VetoTotalsView

@@ -37,19 +37,18 @@ WHY_CHARS: Final = 2_000
 
 
 Keep = Callable[[str, int, str], str]
-"""A text without its faulty sentences, printed no longer than so many characters; where none is left, the rules' words,
-which say that they are theirs."""
+"""Drops faulty sentences and cuts to a printed length; where none is left, the rules' words, marked as theirs."""
 
 
 def keep_fields(opinion: T, rules: T | None, keep: Keep, **most: int) -> T:
-    """The answer with these fields held to what was told, each with its longest printed length."""
+    """The answer with these fields screened, each cut to its longest printed length."""
     kept = {name: keep(getattr(opinion, name), longest, getattr(rules, name, "")) for name, longest in most.items()}
     return opinion.model_copy(update=kept)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentQuestion(Generic[T]):
-    """One role's question, before it is cut to its room."""
+    """One role's question, before it is cut to the size of its prompt."""
 
     role: str
     """Also the name of its prompt."""
@@ -70,19 +69,27 @@ class AgentQuestion(Generic[T]):
     max_output_tokens: int = 1_500
 
 
-def expert_question(
-    role: str, expert: Expert, sections: Callable[[], Sequence[Section]], output: type[E], fallback: Callable[[], E]
-) -> AgentQuestion[E]:
-    """The question to an expert who reads numbers: its prose is its rationale, its own figure its confidence."""
-    return AgentQuestion(
+async def ask_numeric_expert(
+    role: str,
+    expert: Expert,
+    sections: Callable[[], Sequence[Section]],
+    output: type[E],
+    fallback: Callable[[], E],
+    gap: str,
+    model_context: ModelContext,
+) -> SourcedAnswer[E]:
+    """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `gap`: why nothing is
+    known of what it reads, if nothing is (`require_data`)."""
+    question = AgentQuestion(
         role=role,
         sections=sections,
         output=output,
         fallback=fallback,
         prose=lambda opinion, keep: keep_fields(opinion, fallback(), keep, rationale=LONG_TEXT),
-        own=lambda said: (figure_of(f"{expert}.confidence", said.confidence, Unit.NUMBER),),
+        own=lambda opinion: (figure_of(f"{expert}.confidence", opinion.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
+    return require_data(await ask_agent(question, model_context), gap, fallback)
 
 
 async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> SourcedAnswer[T]:
@@ -120,7 +127,7 @@ async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> So
 
 
 def voice_of(role: str, spoken: SourcedAnswer[T]) -> AnswerSource:
-    """Who spoke for the role. Dollars are unknown as soon as those of one attempt are."""
+    """Who spoke for the role. The cost in dollars is unknown if that of any attempt is."""
     costs = [attempt.usd for attempt in spoken.attempts]
     known = [cost for cost in costs if cost is not None]
     return AnswerSource(
@@ -134,34 +141,38 @@ def voice_of(role: str, spoken: SourcedAnswer[T]) -> AnswerSource:
 
 
 def require_data(spoken: SourcedAnswer[E], gap: str, fallback: Callable[[], E]) -> SourcedAnswer[E]:
-    """A mind is only as sure as its data: where its own feed is missing, a model that is sure of anything is not heard,
-    and the rules, which are not, speak in its place."""
+    """Replace a model's answer by the rules' where the expert's own feed is missing and the model claims any
+    confidence."""
     if not gap or not spoken.value.confidence or spoken.source not in ("model", "repaired"):
         return spoken
     return replace(spoken, value=fallback(), source="fallback", why=f"sure of what it cannot know: {gap}")
 
 
-def limit_confidence(said: float, most: float, of: str) -> tuple[float, str]:
-    """No surer than that, and the words for a cut."""
-    return (said, "") if said <= most else (most, f"a confidence of {said:g} was cut to {most:g}: no surer than {of}")
+def limit_confidence(confidence: float, most: float, of: str) -> tuple[float, str]:
+    """The confidence, cut to `most`, and the words for the cut."""
+    return (
+        (confidence, "")
+        if confidence <= most
+        else (most, f"a confidence of {confidence:g} was cut to {most:g}: no surer than {of}")
+    )
 
 
-def limit_to_candles(case: Case, said: float) -> tuple[float, str]:
-    """Of an expert whose own feeds were never recorded, and who reads price and volume in their place."""
+def limit_to_candles(case: Case, confidence: float) -> tuple[float, str]:
+    """The confidence of an expert who reads price and volume because its own feeds were never recorded."""
     if not case.bundle.candles_only:
-        return said, ""
-    return limit_confidence(said, MOST_BY_CANDLES, "price and volume make it")
+        return confidence, ""
+    return limit_confidence(confidence, MOST_BY_CANDLES, "price and volume make it")
 
 
 def snap_price(menu: PriceMenu, price: float | None) -> float | None:
-    """The level that is meant; None where it is none of the menu's."""
+    """The nearest level of the menu; None where none is near."""
     return None if price is None else menu.snap(price)
 
 
 def to_record(shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object) -> S:
     """The answer as it goes on record: who gave it and why, and what code computed or replaced."""
-    said = {**spoken.value.model_dump(), "source": spoken.source, "why": join_reasons(spoken, *remarks), **computed}
-    return shape.model_validate(said, strict=False)
+    fields = {**spoken.value.model_dump(), "source": spoken.source, "why": join_reasons(spoken, *remarks), **computed}
+    return shape.model_validate(fields, strict=False)
 
 
 def join_reasons(spoken: SourcedAnswer[T], *remarks: str) -> str:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Final, TypeVar
 
-from zuno.trading.measure.features import Features, measure_features
+from zuno.trading.measure.features import Features, PriceContext, measure_features, read_price_context
 from zuno.trading.measure.frames import FrameCache
-from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.model.account import FEES, FeesSlot, read_slot
 from zuno.trading.model.bundle import Bundle, has_own_reason
 from zuno.trading.model.known import Missing
@@ -34,8 +33,8 @@ NOT_USABLE: Final = "its source gave nothing that can be used"
 
 
 def read_fees(bundle: Bundle) -> Fees:
-    """Those the bundle was frozen with; the usual ones where it names none. `Malformed` for a record that is none."""
-    slot = next((slot for slot in bundle.slots if slot.name == FEES), None)
+    """The fees that the bundle was frozen with, else the usual ones. `Malformed` for a slot that is none."""
+    slot = bundle.slot(FEES)
     if slot is None:
         return Fees()
     named = read_slot(FeesSlot, slot.content, "fees")
@@ -43,21 +42,19 @@ def read_fees(bundle: Bundle) -> Fees:
 
 
 def without_source_text(bundle: Bundle) -> Bundle:
-    """The same for models: why a source gave nothing may be told in the source's own words, and these are a stranger's.
-    Whoever reads the bundle itself finds them there."""
+    """The bundle for models: reasons in a source's own words are replaced, for they are a stranger's text."""
     absent = tuple(gone if has_own_reason(gone) else replace(gone, why=NOT_USABLE) for gone in bundle.absent)
     return replace(bundle, absent=absent)
 
 
 def replace_bundle(case: Case, bundle: Bundle) -> Case:
-    """The case of a bundle that has more slots than the one it was worked out from: figures are of the market and of
-    the account, and a memory changes none of them."""
+    """The case with a bundle that has more slots; slots of memory change no figure."""
     return replace(case, bundle=without_source_text(bundle))
 
 
 @dataclass(frozen=True, slots=True)
 class MarketCase:
-    """What of a case is of the market, whatever the desk holds and remembers."""
+    """The part of a case that depends on the market alone."""
 
     features: Features
     menu: PriceMenu
@@ -86,17 +83,16 @@ _MARKETS_KEPT: Final = 4
 
 
 def cache_by_market(tell: Callable[[Case], T]) -> Callable[[Case], T]:
-    """For what is told of the market alone: cases that share what was measured share it, whatever the desk holds and
-    remembers. Only the last few are kept."""
+    """Cache what is told of the market alone, by the measured features. Only the last few are kept."""
     kept: dict[int, tuple[Features, T]] = {}  # the features are held, so that nothing else gets their identity
 
     @wraps(tell)
     def read(case: Case) -> T:
-        found = kept.get(id(case.features))
-        if found is None:
+        cached = kept.get(id(case.features))
+        if cached is None:
             while len(kept) >= _MARKETS_KEPT:
                 kept.pop(next(iter(kept)), None)
-            found = kept[id(case.features)] = (case.features, tell(case))
-        return found[1]
+            cached = kept[id(case.features)] = (case.features, tell(case))
+        return cached[1]
 
     return read

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import copysign
 from typing import Final
 
-from zuno.trading.model.cycle import Stance
+from zuno.trading.model.cycle import Signal, Stance
 
 LEAST_LEAN: Final = 0.2
 """Less than this is no leaning."""
 BAR_WEIGHT: Final = 0.35
 VOLUME_WEIGHT: Final = 0.25
+SIGNALS: Final[Mapping[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 MOST_CONFIDENT: Final = 0.9
 """The rules are never surer than this."""
 
@@ -25,12 +26,12 @@ class Reason:
 
 
 def scale_weight(value: float, full: float, weight: float) -> float:
-    """`weight` times how much of `full` the value is, no more than all of it, with its sign."""
+    """`weight` times value / `full`, capped at `weight`, with the sign of the value."""
     return copysign(min(abs(value) / full, 1.0) * weight, value)
 
 
 def weigh_by_volume(backing: float, way: int) -> float:
-    """Of what one bar shows of price and volume alone."""
+    """The weight of one bar's price and volume."""
     return round(way * (BAR_WEIGHT + VOLUME_WEIGHT * backing), 3)
 
 
@@ -58,12 +59,12 @@ def confidence_toward(reasons: Sequence[Reason], way: Stance) -> float:
     return confidence(reasons) if way * total_weight(reasons) > 0 else 0.0
 
 
-def summarise_reasons(reasons: Sequence[Reason], otherwise: str, most: int = 3) -> str:
+def summarise_reasons(reasons: Sequence[Reason], otherwise: str) -> str:
     """The strongest in words, first what goes with the sum, then what goes against it."""
     lean = total_weight(reasons)
     ordered = sorted(reasons, key=lambda reason: -abs(reason.weight))
-    along = [reason.said for reason in ordered if reason.weight * lean > 0][:most]
-    against = [reason.said for reason in ordered if reason.weight * lean <= 0][: most - 1]
+    along = [reason.said for reason in ordered if reason.weight * lean > 0][:3]
+    against = [reason.said for reason in ordered if reason.weight * lean <= 0][:2]
     if not along:
         return "; ".join(against) or otherwise
     return "; ".join(along) + (f"; against it: {'; '.join(against)}" if against else "")

@@ -14,6 +14,7 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, require_data, snap_price, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
+    SIGNALS,
     Reason,
     confidence,
     confidence_toward,
@@ -26,11 +27,10 @@ from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.frames import Frame
+from zuno.trading.measure.levels import Formation, find_pattern
 from zuno.trading.measure.portable import RATIO_PLACES, log
 from zuno.trading.measure.setup import FAILED_BREAK, FRESH_BREAK, FRESH_DIVERGENCE
-from zuno.trading.measure.structure.lines import DivergenceSource
-from zuno.trading.measure.structure.patterns import Formation, find_pattern
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import DivergenceSource, PriceDirection
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AgentAnswer,
@@ -40,9 +40,7 @@ from zuno.trading.model.cycle import (
     GeometryEntry,
     GeometryOpinion,
     KeyLevelsOpinion,
-    Pattern,
     ShapeAnomaly,
-    Signal,
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Timeframe, candles, funding
@@ -63,13 +61,10 @@ HIGH_FUNDING: Final = 0.0002
 MAJOR: Final = 3.0
 """In ATR: support and resistance further away are major."""
 STRUCTURAL: Final = ("pivot", "line", "gap", "profile", "fibonacci")
-LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """Which parts of the picture are there to be read."""
-
     cvd: bool
     funding: bool
 
@@ -92,22 +87,23 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
             prose=lambda opinion, keep: keep_fields(
                 opinion, answer_by_rules(case, shown), keep, rationale=LONG_TEXT, fibonacci_context=LONG_TEXT
             ),
-            own=lambda said: (prompt_facts.figure_of(CONFIDENCE, said.confidence, Unit.NUMBER),),
+            own=lambda opinion: (prompt_facts.figure_of(CONFIDENCE, opinion.confidence, Unit.NUMBER),),
             own_ids=(CONFIDENCE,),
             images=() if image is None else (image,),
         ),
         model_context,
     )
-    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case, shown))
-    said = spoken.value
-    named = said.key_levels.model_dump()
+    gap = frame.reason if isinstance(frame := _frame(case), Missing) else ""
+    spoken = require_data(spoken, gap, lambda: answer_by_rules(case, shown))
+    opinion = spoken.value
+    named = opinion.key_levels.model_dump()
     kept = {name: snap_price(case.menu, value) for name, value in named.items()}
     gone = [name for name, value in named.items() if value is not None and kept[name] is None]
     unseen = [
         name
         for name, value, there in (
-            ("cvd_signal", said.cvd_signal, shown.cvd),
-            ("funding_visual", said.funding_visual, shown.funding),
+            ("cvd_signal", opinion.cvd_signal, shown.cvd),
+            ("funding_visual", opinion.funding_visual, shown.funding),
         )
         if value is not None and not there
     ]
@@ -117,16 +113,11 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
         f"no levels of the menu: {', '.join(gone)}" if gone else "",
         f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
         key_levels=kept,
-        cvd_signal=said.cvd_signal if shown.cvd else None,
-        funding_visual=said.funding_visual if shown.funding else None,
-        stance=entry_stance(said),
+        cvd_signal=opinion.cvd_signal if shown.cvd else None,
+        funding_visual=opinion.funding_visual if shown.funding else None,
+        stance=entry_stance(opinion),
     )
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
-
-
-def _find_gap(case: Case) -> str:
-    frame = _frame(case)
-    return frame.reason if isinstance(frame, Missing) else ""
 
 
 def panels_of(case: Case, image: Image | None) -> Panels:
@@ -172,11 +163,11 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
         anomaly = "none"  # the rest of the picture overrules it
     return GeometryOpinion(
         anomaly=anomaly,
-        directional_bias=LEANS[lean],
+        directional_bias=SIGNALS[lean],
         confidence=confidence_toward(reasons, lean) if lean else confidence(reasons),
         key_levels=key_levels(case.menu),
         fibonacci_context=cut(_fibonacci(frame), facts, LONG_TEXT),
-        pattern=_pattern(shape),
+        pattern="none" if shape is None else shape.shape.value,
         cvd_signal=_cvd(case, frame) if shown.cvd else None,
         funding_visual=_funding_look(case) if shown.funding else None,
         rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
@@ -186,10 +177,7 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
 def _breakout_reasons(case: Case) -> list[Reason]:
     """Of the last hour: the shape that broke is behind it."""
     return [
-        Reason(
-            0.6 if event.way is PriceDirection.UP else -0.6,
-            f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}",
-        )
+        Reason(0.6 * event.way.sign, f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}")
         for event in case.features.events.events
         if event.kind is EventKind.TRUE_BREAKOUT
     ]
@@ -214,9 +202,9 @@ def _frame(case: Case) -> Known[Frame]:
 
 
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
-    """What is out of the ordinary in the shape, the most telling first, and its reasons."""
-    found = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(case, frame))
-    first = next((anomaly for anomaly in found if anomaly is not None), None)
+    """The most telling anomaly of the shape, and its reasons."""
+    candidates = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(frame))
+    first = next((anomaly for anomaly in candidates if anomaly is not None), None)
     if first is not None:
         return first
     adx = frame.readings.adx
@@ -229,7 +217,7 @@ def _find_break(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] |
     if not frame.structure.breaks:
         return None
     last, close = frame.structure.breaks[-1], frame.readings.close
-    sign = 1 if last.way is PriceDirection.UP else -1
+    sign = last.way.sign
     ago = prompt_facts.bars_ago(case, last.known_at, frame.timeframe)
     through = f"the {last.kind} {last.way} through {{{frame.timeframe}.break_1}}"
     stands = sign * (close - last.pivot.price) > 0
@@ -266,38 +254,36 @@ def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reaso
     return None
 
 
-def _find_trap(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
+def _find_trap(frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
     """A zone where many levels meet, straight ahead of the trend."""
     reach, close, trend = frame.structure.log_atr, frame.readings.close, frame.structure.trend
     if not reach or trend is None:
         return None
-    sign = 1 if trend is PriceDirection.UP else -1
+    sign = trend.sign
     for place, zone in enumerate(prompt_facts.nearest_zones(frame, 2), 1):
         edge = zone.low if sign > 0 else zone.high
         if len(zone.kinds) >= 3 and 0 < sign * _log_ratio(edge, close) <= 0.5 * reach:
             own = f"{frame.timeframe}.zone_{place}"
-            said = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
-            return "geometric_trap", [Reason(-0.2 * sign, said)]
+            text = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
+            return "geometric_trap", [Reason(-0.2 * sign, text)]
     return None
 
 
 def _trend_reasons(case: Case) -> list[Reason]:
     """Structure and averages of the mode's two longer timeframes."""
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     for (timeframe, frame), weight in zip(case.features.frames[1:], (0.2, 0.25), strict=True):
         if isinstance(frame, Missing):
             continue
         seen, trend, reach = frame.readings, frame.structure.trend, frame.structure.log_atr
         if trend is not None:
-            found.append(
-                Reason(weight if trend is PriceDirection.UP else -weight, f"{timeframe} structure points {trend}")
-            )
+            reasons.append(Reason(weight * trend.sign, f"{timeframe} structure points {trend}"))
         if seen.ema50 is not None and seen.ema50 > 0 and reach:
             gap = _log_ratio(seen.close, seen.ema50) / reach
             side = "above" if gap > 0 else "below"
-            said = f"{timeframe} close of {{{timeframe}.close}} is {side} EMA50 at {{{timeframe}.ema50}}"
-            found.append(Reason(scale_weight(gap, 3, weight / 2), said))
-    return found
+            text = f"{timeframe} close of {{{timeframe}.close}} is {side} EMA50 at {{{timeframe}.ema50}}"
+            reasons.append(Reason(scale_weight(gap, 3, weight / 2), text))
+    return reasons
 
 
 def _log_ratio(price: float, other: float) -> float:
@@ -308,15 +294,11 @@ def _log_ratio(price: float, other: float) -> float:
 def _pattern_reasons(shape: Formation | None, timeframe: Timeframe) -> list[Reason]:
     if shape is None or shape.way is None:
         return []
-    sign = 1 if shape.way is PriceDirection.UP else -1
+    sign = shape.way.sign
     done = "is confirmed beyond" if shape.confirmed else "forms over" if sign < 0 else "forms under"
     name = "triangle" if shape.shape == "other" else shape.shape.replace("_", " ")
     article = "an" if name[0] in "aeiH" else "a"
     return [Reason(sign * (0.3 if shape.confirmed else 0.15), f"{article} {name} {done} {{{timeframe}.shape_line}}")]
-
-
-def _pattern(shape: Formation | None) -> Pattern:
-    return "none" if shape is None else shape.shape.value
 
 
 def _fibonacci(frame: Frame) -> str:
@@ -354,8 +336,8 @@ def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
 
 
 def _nearest(menu: PriceMenu, now: float, wanted: Callable[[MenuLevel], bool]) -> float | None:
-    found: Iterable[float] = (level.price for level in menu.levels if wanted(level))
-    return min(found, key=lambda value: abs(value - now), default=None)
+    prices: Iterable[float] = (level.price for level in menu.levels if wanted(level))
+    return min(prices, key=lambda value: abs(value - now), default=None)
 
 
 def _cvd(case: Case, frame: Frame) -> CvdSignal:
@@ -373,15 +355,9 @@ def _cvd(case: Case, frame: Frame) -> CvdSignal:
     return "confirming" if flow.moved * flow.balance > 0 else "neutral"
 
 
-def _funding(case: Case) -> float | None:
-    for perpetual in case.features.perpetuals:
-        if not isinstance(perpetual.week, Missing):
-            return perpetual.week.per_8h
-    return None
-
-
 def _funding_look(case: Case) -> FundingLook | None:
-    rate = _funding(case)
+    weeks = (perpetual.week for perpetual in case.features.perpetuals)
+    rate = next((week.per_8h for week in weeks if not isinstance(week, Missing)), None)
     if rate is None:
         return None
     if abs(rate) >= EXTREME_FUNDING:

@@ -34,17 +34,17 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
-from zuno.trading.model.record import MAX_EDGE
+from zuno.trading.model.memory import MAX_EDGE
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
-from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
+from zuno.trading.rules.score import board_entries, score_board, signal_of_score
 from zuno.trading.rules.validate_decision import (
     MAX_REWARD_RISK,
     MAX_STOP_ATR,
     MIN_REWARD_RISK,
     MIN_STOP_ATR,
-    MIN_SUPPORT_CONFIDENCE,
     find_objection,
+    find_supporters,
     validate_decision,
 )
 
@@ -76,7 +76,6 @@ MIN_FLIP_SCORE: Final = 0.30
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
 MOST_FACTORS: Final = 8
-LEANS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.POSITION: 3 * 24 * HOUR_MS}
 
 
@@ -112,23 +111,23 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
             output=JudgeOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             prose=lambda opinion, keep: _keep_texts(opinion, case, meta, board, keep),
-            own=lambda said: own_figures(said, case),
+            own=lambda opinion: own_figures(opinion, case),
             own_ids=OWN_IDS,
-            judge=lambda said: find_objection(said, case.menu, case.inputs, board),
-            doubt=lambda said: ask_about_odds(said, case.menu),
+            judge=lambda opinion: find_objection(opinion, case.menu, case.inputs, board),
+            doubt=lambda opinion: ask_about_odds(opinion, case.menu),
             max_output_tokens=3_000,
         ),
         model_context,
     )
     raw = to_record(Decision, spoken)
-    if _says_exit(spoken) and has_exposure(case):
+    if _says_exit(spoken) and exposed_sides(case):
         raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
 
 
 def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
-    """Whether a model said so both times it was asked, and was not heard because of something else it said."""
+    """Whether a model answered CANCEL_AND_CLOSE both times and was rejected for something else."""
     if spoken.source != "fallback" or len(spoken.attempts) < 2:
         return False
     return all(
@@ -138,16 +137,11 @@ def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
 
 
 def _exit(raw: Decision, why: str) -> Decision:
-    """A way out needs no reasons, and none that could not be checked are kept."""
+    """An exit is taken without reasons: those that could not be checked are dropped."""
     return raw.model_copy(
         update={
             "why": why,
             "decision": Call.CANCEL_AND_CLOSE,
-            "allocation_pct": 0,
-            "leverage": 1,
-            "entry_price": None,
-            "stop_loss": None,
-            "take_profit": None,
             "reasoning": Reasoning(**dict.fromkeys(Reasoning.model_fields, "")),
             "win_probability_pct": 50,
             "expected_profit_pct": 0.0,
@@ -159,7 +153,7 @@ def _exit(raw: Decision, why: str) -> Decision:
 
 
 def _keep_texts(opinion: JudgeOpinion, case: Case, meta: Meta, board: Blackboard, keep: Keep) -> JudgeOpinion:
-    """Where no word of a field is left, what the rules say of this very decision."""
+    """Texts without any usable sentence are replaced by the rules' words about this decision."""
     side, prices = opinion.decision.side, (opinion.entry_price, opinion.stop_loss, opinion.take_profit)
     against, odds = _opposite_case(board), NOTHING_EXPECTED
     if side is not None and None not in prices:
@@ -193,36 +187,37 @@ OWN_IDS: Final = tuple(
 """What its answer's own fields say, once it is given."""
 
 
-def own_figures(said: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
+def own_figures(opinion: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
     """What the answer's own fields say; a price only where it is one of the menu's."""
     figure = prompt_facts.figure_of
-    found = [
-        figure("decision.allocation", float(said.allocation_pct), Unit.PERCENT, 0),
-        figure("decision.leverage", float(said.leverage), Unit.RATIO, 0),
-        figure("decision.win_probability", float(said.win_probability_pct), Unit.PERCENT, 0),
+    figures = [
+        figure("decision.allocation", float(opinion.allocation_pct), Unit.PERCENT, 0),
+        figure("decision.leverage", float(opinion.leverage), Unit.RATIO, 0),
+        figure("decision.win_probability", float(opinion.win_probability_pct), Unit.PERCENT, 0),
     ]
     prices = [
-        case.menu.snap(value) if value else None for value in (said.entry_price, said.stop_loss, said.take_profit)
+        case.menu.snap(value) if value else None
+        for value in (opinion.entry_price, opinion.stop_loss, opinion.take_profit)
     ]
     for name, level in zip(("entry_price", "stop_loss", "take_profit"), prices, strict=True):
         if level is not None:
-            found.append(figure(f"decision.{name}", level, Unit.PRICE))
-    if said.decision.side is not None and (less := learned.find_cut(case.bundle, said.decision.side)):
-        found.append(learned.cut_figure(less))
+            figures.append(figure(f"decision.{name}", level, Unit.PRICE))
+    if opinion.decision.side is not None and (less := learned.find_cut(case.bundle, opinion.decision.side)):
+        figures.append(figure(learned.POINTS, float(less.points), Unit.POINTS, 0))
     entry, stop, take = prices
     if entry and stop and take and entry not in (stop, take):
         plan = TradePrices(Side.LONG, entry, stop, take)
-        found += [
+        figures += [
             figure("decision.profit", 100 * plan.reward, Unit.PERCENT),
             figure("decision.loss", 100 * plan.risk, Unit.PERCENT),
             figure("decision.reward_over_risk", plan.reward / plan.risk, Unit.RATIO),
             figure("decision.share_by_distance", 100 * plan.fair_odds, Unit.PERCENT, 0),
-            figure("decision.edge", said.win_probability_pct - 100 * plan.fair_odds, Unit.POINTS, 0),
+            figure("decision.edge", opinion.win_probability_pct - 100 * plan.fair_odds, Unit.POINTS, 0),
         ]
         if not isinstance(case.menu.atr, Missing):
-            found.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
-            found.append(figure("decision.target_in_atr", abs(take - entry) / case.menu.atr, Unit.NUMBER))
-    return tuple(found)
+            figures.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
+            figures.append(figure("decision.target_in_atr", abs(take - entry) / case.menu.atr, Unit.NUMBER))
+    return tuple(figures)
 
 
 # -- what it is told beside what everybody knows
@@ -241,13 +236,8 @@ def waiting_orders(case: Case) -> tuple[RestingOrder, ...]:
     return tuple(order for order in account.pending if order.symbol is case.bundle.symbol and not order.reduce_only)
 
 
-def has_exposure(case: Case) -> bool:
-    """Whether there is anything to close or to cancel."""
-    return position_of(case) is not None or bool(waiting_orders(case))
-
-
 def position_section(case: Case) -> Section:
-    """Its side, its entry and how it stands in per cent: a mind needs no dollars of the account."""
+    """Side, entry and gain in per cent; no dollars of the account."""
     account, standing = case.inputs.account, case.inputs.marked_account
     if isinstance(account, Missing):
         return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
@@ -300,21 +290,21 @@ def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tu
             yield stop, [(price, TradePrices(side, entry, stop, price).fair_odds) for _, price in targets]
 
 
-def ask_about_odds(said: JudgeOpinion, menu: PriceMenu) -> str | None:
-    """What to ask a Judge back who says half where the distances say something else: half is what is said out of
-    habit."""
-    side = said.decision.side
-    prices = [price and menu.snap(price) for price in (said.entry_price, said.stop_loss, said.take_profit)]
+def ask_about_odds(opinion: JudgeOpinion, menu: PriceMenu) -> str | None:
+    """The question for a Judge who says about half out of habit where the distances give another rate; None: no
+    question."""
+    side = opinion.decision.side
+    prices = [price and menu.snap(price) for price in (opinion.entry_price, opinion.stop_loss, opinion.take_profit)]
     entry, stop, take = prices
     if side is None or not entry or not stop or not take:
         return None
     plan = TradePrices(side, entry, stop, take)
     fair = round(100 * plan.fair_odds)
-    habitual = HABITUAL_PCT[0] <= said.win_probability_pct <= HABITUAL_PCT[1]
-    if not plan.is_ordered or not habitual or abs(100 * plan.fair_odds - said.win_probability_pct) <= DOUBTED_POINTS:
+    habitual = HABITUAL_PCT[0] <= opinion.win_probability_pct <= HABITUAL_PCT[1]
+    if not plan.is_ordered or not habitual or abs(100 * plan.fair_odds - opinion.win_probability_pct) <= DOUBTED_POINTS:
         return None
     return (
-        f"You say {said.win_probability_pct} % where the distances alone give {fair} %: what makes the difference? "
+        f"You say {opinion.win_probability_pct} % where the distances alone give {fair} %: what makes the difference? "
         "Name it in ev_rationale, or correct win_probability_pct."
     )
 
@@ -334,7 +324,7 @@ def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
 
 def previous_of(case: Case) -> Mapping[str, Any] | None:
     """What was decided last about this symbol, in this mode."""
-    slot = next((slot for slot in case.bundle.slots if slot.name == "previous_decision"), None)
+    slot = case.bundle.slot("previous_decision")
     if slot is None or not isinstance(slot.content, Mapping):
         return None
     decided: Mapping[str, Any] = slot.content
@@ -346,8 +336,8 @@ def previous_section(case: Case) -> Section:
     if last is None:
         return Section("previous decision", 80, (Line("none is on record for this symbol and mode"),))
     hours = (case.bundle.as_of - int(last["as_of"])) / HOUR_MS
-    said = f"since {last.get('decision')} in {last.get('regime')}"
-    lines = [prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=said)]
+    note = f"since {last.get('decision')} in {last.get('regime')}"
+    lines = [prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=note)]
     for name in ("entry_price", "stop_loss", "take_profit"):
         if isinstance(value := last.get(name), int | float):
             lines.append(prompt_facts.fact(f"previous.{name}", float(value), Unit.PRICE))
@@ -391,7 +381,7 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
         or _against_trend(meta, side, worth)
     ):
         return _open_nothing(case, meta, board, Call.HOLD, why)
-    if not _supporters(board, side):
+    if not find_supporters(board, side):
         why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
         return _open_nothing(case, meta, board, Call.HOLD, why)
     plan = plan_trade(case.menu, side)
@@ -418,7 +408,7 @@ def _score_for(side: Side, worth: float) -> float:
 
 
 def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
-    """Why what is held, or waits, on a side is to go; empty where it may stay."""
+    """Why a position or waiting order of that side is closed; empty where it may stay."""
     favour = _score_for(side, worth)
     if favour <= EXIT_SCORE:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
@@ -445,7 +435,7 @@ def _too_soon_after_shock(case: Case, side: Side) -> str:
 
 
 def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
-    """A side is not turned round soon after without a signal that is more than a leaning."""
+    """Why a fresh decision is not reversed on a weak score."""
     last = previous_of(case)
     if last is None or case.bundle.as_of - int(last["as_of"]) > FLIP_COOLDOWN_MS[case.bundle.mode]:
         return ""
@@ -456,24 +446,15 @@ def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
 
 
 def _against_trend(meta: Meta, side: Side, worth: float) -> str:
-    """Against the current only with all one's strength."""
+    """A trade against the regime's trend needs the strongest score."""
     current = {Regime.BULL_MOMENTUM: Side.LONG, Regime.BEAR_MOMENTUM: Side.SHORT}.get(meta.regime, side)
     if current is side or abs(worth) >= AGAINST_TREND:
         return ""
     return f"a score of {{score}} is too little for a {side} against {meta.regime}"
 
 
-def _supporters(board: Blackboard, side: Side) -> list[Expert]:
-    stance = side.sign
-    return [
-        expert
-        for expert, entry in board_entries(board).items()
-        if expert.numeric and entry.stance == stance and entry.confidence >= MIN_SUPPORT_CONFIDENCE
-    ]
-
-
 def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
-    """In at the market; out beyond structure; the target at a level that pays for the risk."""
+    """Enter at the market, stop beyond structure, target at a level that pays for the risk."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
     entry = next((level.price for level in menu.levels if level.kind == MARK), None)
@@ -515,7 +496,7 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
     win = round(100 * (plan.fair_odds + min(EDGE_PER_SCORE * abs(worth), MOST_EDGE)))
     less = learned.find_cut(case.bundle, plan.side)
     call = Call.LONG if plan.side is Side.LONG else Call.SHORT
-    for_it = ", ".join(_supporters(board, plan.side))
+    for_it = ", ".join(find_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
         "{decision.stop_loss}, done at {decision.take_profit}."
@@ -523,7 +504,8 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
     return JudgeOpinion(
         decision=call,
         allocation_pct=ALLOCATIONS[level],
-        leverage=_leverage(case, plan.side, level),
+        # What a mode may borrow is the risk officer's rule; a long that pays funding is bought with one's own money.
+        leverage=1 if plan.side is Side.LONG and _pays_funding(case, plan.side) else level,
         entry_price=plan.entry,
         stop_loss=plan.stop,
         take_profit=plan.take,
@@ -543,12 +525,6 @@ def _odds_text(less: learned.LearnedCut | None) -> str:
     return f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
 
 
-def _leverage(case: Case, side: Side, level: int) -> int:
-    """By conviction alone, for what a mode may borrow is the risk officer's rule; whoever would pay funding for a long
-    buys it with their own money instead."""
-    return 1 if side is Side.LONG and _pays_funding(case, side) else level
-
-
 def _pays_funding(case: Case, side: Side) -> bool:
     """Whether holding that side costs funding, or nobody knows."""
     rate = case.inputs.funding_next
@@ -556,7 +532,6 @@ def _pays_funding(case: Case, side: Side) -> bool:
 
 
 def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: str) -> JudgeOpinion:
-    """A decision that opens nothing."""
     return JudgeOpinion(
         decision=call,
         allocation_pct=0,
@@ -594,11 +569,9 @@ def _describe_geometry(board: Blackboard) -> str:
     entry = board.vlm_geometry
     if entry is None:
         return f"{Expert.GEOMETRY} is absent."
-    return f"{Expert.GEOMETRY} is {LEANS[entry.stance]}; anomaly {entry.anomaly}, pattern {entry.pattern}."
-
-
-def _first_reason(entry: Entry) -> str:
-    return entry.rationale.partition(";")[0].strip()
+    return (
+        f"{Expert.GEOMETRY} is {prompt_facts.LEANINGS[entry.stance]}; anomaly {entry.anomaly}, pattern {entry.pattern}."
+    )
 
 
 def _derivatives(case: Case) -> str:
@@ -613,13 +586,13 @@ def _derivatives(case: Case) -> str:
 
 def _experts_line(board: Blackboard, mode: Mode) -> str:
     there = board_entries(board)
-    said = [
-        f"{expert} {LEANS[entry.stance]} at {{{expert}.confidence}}"
+    views = [
+        f"{expert} {prompt_facts.LEANINGS[entry.stance]} at {{{expert}.confidence}}"
         if (entry := there.get(expert))
         else f"{expert} absent"
         for expert in CONVICTION[mode]
     ]
-    return f"{', '.join(said)}."
+    return f"{', '.join(views)}."
 
 
 def strongest_counter(board: Blackboard, side: Side) -> str:
@@ -630,7 +603,8 @@ def strongest_counter(board: Blackboard, side: Side) -> str:
     ]
     if against:
         _, expert, entry = max(against, key=lambda each: (each[0], each[1]))
-        return f"{expert} looks the other way with {{{expert}.confidence}}: {_first_reason(entry)}"
+        reason = entry.rationale.partition(";")[0].strip()
+        return f"{expert} looks the other way with {{{expert}.confidence}}: {reason}"
     worse = "below" if side is Side.LONG else "above"
     quiet = [expert for expert, entry in board_entries(board).items() if not entry.stance]
     unsaid = f"there is no confirmation by {', '.join(quiet)}" if quiet else "nobody objects, which is crowded"
@@ -648,15 +622,15 @@ def _opposite_case(board: Blackboard) -> str:
 
 
 def _key_factors(case: Case, board: Blackboard) -> list[str]:
-    found = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
+    entries = sorted(board_entries(board).items(), key=lambda each: -each[1].confidence)
     facts = prompt_facts.board_facts(case, board)
     reasons = [
         f"{event.name} in the last hour: {{{prompt_facts.event_id(case, event)}}}"
         for event in case.features.events.events
     ]
     reasons += [
-        f"{expert} {LEANS[entry.stance]}" + ("" if entry.anomaly == "none" else f": {entry.anomaly}")
-        for expert, entry in found
+        f"{expert} {prompt_facts.LEANINGS[entry.stance]}" + ("" if entry.anomaly == "none" else f": {entry.anomaly}")
+        for expert, entry in entries
         if entry.stance
     ]
     return [cut(reason, facts, SHORT_TEXT) for reason in reasons][:MOST_FACTORS]

@@ -1,25 +1,34 @@
 """What the Judge and Meta read of the desk's memory, and how far the rules heed it: they only ever claim less for it.
 
 Figures and phrases of a post-mortem are code's and stand among the facts. Its sentences, and those of a lesson, may be
-a model's: they stand behind a fence.
+a model's: they are untrusted text. Earlier news are summed up for Meta by a model, story by story; without one Meta
+reads the stories themselves. Entities of a text, for the graph of memories, are named by a model or by rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from zuno.kernel.clock import iso
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Attempt
 from zuno.llm.prompts import Untrusted
+from zuno.llm.question import Opinion
 from zuno.provenance.facts import Figure, Unit
+from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
+from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.measure.similarity import MOST_ENTITIES, Entities, Relation, find_entities, split_words
 from zuno.trading.model.account import read_slot
 from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.cycle import LONG_TEXT
 from zuno.trading.model.market import HOUR_MS, Side
-from zuno.trading.model.memory import Verdict
-from zuno.trading.model.memory_slots import (
+from zuno.trading.model.memory import (
     FEEDBACK,
     MEMORY,
     NOBODY,
@@ -29,6 +38,7 @@ from zuno.trading.model.memory_slots import (
     MemorySlot,
     NewsSlot,
     StoryNote,
+    Verdict,
 )
 
 LEAST_FAILURES: Final = 2
@@ -56,12 +66,12 @@ class LearnedCut:
 
 def read_memories(bundle: Bundle) -> MemorySlot | None:
     """None: the desk was not asked what it remembers. `Malformed` for a slot that is none."""
-    slot = next((slot for slot in bundle.slots if slot.name == MEMORY), None)
+    slot = bundle.slot(MEMORY)
     return None if slot is None else read_slot(MemorySlot, slot.content, "recalled memories")
 
 
 def read_feedback(bundle: Bundle) -> FeedbackSlot:
-    slot = next((slot for slot in bundle.slots if slot.name == FEEDBACK), None)
+    slot = bundle.slot(FEEDBACK)
     return FeedbackSlot() if slot is None else read_slot(FeedbackSlot, slot.content, "lessons")
 
 
@@ -83,10 +93,6 @@ def find_cut(bundle: Bundle, side: Side) -> LearnedCut | None:
     ]
     points = min(FAILURE_POINTS * len(failed) + LESSON_POINTS * len(against), MOST_POINTS)
     return LearnedCut(points, tuple(failed), tuple(against)) if points else None
-
-
-def cut_figure(cut: LearnedCut) -> Figure:
-    return prompt_facts.figure_of(POINTS, float(cut.points), Unit.POINTS, 0)
 
 
 def describe_cut(cut: LearnedCut) -> str:
@@ -112,10 +118,10 @@ def lesson_id(place: int) -> str:
 # -- what the Judge is told
 
 
-def memory_section(bundle: Bundle, weight: int = 78) -> Section:
+def memory_section(bundle: Bundle) -> Section:
     recalled = read_memories(bundle)
     if recalled is None:
-        return Section("memories", weight, (Line("the desk was not asked what it remembers"),))
+        return Section("memories", 78, (Line("the desk was not asked what it remembers"),))
     lines = []
     if recalled.source == NOBODY:  # why not may be told in a stranger's words
         lines.append(Line("the store of memories did not answer: nothing is known of earlier trades"))
@@ -125,7 +131,7 @@ def memory_section(bundle: Bundle, weight: int = 78) -> Section:
         lines.append(Line("no closed trade had a setup like this one"))
     for place, memory in enumerate(recalled.memories, 1):
         lines += _memory_lines(memory_id(place), memory)
-    return Section("memories", weight, tuple(lines))
+    return Section("memories", 78, tuple(lines))
 
 
 def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
@@ -140,56 +146,177 @@ def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
 
 
 def _cite_case(name: str, id_: str, verdict: Verdict, more: str) -> Line:
-    """A text that cites it says which it is and how it came out; the rest is told here alone."""
+    """A line whose citation prints the id and the verdict alone."""
     label = f"{id_} ({verdict})"
     return Line(f"{{{name}}} {label}: {more}", (Figure(name, label, Unit.WORDS),))
 
 
-def feedback_section(bundle: Bundle, weight: int = 77) -> Section:
+def feedback_section(bundle: Bundle) -> Section:
     feedback = read_feedback(bundle)
     lines = []
     for place, lesson in enumerate(feedback.lessons, 1):
-        told = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
-        lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, told))
+        note = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
+        lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, note))
         lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
-    return Section("lessons", weight, tuple(lines) or (Line("no lesson is about this setup"),))
+    return Section("lessons", 77, tuple(lines) or (Line("no lesson is about this setup"),))
 
 
-def words_section(bundle: Bundle, title: str = "post_mortems", weight: int = 30) -> Section:
-    """The sentences of what was recalled. Where rules wrote them all, they may be repeated."""
+def words_section(bundle: Bundle) -> Section:
+    """The sentences of recalled memories and lessons; quotable only where rules wrote all of them."""
     recalled, feedback = read_memories(bundle), read_feedback(bundle)
     memories = () if recalled is None else recalled.memories
-    said = [
+    sentences = [
         f"{memory_id(place)} OUTCOME: {memory.outcome} FUTURE CONSTRAINT: {memory.constraint}"
         for place, memory in enumerate(memories, 1)
     ]
-    said += [f"{lesson_id(place)}: {lesson.text}" for place, lesson in enumerate(feedback.lessons, 1)]
+    sentences += [f"{lesson_id(place)}: {lesson.text}" for place, lesson in enumerate(feedback.lessons, 1)]
     authors = [memory.source for memory in memories] + [lesson.source for lesson in feedback.lessons]
     by_rules = all(author == "rules" for author in authors)
-    text = Untrusted(" · ".join(said) or "none", limit=WORDS_CHARS, quotable=by_rules)
-    return Section(title, weight, strangers=text)
+    text = Untrusted(" · ".join(sentences) or "none", limit=WORDS_CHARS, quotable=by_rules)
+    return Section("post_mortems", 30, strangers=text)
 
 
 # -- what Meta is told
 
 
 def read_news(bundle: Bundle) -> tuple[StoryNote, ...]:
-    slot = next((slot for slot in bundle.slots if slot.name == RAG), None)
+    slot = bundle.slot(RAG)
     return () if slot is None else read_slot(NewsSlot, slot.content, "recalled news").stories
 
 
-def news_section(bundle: Bundle, summary: str = "", title: str = "recalled", weight: int = 18) -> Section:
-    """Earlier news that was recalled: strangers' words behind a fence, with code's count of who told them. `summary`:
-    what the role `rag` made of them, which comes first."""
+def news_section(bundle: Bundle, summary: str = "") -> Section:
+    """Earlier news that was recalled, as untrusted text. `summary`: by the role `rag`, told first."""
     stories = read_news(bundle)
     if not stories:
-        return Section(title, weight, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
-    told = [f"[{describe_story(story, bundle.as_of)}] {story.text}" for story in stories]
-    told = [f"[in short] {summary}", *told] if summary else told
-    return Section(title, weight, strangers=Untrusted(" · ".join(told), limit=NEWS_CHARS))
+        return Section("recalled", 18, strangers=Untrusted("none", limit=NEWS_CHARS, quotable=True))
+    texts = [f"[{describe_story(story, bundle.as_of)}] {story.text}" for story in stories]
+    texts = [f"[in short] {summary}", *texts] if summary else texts
+    return Section("recalled", 18, strangers=Untrusted(" · ".join(texts), limit=NEWS_CHARS))
 
 
 def describe_story(story: StoryNote, as_of: int) -> str:
     hours = (as_of - story.first) // HOUR_MS
     channels = "channel" if story.sources == 1 else "channels"
     return f"{story.sources} {channels}, first {hours} h before"
+
+
+RAG_ROLE: Final = "rag"
+_STORIES_CHARS: Final = 2_400
+
+
+class RagOpinion(Opinion):
+    summary: Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
+
+
+@dataclass(frozen=True, slots=True)
+class NewsReading:
+    """What a model made of recalled news: still untrusted text."""
+
+    summary: str = ""
+    """Citations printed; empty where no model's words stand."""
+    attempts: tuple[Attempt, ...] = ()
+    why: str = ""
+    """Why not, where a model was asked."""
+
+
+async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsReading:
+    """Nobody is asked where nothing was recalled."""
+    stories = read_news(bundle)
+    if not stories:
+        return NewsReading()
+    section = _stories_section(bundle, stories)
+    spoken = await ask_agent(
+        AgentQuestion(
+            role=RAG_ROLE,
+            sections=lambda: (section, _texts_section(stories)),
+            output=RagOpinion,
+            fallback=lambda: answer_by_rules(stories),
+            prose=lambda opinion, keep: keep_fields(opinion, None, keep, summary=LONG_TEXT),
+        ),
+        model_context,
+    )
+    if spoken.source not in ("model", "repaired"):
+        return NewsReading("", spoken.attempts, spoken.why if spoken.source == "fallback" else "")
+    if not any(cited_ids([spoken.value.summary])):
+        return NewsReading("", spoken.attempts, spoken.why or "its summary cites no story")
+    return NewsReading(render(spoken.value.summary, prompt_facts.build_sheet([section]))[:LONG_TEXT], spoken.attempts)
+
+
+def answer_by_rules(stories: Sequence[StoryNote]) -> RagOpinion:
+    names = ", ".join(f"{{{story_id(place)}}}" for place, _ in enumerate(stories, 1))
+    return RagOpinion(summary=f"Earlier news that are alike: {names}.")
+
+
+def story_id(place: int) -> str:
+    return f"story_{place}"
+
+
+def _stories_section(bundle: Bundle, stories: Sequence[StoryNote]) -> Section:
+    lines = [Line(f"{bundle.symbol}, {bundle.mode}; what was told before now and is alike")]
+    for place, story in enumerate(stories, 1):
+        label = f"story {place} ({describe_story(story, bundle.as_of)})"
+        name = story_id(place)
+        lines.append(Line(f"{{{name}}} {label}", (Figure(name, label, Unit.WORDS),)))
+    return Section("stories", 100, tuple(lines))
+
+
+def _texts_section(stories: Sequence[StoryNote]) -> Section:
+    """Quotable, because a summary repeats some words of its texts and is itself untrusted."""
+    texts = " · ".join(f"{story_id(place)}: {story.text}" for place, story in enumerate(stories, 1))
+    return Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
+
+
+EXTRACTION_ROLE: Final = "rag_extraction"
+_TEXT_CHARS: Final = 2_000
+
+_Name = Annotated[str, Field(min_length=1, max_length=80)]
+
+
+class RelationOpinion(Opinion):
+    source: _Name
+    target: _Name
+    word: Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class ExtractionOpinion(Opinion):
+    names: Annotated[tuple[_Name, ...], Field(max_length=MOST_ENTITIES)]
+    relations: Annotated[tuple[RelationOpinion, ...], Field(max_length=MOST_ENTITIES)] = ()
+
+
+async def extract_entities(text: str, model_context: ModelContext) -> Entities:
+    spoken = await ask_agent(
+        AgentQuestion(
+            role=EXTRACTION_ROLE,
+            sections=lambda: (
+                Section("task", 100, (Line("One text."),)),
+                Section("text", 90, strangers=Untrusted(text, limit=_TEXT_CHARS, quotable=True)),
+            ),
+            output=ExtractionOpinion,
+            fallback=lambda: ExtractionOpinion(names=()),
+            prose=lambda opinion, keep: opinion,
+            judge=lambda opinion: _objection(opinion, text),
+        ),
+        model_context,
+    )
+    return _normalise(spoken.value) if spoken.source in ("model", "repaired") else find_entities(text)
+
+
+def _objection(opinion: ExtractionOpinion, text: str) -> str | None:
+    held = set(split_words(text))
+    foreign = [name for name in opinion.names if not (words := split_words(name)) or not held.issuperset(words)]
+    if foreign:
+        return f"{foreign[0]!r} does not stand in the text"
+    ends = {end for relation in opinion.relations for end in (relation.source, relation.target)}
+    if unnamed := sorted(ends - set(opinion.names)):
+        return f"{unnamed[0]!r} is related and not among names"
+    return None
+
+
+def _normalise(opinion: ExtractionOpinion) -> Entities:
+    plain = {name: " ".join(split_words(name)) for name in opinion.names}
+    relations = {
+        Relation(plain[each.source], plain[each.target], " ".join(split_words(each.word)) or "with"): None
+        for each in opinion.relations
+        if plain[each.source] != plain[each.target]
+    }
+    return Entities(tuple(dict.fromkeys(plain.values())), tuple(relations))

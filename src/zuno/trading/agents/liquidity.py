@@ -10,11 +10,9 @@ from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import (
-    ask_agent,
-    expert_question,
+    ask_numeric_expert,
     limit_confidence,
     limit_to_candles,
-    require_data,
     snap_price,
     to_record,
     voice_of,
@@ -31,13 +29,11 @@ from zuno.trading.agents.evidence import (
     weigh_by_volume,
 )
 from zuno.trading.measure.events import EventKind
-from zuno.trading.measure.features import Perpetual
+from zuno.trading.measure.features import TakerFlow
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.price_context import TakerFlow
-from zuno.trading.measure.structure.lines import Divergence, DivergenceSource
-from zuno.trading.measure.structure.pivots import PriceDirection
-from zuno.trading.measure.tape import SideHour, WhaleFlow
-from zuno.trading.measure.triage import CLUSTER_USD
+from zuno.trading.measure.structure import DivergenceSource, PriceDirection
+from zuno.trading.measure.tape import WhaleFlow
+from zuno.trading.measure.triage import CLUSTER_USD, is_cluster
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AgentAnswer,
@@ -77,32 +73,30 @@ ENTRY_REACH: Final = (0.25, 1.0)
 
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[LiquidityEntry]:
-    spoken = await ask_agent(
-        expert_question(
-            ROLE,
-            Expert.LIQUIDITY,
-            lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.flow_section(case),
-                prompt_facts.liquidation_section(case),
-                prompt_facts.price_action_section(case),
-                prompt_facts.derivatives_section(case, 70),
-                prompt_facts.structure_section(case, 50),
-                prompt_facts.levels_section(case),
-            ),
-            LiquidityOpinion,
-            lambda: answer_by_rules(case),
+    spoken = await ask_numeric_expert(
+        ROLE,
+        Expert.LIQUIDITY,
+        lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.flow_section(case),
+            prompt_facts.liquidation_section(case),
+            prompt_facts.price_action_section(case),
+            prompt_facts.derivatives_section(case, 70),
+            prompt_facts.structure_section(case, 50),
+            prompt_facts.levels_section(case),
         ),
+        LiquidityOpinion,
+        lambda: answer_by_rules(case),
+        _find_gap(case),
         model_context,
     )
-    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
-    said = spoken.value
-    target = snap_price(case.menu, said.target_entry)
-    gone = "the entry it named is no level of the menu" if said.target_entry is not None and target is None else ""
-    stance = entry_stance(said, measure_stance(case, said.anomaly))
-    sure, less = said.confidence, ""
-    meant = 0 if said.anomaly == "none" else flow_direction(case, said.anomaly)
+    opinion = spoken.value
+    target = snap_price(case.menu, opinion.target_entry)
+    gone = "the entry it named is no level of the menu" if opinion.target_entry is not None and target is None else ""
+    stance = entry_stance(opinion, measure_stance(case, opinion.anomaly))
+    sure, less = opinion.confidence, ""
+    meant = 0 if opinion.anomaly == "none" else flow_direction(case, opinion.anomaly)
     if stance not in (0, meant) and spoken.source in ("model", "repaired"):
         # It spoke of something else: nobody is surer of what was measured than the measure is.
         sure, less = limit_confidence(sure, answer_by_rules(case).confidence, "what was measured")
@@ -123,9 +117,8 @@ def _find_gap(case: Case) -> str:
 
 
 def measure_stance(case: Case, anomaly: FlowAnomaly) -> Stance:
-    """Which way the market was measured to lean, whoever speaks: by what happened within the hour, else by a crowd that
-    pays to stay, else by the anomaly that was named, else by price and volume where nothing else is recorded, else by
-    how many are on one side."""
+    """The measured direction: by events of the last hour, else by a crowd that pays funding, else by the named anomaly,
+    else by price and volume (candles only), else by how crowded a side is."""
     for reasons in (event_reasons(case), funding_reasons(case)):
         if lean := direction_of(total_weight(reasons)):
             return lean
@@ -147,7 +140,9 @@ def answer_by_rules(case: Case) -> LiquidityOpinion:
     paying = direction_of(total_weight(funding_reasons(case)))
     if struck:
         # Who was forced out is part of what happened: that its side is spent is for the hours after it.
-        anomaly, reasons = _name_event(case), [*struck, *flow, *crowd]
+        cascade = any(event.kind is EventKind.LIQUIDATION_CASCADE for event in case.features.events.events)
+        anomaly: FlowAnomaly = "liquidation_hunting" if cascade else "none"
+        reasons = [*struck, *flow, *crowd]
     else:
         anomaly, reasons = _name_anomaly(case, flow, hunt)
         if anomaly == "none":
@@ -178,17 +173,11 @@ def _name_anomaly(case: Case, flow: list[Reason], hunt: list[Reason]) -> tuple[F
     return "whale_cvd_divergence" if lean and contradicts(case, lean) else "none", reasons
 
 
-def _name_event(case: Case) -> FlowAnomaly:
-    """A cascade forces one side out; a breakout or a shock alone is no anomaly of the flow."""
-    cascades = any(event.kind is EventKind.LIQUIDATION_CASCADE for event in case.features.events.events)
-    return "liquidation_hunting" if cascades else "none"
-
-
 def event_reasons(case: Case) -> list[Reason]:
-    """What happened within the hour goes on until it is known to have ended."""
+    """An event of the last hour counts until it is known to have ended."""
     return [
         Reason(
-            EVENT_WEIGHTS[event.kind] * (1 if event.way is PriceDirection.UP else -1),
+            EVENT_WEIGHTS[event.kind] * event.way.sign,
             f"{event.name.replace('_', ' ')}: {{{prompt_facts.event_id(case, event)}}}",
         )
         for event in case.features.events.events
@@ -196,32 +185,29 @@ def event_reasons(case: Case) -> list[Reason]:
 
 
 def crowding_reasons(case: Case) -> list[Reason]:
-    """Who pays to stay, and where many are on one side."""
-    found, home = funding_reasons(case), _perpetual(case)
+    """Who pays funding, and where accounts or the basis are crowded."""
+    reasons = funding_reasons(case)
+    home = next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
     for name, rank, called in (
         ("long_accounts", home.long_rank, "accounts that are long"),
         ("basis", home.basis_rank, "the basis"),
     ):
         if not isinstance(rank, Missing) and not LOW_RANK < rank < 1 - LOW_RANK:
             where = "above" if rank > 0.5 else "below"
-            said = f"{called}: {{{home.venue}.{name}}}, {where} nearly every hour of the week"
-            found.append(Reason(-RANK_WEIGHT if rank > 0.5 else RANK_WEIGHT, said))
-    return found
+            text = f"{called}: {{{home.venue}.{name}}}, {where} nearly every hour of the week"
+            reasons.append(Reason(-RANK_WEIGHT if rank > 0.5 else RANK_WEIGHT, text))
+    return reasons
 
 
 def funding_reasons(case: Case) -> list[Reason]:
-    """Those who pay to stay in a price that goes nowhere have to leave first; while it moves it is a hint."""
+    """Payers of high funding in a flat price have to leave first; in a moving price it is a hint."""
     rate, day = case.inputs.funding_next, case.context.day
     if isinstance(rate, Missing) or round(abs(rate), RATIO_PLACES) < CROWDED_RATE:
         return []
     flat = not isinstance(day, Missing) and abs(day) <= FLAT_DAY
     payers, beside = ("longs" if rate > 0 else "shorts"), "a flat price" if flat else "a price that moves"
-    said = f"{payers} pay {{funding_next_8h}} for 8h in {beside}: crowded"
-    return [Reason(-scale_weight(rate, 2 * CROWDED_RATE, 0.5 if flat else 0.15), said)]
-
-
-def _perpetual(case: Case) -> Perpetual:
-    return next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
+    text = f"{payers} pay {{funding_next_8h}} for 8h in {beside}: crowded"
+    return [Reason(-scale_weight(rate, 2 * CROWDED_RATE, 0.5 if flat else 0.15), text)]
 
 
 def action_reasons(case: Case) -> list[Reason]:
@@ -230,12 +216,12 @@ def action_reasons(case: Case) -> list[Reason]:
     if not case.bundle.candles_only or isinstance(seen, Missing) or seen.breakout is None:
         return []
     where, own = "above" if seen.breakout is PriceDirection.UP else "below", seen.timeframe
-    said = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-    return [Reason(weigh_by_volume(seen.volume_backing, 1 if seen.breakout is PriceDirection.UP else -1), said)]
+    text = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
+    return [Reason(weigh_by_volume(seen.volume_backing, seen.breakout.sign), text)]
 
 
 def contradicts(case: Case, lean: Stance) -> bool:
-    """Whether those who take lean so against the price: by a divergence, by their balance, or by large trades."""
+    """Whether takers lean against the price: by a divergence, by their balance, or by large trades."""
     if any(divergence.weight * lean > 0 for divergence in _divergence_reasons(case)):
         return True
     flow, day = case.context.flow, case.context.day
@@ -246,56 +232,47 @@ def contradicts(case: Case, lean: Stance) -> bool:
 
 
 def _balance(flow: TakerFlow) -> Stance:
-    """Which way takers lean, where they do more than they mostly did."""
+    """Which way takers lean, where they lean more than usual."""
     if isinstance(flow.rank, Missing):
         return 0
     return 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
 
 
 def flow_reasons(case: Case) -> list[Reason]:
-    """What those who take say, beside what the price does."""
-    found = _divergence_reasons(case)
+    """What takers do, beside what the price does."""
+    reasons = _divergence_reasons(case)
     flow = case.context.flow
     if not isinstance(flow, Missing):
         lean = _balance(flow)
         against = lean * flow.moved < 0
         if lean:
             beside, own = "against" if against else "with", prompt_facts.takers_id(flow)
-            said = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
-            found.append(Reason(lean * (0.35 if against else 0.2), said))
-    for name, whales, weight in (("24h", case.features.whales_day, 0.35), ("1h", _hour(case), 0.25)):
-        found += _whale_reasons(name, whales, weight)
-    return found
-
-
-def _hour(case: Case) -> Known[WhaleFlow]:
-    return case.features.whales_hour
+            text = f"takers' balance of {{{own}.balance}} goes {beside} a price change of {{{own}.price_change}}"
+            reasons.append(Reason(lean * (0.35 if against else 0.2), text))
+    for name, whales, weight in (("24h", case.features.whales_day, 0.35), ("1h", case.features.whales_hour, 0.25)):
+        reasons += _whale_reasons(name, whales, weight)
+    return reasons
 
 
 def _divergence_reasons(case: Case) -> list[Reason]:
     """The newest between price and CVD, on the two shorter timeframes, while fresh."""
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     for (timeframe, frame), weight in zip(case.features.frames[:2], (0.25, 0.4), strict=True):
         if isinstance(frame, Missing):
             continue
-        newest = _newest(frame.structure.divergences)
+        of_cvd = (each for each in frame.structure.divergences if each.gauge is DivergenceSource.CVD)
+        newest = max(of_cvd, key=lambda divergence: divergence.known_at, default=None)
         ago = 0 if newest is None else (case.bundle.as_of - newest.known_at) // timeframe.millis
         if newest is not None and ago <= FRESH_BARS:
             hidden = "hidden " if newest.hidden else ""
-            sign = 1 if newest.way is PriceDirection.UP else -1
             age = f"{{{timeframe}.{DivergenceSource.CVD}_divergence_1_age}}"
-            said = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
-            found.append(Reason(sign * weight * (0.6 if newest.hidden else 1.0), said))
-    return found
-
-
-def _newest(divergences: tuple[Divergence, ...]) -> Divergence | None:
-    found = [divergence for divergence in divergences if divergence.gauge is DivergenceSource.CVD]
-    return max(found, key=lambda divergence: divergence.known_at, default=None)
+            text = f"a {hidden}CVD divergence points {newest.way}, known {age} ago"
+            reasons.append(Reason(newest.way.sign * weight * (0.6 if newest.hidden else 1.0), text))
+    return reasons
 
 
 def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
-    """Large takers, where their leaning is more than so many coins would show."""
+    """Large takers, where they lean more than chance would show."""
     if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
         return []
     bought, sold = flow.bought_usd, flow.sold_usd
@@ -305,14 +282,14 @@ def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Rea
     if abs(z) < WHALE_Z:
         return []
     own = f"large_trades_{name}"
-    said = f"large takers bought {{{own}.bought}} and sold {{{own}.sold}} in {SPANS[name]}"
-    return [Reason(scale_weight(z, 2 * WHALE_Z, weight), said)]
+    text = f"large takers bought {{{own}.bought}} and sold {{{own}.sold}} in {SPANS[name]}"
+    return [Reason(scale_weight(z, 2 * WHALE_Z, weight), text)]
 
 
 def stop_run_reasons(case: Case) -> list[Reason]:
     """Whose stops were run: the hunted side is spent, unless new positions came in behind the move."""
     seen = case.features.forced
-    run = [hour for hour in (seen.longs_hour, seen.shorts_hour) if not isinstance(hour, Missing) and _is_cluster(hour)]
+    run = [hour for hour in (seen.longs_hour, seen.shorts_hour) if not isinstance(hour, Missing) and is_cluster(hour)]
     if not run:
         return []
     hour = max(run, key=lambda hour: hour.usd)
@@ -322,15 +299,10 @@ def stop_run_reasons(case: Case) -> list[Reason]:
     spent = side.sign
     crowd = case.features.open_interest_hour
     fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
-    said = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
+    text = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
     if fuelled:
-        return [Reason(-strength * spent, f"{said} and open interest rose: the move has fuel")]
-    return [Reason(strength * spent, f"{said} and nobody new came in: that side is spent")]
-
-
-def _is_cluster(hour: SideHour) -> bool:
-    """By triage's own rule."""
-    return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
+        return [Reason(-strength * spent, f"{text} and open interest rose: the move has fuel")]
+    return [Reason(strength * spent, f"{text} and nobody new came in: that side is spent")]
 
 
 def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:

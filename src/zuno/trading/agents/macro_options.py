@@ -7,9 +7,10 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_agent, expert_question, require_data, to_record, voice_of
+from zuno.trading.agents.ask import ask_numeric_expert, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
+    SIGNALS,
     Reason,
     confidence,
     direction_of,
@@ -18,7 +19,7 @@ from zuno.trading.agents.evidence import (
     total_weight,
 )
 from zuno.trading.agents.prompt_facts import figure_in
-from zuno.trading.measure.price_context import FigureChange
+from zuno.trading.measure.features import FigureChange
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AgentAnswer,
@@ -26,7 +27,6 @@ from zuno.trading.model.cycle import (
     MacroAnomaly,
     MacroEntry,
     MacroOpinion,
-    Signal,
     Stance,
 )
 from zuno.trading.model.known import Known, Missing
@@ -39,27 +39,24 @@ USUAL_SKEW: Final = 1.5
 """Vol points that puts are usually dearer by: insurance has a price in quiet times too."""
 RESTLESS: Final = 0.25
 """Percentage points of 2s10s over five prints."""
-LEANS: Final[dict[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MacroEntry]:
-    spoken = await ask_agent(
-        expert_question(
-            ROLE,
-            Expert.MACRO,
-            lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.options_section(case),
-                prompt_facts.economy_section(case),
-                prompt_facts.day_section(case, 50),
-            ),
-            MacroOpinion,
-            lambda: answer_by_rules(case),
+    spoken = await ask_numeric_expert(
+        ROLE,
+        Expert.MACRO,
+        lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.options_section(case),
+            prompt_facts.economy_section(case),
+            prompt_facts.day_section(case, 50),
         ),
+        MacroOpinion,
+        lambda: answer_by_rules(case),
+        _find_gap(case),
         model_context,
     )
-    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
@@ -83,37 +80,36 @@ def answer_by_rules(case: Case) -> MacroOpinion:
         anomaly = "macro_divergence"
     return MacroOpinion(
         anomaly=anomaly,
-        options_bias=LEANS[direction_of(total_weight(reasons))],
+        options_bias=SIGNALS[direction_of(total_weight(reasons))],
         confidence=confidence(reasons),
         rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
 def option_reasons(case: Case) -> list[Reason]:
-    """Dear puts are fear of a fall, cheap ones of a rise. What volatility itself costs, soon or later, has no side: it
-    counts on the side that is feared."""
+    """Dear puts show fear of a fall, cheap ones of a rise. Volatility has no side: it counts on the feared one."""
     dvol, surface, feared = case.features.dvol, case.features.surface, feared_side(case)
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     if not isinstance(dvol, Missing) and dvol.z >= 1 and feared:
-        said = "DVOL of {dvol.value} is {dvol.deviations} deviations from its mean of {dvol.mean_30d}"
-        found.append(Reason(feared * scale_weight(dvol.z, 3, 0.35), said))
+        text = "DVOL of {dvol.value} is {dvol.deviations} deviations from its mean of {dvol.mean_30d}"
+        reasons.append(Reason(feared * scale_weight(dvol.z, 3, 0.35), text))
     if isinstance(surface, Missing):
-        return found
+        return reasons
     skew, ratio, term = surface.week.skew25, surface.put_call_open_interest, surface.term
     if not isinstance(skew, Missing) and abs(skew - USUAL_SKEW) >= 1:
         dear = "dear" if skew > USUAL_SKEW else "cheap"
-        said = f"puts are {dear}: the weekly 25-delta skew is {{options.skew_7d}}"
-        found.append(Reason(-scale_weight(skew - USUAL_SKEW, 5, 0.3), said))
+        text = f"puts are {dear}: the weekly 25-delta skew is {{options.skew_7d}}"
+        reasons.append(Reason(-scale_weight(skew - USUAL_SKEW, 5, 0.3), text))
     if not isinstance(ratio, Missing) and abs(ratio - BALANCED) >= 0.1:
         many = "many" if ratio > BALANCED else "few"
-        found.append(
+        reasons.append(
             Reason(
                 -scale_weight(ratio - BALANCED, 0.4, 0.2), f"{many} puts are held: {{options.put_call}} for each call"
             )
         )
     if not isinstance(term, Missing) and term > 0 and feared:
-        found.append(Reason(feared * scale_weight(term, 4, 0.3), "the term structure is inverted by {options.term}"))
-    return found
+        reasons.append(Reason(feared * scale_weight(term, 4, 0.3), "the term structure is inverted by {options.term}"))
+    return reasons
 
 
 def feared_side(case: Case) -> Stance:
@@ -126,24 +122,23 @@ def feared_side(case: Case) -> Stance:
 
 
 def macro_reasons(case: Case) -> list[Reason]:
-    """A dear dollar and falling stocks drain what is risky. A curve that moves fast has no side, as volatility has
-    none: it counts on the side that is feared."""
+    """A rising dollar and falling stocks are bearish. A fast-moving curve has no side: it counts on the feared one."""
     context, slope, feared = case.context, case.features.economy.slope, feared_side(case)
-    found: list[Reason] = []
-    found += _change_reasons("dollar_change", context.dollar, 0.015, -0.3)
-    found += _change_reasons("stocks_change", context.stocks, 0.03, 0.35)
+    reasons: list[Reason] = []
+    reasons += _change_reasons("dollar_change", context.dollar, 0.015, -0.3)
+    reasons += _change_reasons("stocks_change", context.stocks, 0.03, 0.35)
     change: Known[float] = figure_in(slope, "change")
     if not isinstance(change, Missing) and abs(change) >= RESTLESS and feared:
-        found.append(Reason(0.15 * feared, "the curve is restless: its slope changed by {curve.slope_change}"))
-    return found
+        reasons.append(Reason(0.15 * feared, "the curve is restless: its slope changed by {curve.slope_change}"))
+    return reasons
 
 
 def _change_reasons(id_: str, change: Known[FigureChange], full: float, weight: float) -> list[Reason]:
     """Of a figure that moved by at least a quarter of what counts in full."""
     if isinstance(change, Missing) or abs(change.share) < full / 4:
         return []
-    sign, said = 1 if weight > 0 else -1, f"{change.of.called} changed by {{{id_}}}"
-    return [Reason(sign * scale_weight(change.share, full, abs(weight)), said)]
+    sign, text = 1 if weight > 0 else -1, f"{change.of.called} changed by {{{id_}}}"
+    return [Reason(sign * scale_weight(change.share, full, abs(weight)), text)]
 
 
 def _quiet_text(case: Case) -> str:

@@ -11,8 +11,8 @@ from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case
-from zuno.trading.agents.rag import NewsReading, summarise_news
-from zuno.trading.measure.indicators.all import IndicatorValues
+from zuno.trading.agents.learned import NewsReading, summarise_news
+from zuno.trading.measure.indicators import IndicatorValues
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import (
     LONG_TEXT,
@@ -80,12 +80,12 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
         ),
         model_context,
     )
-    said = spoken.value
-    budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
+    opinion = spoken.value
+    budget = min(opinion.risk_budget_pct, ruled.budget, BUDGETS[opinion.regime])
     unread = f"recalled news were not summed up: {news.why}" if news.why else ""
     paid = replace(spoken, attempts=(*news.attempts, *spoken.attempts))
     return AgentAnswer(
-        value=to_record(Meta, spoken, unread, _describe_cut(said, ruled), risk_budget_pct=budget),
+        value=to_record(Meta, spoken, unread, _describe_cut(opinion, ruled), risk_budget_pct=budget),
         voice=voice_of(ROLE, paid),
     )
 
@@ -95,19 +95,19 @@ def _keep_texts(opinion: MetaOpinion, rules: MetaOpinion, keep: Keep) -> MetaOpi
     return keep_fields(opinion, rules, keep, rationale=LONG_TEXT).model_copy(update={"trust_directive": trust})
 
 
-def _describe_cut(said: MetaOpinion, ruled: RegimeRuling) -> str:
+def _describe_cut(opinion: MetaOpinion, ruled: RegimeRuling) -> str:
     """Which rule took how much of the budget that was asked for; empty where none did."""
-    budget = min(said.risk_budget_pct, ruled.budget, BUDGETS[said.regime])
-    if budget == said.risk_budget_pct:
+    budget = min(opinion.risk_budget_pct, ruled.budget, BUDGETS[opinion.regime])
+    if budget == opinion.risk_budget_pct:
         return ""
-    by = f"{said.regime} allows {BUDGETS[said.regime]}"
+    by = f"{opinion.regime} allows {BUDGETS[opinion.regime]}"
     if budget == ruled.budget:
         by = f"the rules find {ruled.regime} and allow {ruled.budget}"
-    return f"the budget of {said.risk_budget_pct} % was cut to {budget} %: {by}"
+    return f"the budget of {opinion.risk_budget_pct} % was cut to {budget} %: {by}"
 
 
 def regime_of(case: Case) -> RegimeRuling:
-    """By rule, the first that fits. A budget is never more for a feed that is missing."""
+    """The first regime whose rule fits. A missing feed never raises the budget."""
     inputs, days = case.inputs, frame_of(case.features, Timeframe.D1)
     panic = _panic_reason(case)
     if isinstance(days, Missing) or isinstance(inputs.bars, Missing):
@@ -126,7 +126,7 @@ def regime_of(case: Case) -> RegimeRuling:
 
 
 def _panic_reason(case: Case) -> str | None:
-    """Why there is one, if it is known that there is."""
+    """Why there is a panic; None where none is known."""
     inputs = case.inputs
     if inputs.panic is True:
         return f"options are in panic: {{anomaly.{Rule.OPTIONS_PANIC}}}"
@@ -173,7 +173,7 @@ def answer_by_rules(case: Case) -> MetaOpinion:
 
 
 def _choose_trusted(regime: Regime, mode: Mode, narrow: bool) -> tuple[Expert, str]:
-    """A narrow range that is sold has no name of its own as one that is bought has, but the same expert sees it."""
+    """A narrow range is read by liquidity, whether it is bought or sold."""
     match regime:
         case Regime.VOLATILITY_PANIC:
             return Expert.MACRO, "In a panic options and the economy lead; books are thin and shapes break."

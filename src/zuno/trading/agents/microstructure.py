@@ -7,7 +7,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_agent, expert_question, limit_to_candles, require_data, to_record, voice_of
+from zuno.trading.agents.ask import ask_numeric_expert, limit_to_candles, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
@@ -18,9 +18,8 @@ from zuno.trading.agents.evidence import (
     total_weight,
     weigh_by_volume,
 )
+from zuno.trading.measure.features import PriceAction
 from zuno.trading.measure.order_book import BookFigures
-from zuno.trading.measure.price_context import PriceAction
-from zuno.trading.measure.structure.pivots import PriceDirection
 from zuno.trading.measure.triage import LEAN
 from zuno.trading.model.cycle import (
     LONG_TEXT,
@@ -46,23 +45,21 @@ _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MicrostructureEntry]:
-    spoken = await ask_agent(
-        expert_question(
-            ROLE,
-            Expert.MICROSTRUCTURE,
-            lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.book_section(case),
-                prompt_facts.price_action_section(case, 60),
-                prompt_facts.derivatives_section(case, 40),
-            ),
-            MicrostructureOpinion,
-            lambda: answer_by_rules(case),
+    spoken = await ask_numeric_expert(
+        ROLE,
+        Expert.MICROSTRUCTURE,
+        lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.book_section(case),
+            prompt_facts.price_action_section(case, 60),
+            prompt_facts.derivatives_section(case, 40),
         ),
+        MicrostructureOpinion,
+        lambda: answer_by_rules(case),
+        _find_gap(case),
         model_context,
     )
-    spoken = require_data(spoken, _find_gap(case), lambda: answer_by_rules(case))
     sure, few = limit_to_candles(case, spoken.value.confidence)
     entry = to_record(MicrostructureEntry, spoken, few, stance=entry_stance(spoken.value), confidence=sure)
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
@@ -99,16 +96,15 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
 
 
 def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion:
-    """A wick of most of the bar says who was turned away; volume says how many."""
-    own, sign = action.timeframe, 0 if action.rejection is None else 1 if action.rejection is PriceDirection.UP else -1
-    reasons = []
-    if sign:
+    """Without a book: a long wick shows who was rejected, volume how strongly."""
+    own, reasons = action.timeframe, []
+    if action.rejection is not None:
         sent = f"a wick of {{{own}.wick}} of the last bar sent the price {action.rejection}"
-        said = f"{sent}, on {{{own}.volume_ratio}} the usual volume"
-        reasons.append(Reason(weigh_by_volume(action.volume_backing, sign), said))
+        text = f"{sent}, on {{{own}.volume_ratio}} the usual volume"
+        reasons.append(Reason(weigh_by_volume(action.volume_backing, action.rejection.sign), text))
     if action.breakout is not None and action.volume_backing == 1:
-        said = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-        reasons.append(Reason(0.5 if action.breakout is PriceDirection.UP else -0.5, said))
+        text = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
+        reasons.append(Reason(0.5 * action.breakout.sign, text))
     quiet = f"No book was recorded here; the last bar turned nobody away: its longer wick is {{{own}.wick}} of it."
     return MicrostructureOpinion(
         anomaly="none",
@@ -126,23 +122,23 @@ def _imbalance_reasons(book: BookFigures) -> list[Reason]:
 
 
 def _wall_reasons(case: Case) -> list[Reason]:
-    """A wall of bids that was never meant wanted buyers to come: who put it there sells."""
+    """A wall of bids that vanishes untraded was to lure buyers: who put it there sells."""
     walls = case.features.walls
     if isinstance(walls, Missing):
         return []
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     for side, sign, name in ((Side.LONG, -1, "bids"), (Side.SHORT, 1, "asks")):
         fake = [(place, wall) for place, wall in enumerate(walls.fake, 1) if wall.side is side]
         if fake:
             place, _ = max(fake, key=lambda each: each[1].times_median)
             size = f"{{walls.fake_{place}_size}} the median"
-            said = f"a wall of {name} at {{walls.fake_{place}_price}}, {size}, vanished untraded"
-            found.append(Reason(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), said))
-    return found
+            text = f"a wall of {name} at {{walls.fake_{place}_price}}, {size}, vanished untraded"
+            reasons.append(Reason(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), text))
+    return reasons
 
 
 def _thin_side_reasons(book: BookFigures) -> list[Reason]:
-    """Where size is dear the book is thin, and the price goes that way more easily."""
+    """Where size is expensive the book is thin, and the price moves that way more easily."""
     buy, sell = book.buy_slippage_bps, book.sell_slippage_bps
     if isinstance(buy, Missing) or isinstance(sell, Missing) or max(buy, sell) < NOTICEABLE_BPS:
         return []

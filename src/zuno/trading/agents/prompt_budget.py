@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Lines that stay or go together."""
+    """Lines that are kept or left out together."""
 
     title: str
     weight: int
@@ -68,8 +68,8 @@ def max_prompt_chars(role: str) -> int:
 def fit_prompt(
     prompts: Prompts, name: str, sections: Sequence[Section], others: Mapping[str, Value], cap: int
 ) -> FittedPrompt:
-    """The prompt's values within `cap` characters. What is not a section is never left out: a question that is too
-    long without any is our own mistake."""
+    """The prompt's values within `cap` characters. Only sections are left out; `ValueError` if it is too long without
+    any."""
     kept = list(sections)
     while True:
         variables = _variables(kept, sections, others)

@@ -17,11 +17,7 @@ from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.events import EventKind, MarketEvent
-from zuno.trading.measure.features import Perpetual, fresh_rows
-from zuno.trading.measure.frames import Frame
-from zuno.trading.measure.macro import Reading
-from zuno.trading.measure.order_book import FakeWall
-from zuno.trading.measure.price_context import (
+from zuno.trading.measure.features import (
     ACTION_BARS,
     DOLLAR,
     FLOW_BARS,
@@ -29,13 +25,15 @@ from zuno.trading.measure.price_context import (
     STOCKS,
     FigureChange,
     MacroQuote,
+    Perpetual,
+    Reading,
     TakerFlow,
+    fresh_rows,
 )
-from zuno.trading.measure.structure.levels import LevelZone
-from zuno.trading.measure.structure.lines import DivergenceSource
-from zuno.trading.measure.structure.patterns import find_pattern
-from zuno.trading.measure.structure.pivots import PriceDirection
-from zuno.trading.measure.structure.swings import Fibonacci
+from zuno.trading.measure.frames import Frame
+from zuno.trading.measure.levels import LevelZone, find_pattern
+from zuno.trading.measure.order_book import FakeWall
+from zuno.trading.measure.structure import DivergenceSource, Fibonacci, PriceDirection
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta
 from zuno.trading.model.known import Known, Missing
@@ -44,6 +42,7 @@ from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel
 from zuno.trading.rules.score import Entry, board_entries
 
+LEANINGS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 QUIET_LEVELS: Final = 24
 DEEP_LEVELS: Final = 48
 """Measured levels of the menu that are told, the nearest."""
@@ -86,7 +85,7 @@ def remark(id_: str, text: str, head: str = "") -> Line:
 
 
 def quote(head: str, text: str, facts: FactSheet) -> Line:
-    """Another mind's words: their slots stay, and may be cited again."""
+    """Another agent's words: their slots stay, and may be cited again."""
     line = strip_fences(text)
     return Line(f"{head}{annotate(line, facts)}", tuple(facts[id_] for id_ in cited_ids([line]) if id_ in facts))
 
@@ -120,7 +119,7 @@ def market_section(case: Case) -> Section:
         (
             Line(f"{bundle.symbol}, {bundle.mode} mode, timeframes {frames}; {_kind(case)}"),
             fact("price_now", now, Unit.PRICE),
-            fact("atr14", atr, Unit.PRICE, note=f"of {_atr_frame(case)}"),
+            fact("atr14", atr, Unit.PRICE, note=f"of {bundle.mode.timeframes[1]}"),
             fact("atr14_pct", share, Unit.PERCENT, note="of the price"),
             fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True),
             fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True),
@@ -129,24 +128,20 @@ def market_section(case: Case) -> Section:
 
 
 def _kind(case: Case) -> str:
-    """A bundle is frozen alike from the venues and from what was kept of them: either way it is their market."""
+    """A live bundle and a recorded one are both the venues' market."""
     if case.bundle.candles_only:
         return "imported candles alone: what was never recorded is absent, not zero"
     return "an invented market" if case.bundle.synthetic else "the venues' own market"
 
 
-def _atr_frame(case: Case) -> Timeframe:
-    return case.bundle.mode.timeframes[1]
-
-
 def anomalies_section(case: Case) -> Section:
     """What fired, which shocks the last hour had, and what could not be judged."""
-    found = case.features.triage
+    triage = case.features.triage
     ids = anomaly_ids(case)
-    fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, found.anomalies, strict=True)]
+    fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, triage.anomalies, strict=True)]
     unknown = [
         remark(f"unjudged_{at}", skipped.reason, f"not judged, {skipped.rule}: ")
-        for at, skipped in enumerate(found.unknown, 1)
+        for at, skipped in enumerate(triage.unknown, 1)
     ]
     watch = case.features.watch
     if isinstance(watch, Missing):
@@ -223,17 +218,17 @@ def structure_section(case: Case, weight: int = 70) -> Section:
         lines += _fibonacci_lines(timeframe, shape.fibonacci, frame.readings.close)
         lines += _zone_lines(timeframe, frame, kept)
         charted = timeframe is case.bundle.mode.chart[0]
-        found = find_pattern(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
-        if found is not None:
-            lines.append(fact(f"{timeframe}.shape_line", found.line, Unit.PRICE, note=f"of a {found.shape}"))
+        pattern = find_pattern(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
+        if pattern is not None:
+            lines.append(fact(f"{timeframe}.shape_line", pattern.line, Unit.PRICE, note=f"of a {pattern.shape}"))
     return Section("structure", weight, tuple(lines))
 
 
 def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int) -> Iterator[Line]:
     """The newest of each gauge, and what else is new."""
-    found = frame.structure.divergences
+    divergences = frame.structure.divergences
     for gauge in DivergenceSource:
-        of_gauge = [divergence for divergence in found if divergence.gauge is gauge]
+        of_gauge = [divergence for divergence in divergences if divergence.gauge is gauge]
         newest = sorted(of_gauge, key=lambda divergence: divergence.known_at, reverse=True)
         for place, divergence in enumerate(newest[: max(kept // 2, 1)], 1):
             text = (
@@ -337,7 +332,7 @@ def liquidation_section(case: Case, weight: int = 85) -> Section:
     return Section("liquidations", weight, tuple(lines))
 
 
-def book_section(case: Case, weight: int = 95) -> Section:
+def book_section(case: Case) -> Section:
     seen, walls = case.features.book, case.features.walls
     size = "slippage of an order of $100,000"
     lines = [
@@ -362,7 +357,7 @@ def book_section(case: Case, weight: int = 95) -> Section:
             text = f"{'bids' if wall.side is Side.LONG else 'asks'}, fake"
             lines.append(fact(f"walls.fake_{place}_price", wall.price, Unit.PRICE, note=text))
             lines.append(fact(f"walls.fake_{place}_size", wall.times_median, Unit.RATIO, 1, note="of the median"))
-    return Section("order book", weight, tuple(lines))
+    return Section("order book", 95, tuple(lines))
 
 
 def largest_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWall]]:
@@ -490,7 +485,7 @@ def _reading_lines(name: str, reading: Known[Reading], as_of: Millis) -> Iterato
 
 
 def day_section(case: Case, weight: int = 75) -> Section:
-    """What the regime is told by."""
+    """What the regime is derived from."""
     seen, context = case.features.volatility, case.context
     slope = "unknown" if isinstance(context.days, Missing) else "rising" if context.days.slope > 0 else "falling"
     moved, narrow = "of the last 180 days moved less", "of days had narrower Bollinger bands"
@@ -518,14 +513,14 @@ def _unknown_terms(case: Case) -> Iterator[Line]:
             return
 
 
-def levels_section(case: Case, weight: int = 96) -> Section:
+def levels_section(case: Case) -> Section:
     """The menu: whatever price is answered must be one of these."""
     shown = nearest(case)
     now = case.menu.now
     lines = [fact(level_id(level), level.price, Unit.PRICE, note=level.kind) for level in shown]
     head = "by price, the nearest of them" if isinstance(now, float) else "by price"
     left = len(case.menu.levels) - len(shown)
-    return Section("levels", weight, (Line(f"{head}; {left} further ones are not shown"), *lines))
+    return Section("levels", 96, (Line(f"{head}; {left} further ones are not shown"), *lines))
 
 
 def level_id(level: MenuLevel) -> str:
@@ -537,22 +532,22 @@ def nearest(case: Case) -> list[MenuLevel]:
     count = DEEP_LEVELS if has_anomalies(case) else QUIET_LEVELS
     now = case.menu.now
     always = [level for level in case.menu.levels if level.kind in (MARK, RANGE, LIQ_CLUSTER)]
-    found = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, LIQ_CLUSTER)]
+    measured = [level for level in case.menu.levels if level.kind not in (MARK, RANGE, LIQ_CLUSTER)]
     if not isinstance(now, Missing):
-        found.sort(key=lambda level: (abs(level.price - now), level.id))
-    return sorted((*always, *found[:count]), key=lambda level: (level.price, level.id))
+        measured.sort(key=lambda level: (abs(level.price - now), level.id))
+    return sorted((*always, *measured[:count]), key=lambda level: (level.price, level.id))
 
 
 # -- the blackboard, for those who weigh it
 
 
-def experts_section(case: Case, board: Blackboard, weight: int = 97) -> Section:
+def experts_section(case: Case, board: Blackboard) -> Section:
     mode, facts = case.bundle.mode, market_facts(case)
     lines = [Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")]
     there = board_entries(board)
     for expert in Expert:
         lines += _entry_lines(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
-    return Section("blackboard", weight, tuple(lines))
+    return Section("blackboard", 97, tuple(lines))
 
 
 def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
@@ -560,7 +555,7 @@ def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
     facts = FactSheet([*facts.values(), *own])
     bias = getattr(entry, "directional_bias", None) or getattr(entry, "options_bias", None)
     leaning = f", bias {bias}" if bias else ""
-    lean = {1: "bullish", 0: "neutral", -1: "bearish"}[entry.stance]
+    lean = LEANINGS[entry.stance]
     speaker = "" if entry.source in ("model", "repaired") else f" ({entry.source})"
     yield Line(f"{name}{speaker}: stance {lean}, anomaly {entry.anomaly}{leaning}")
     for figure in own:
@@ -585,11 +580,11 @@ def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
                 yield figure_of(f"{name}.{level}", value, Unit.PRICE)
 
 
-def regime_section(meta: Meta, weight: int = 98) -> Section:
-    """What Meta decided, by name. Its own words, which strangers may have coloured, are told behind a fence."""
+def regime_section(meta: Meta) -> Section:
+    """Meta's decision by name. Its words may be coloured by strangers and are told as untrusted text."""
     return Section(
         "regime",
-        weight,
+        98,
         (
             Line(f"regime {meta.regime}, risk bias {meta.risk_bias}, trust {meta.trust_directive.expert} more"),
             fact("risk_budget", float(meta.risk_budget_pct), Unit.PERCENT, 0),
@@ -598,16 +593,16 @@ def regime_section(meta: Meta, weight: int = 98) -> Section:
 
 
 def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
-    """Rules read no strangers: what they say may be repeated by anybody."""
+    """Rules read no strangers' texts, so their words are quotable."""
     by_rule = meta.source in ("deterministic", "fallback")
     note = meta.trust_directive.note
     return Untrusted(note, limit=REMARK_CHARS, quotable=quotable or by_rule, fence="colleague")
 
 
-def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Section:
+def conflicts_section(case: Case, board: Blackboard) -> Section:
     synthesis = board.synthesis
     if synthesis is None:
-        return Section("synthesis", weight, (Line("none was made"),))
+        return Section("synthesis", 94, (Line("none was made"),))
     facts = board_facts(case, board)
     lines = [Line(f"dominant signal {synthesis.dominant_signal}")]
     lines += [quote("agreed: ", text, facts) for text in synthesis.consensus_signals]
@@ -619,7 +614,7 @@ def conflicts_section(case: Case, board: Blackboard, weight: int = 94) -> Sectio
     lines.append(Line(f"surest expert: {synthesis.highest_confidence_expert}"))
     lines.append(quote("open question: ", synthesis.key_uncertainty, facts))
     lines.append(quote("whom to weigh in this regime: ", synthesis.regime_note, facts))
-    return Section("synthesis", weight, tuple(lines))
+    return Section("synthesis", 94, tuple(lines))
 
 
 # -- everything that may be cited in a run
@@ -656,12 +651,12 @@ def board_facts(case: Case, board: Blackboard) -> FactSheet:
 # -- words of strangers
 
 
-def news_section(case: Case, title: str = "news", weight: int = 20) -> Section:
-    return _foreign_section(case, title, Feed.NEWS, CHANNELS, NEWS_CHARS, weight)
+def news_section(case: Case) -> Section:
+    return _foreign_section(case, "news", Feed.NEWS, CHANNELS, NEWS_CHARS, 20)
 
 
-def narrative_section(case: Case, title: str = "narrative", weight: int = 25) -> Section:
-    return _foreign_section(case, title, Feed.NARRATIVE, SEARCH, NARRATIVE_CHARS, weight)
+def narrative_section(case: Case) -> Section:
+    return _foreign_section(case, "narrative", Feed.NARRATIVE, SEARCH, NARRATIVE_CHARS, 25)
 
 
 def _foreign_section(case: Case, title: str, feed: Feed, venue: str, limit: int, weight: int) -> Section:

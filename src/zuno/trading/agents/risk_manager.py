@@ -23,8 +23,8 @@ from zuno.trading.model.cycle import (
     RuleChange,
 )
 from zuno.trading.model.known import Missing
+from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.routing import choose_style
-from zuno.trading.rules.ruling import RulingDraft, Tightening
 
 ROLE: Final = "risk_manager"
 PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"
@@ -33,7 +33,7 @@ PASSED: Final = "nothing new is risked: the risk officer concurs without being a
 async def ask_risk_manager(
     case: Case, draft: RulingDraft, model_context: ModelContext, shown: Sequence[Section] | None = None
 ) -> AgentAnswer[Tightening]:
-    """`shown`: instead of the case."""
+    """`shown`: sections that are told instead of the case."""
     if not draft.opens:
         voice = AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
         return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
@@ -47,13 +47,13 @@ async def ask_risk_manager(
         ),
         model_context,
     )
-    said = spoken.value
+    opinion = spoken.value
     tightening = Tightening(
-        allocation_pct=float(said.allocation_pct),
-        leverage=float(said.leverage),
-        veto=said.veto,
-        style=said.execution_style,
-        rationale=said.rationale,
+        allocation_pct=float(opinion.allocation_pct),
+        leverage=float(opinion.leverage),
+        veto=opinion.veto,
+        style=opinion.execution_style,
+        rationale=opinion.rationale,
     )
     return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
 
@@ -73,7 +73,7 @@ def _list_sections(case: Case, draft: RulingDraft) -> tuple[Section, ...]:
 
 
 def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
-    """The rules have said what there is to say; a whole number that is no less than the draft's changes nothing."""
+    """The rules were applied already: figures rounded up from the draft change nothing."""
     return RiskOpinion(
         allocation_pct=min(100, ceil(draft.allocation_pct)),
         leverage=max(1, min(3, ceil(draft.leverage))),
@@ -93,8 +93,8 @@ def _draft_section(draft: RulingDraft) -> Section:
 
 def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
-        said = f"already changed, {change.by}: {change.field}: "
-        yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), said)
+        head = f"already changed, {change.by}: {change.field}: "
+        yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), head)
 
 
 def draft_lines(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Final
 
@@ -25,7 +25,6 @@ from zuno.trading.model.market import Mode
 from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
 
 ROLE: Final = "synthesis"
-WORDS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 _SETTLED_BY: Final[Mapping[Expert, str]] = {
     Expert.LIQUIDITY: "whether takers keep leaning that way over the next bars",
     Expert.MICROSTRUCTURE: "whether the book still leans that way in the next snapshot",
@@ -51,7 +50,7 @@ async def ask_synthesis(
             output=SynthesisOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             prose=lambda opinion, keep: _keep_texts(opinion, answer_by_rules(case, meta, board), board, keep),
-            judge=lambda said: _objection(said, board),
+            judge=lambda opinion: _objection(opinion, board),
         ),
         model_context,
     )
@@ -79,9 +78,9 @@ def _keep_texts(opinion: SynthesisOpinion, rules: SynthesisOpinion, board: Black
     return kept.model_copy(update={"consensus_signals": signals, "conflicts": conflicts})
 
 
-def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
+def _objection(opinion: SynthesisOpinion, board: Blackboard) -> str | None:
     there = board_entries(board)
-    for conflict in said.conflicts:
+    for conflict in opinion.conflicts:
         first, second = conflict.between
         if first is second:
             return f"between names {first} twice; a conflict is between two experts"
@@ -89,42 +88,37 @@ def _objection(said: SynthesisOpinion, board: Blackboard) -> str | None:
         if absent:
             return f"between names {absent[0]}, who wrote nothing on the blackboard"
     most = max((entry.confidence for entry in there.values()), default=0.0)
-    named = there.get(said.highest_confidence_expert)
+    named = there.get(opinion.highest_confidence_expert)
     if there and (named is None or named.confidence < most):
-        return f"highest_confidence_expert is {said.highest_confidence_expert}, whose confidence is not the highest"
+        return f"highest_confidence_expert is {opinion.highest_confidence_expert}, whose confidence is not the highest"
     return None
 
 
 def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpinion:
     there, mode = board_entries(board), case.bundle.mode
     return SynthesisOpinion(
-        consensus_signals=[*_list_agreements(there)][:6],
-        conflicts=[*_conflicts(there)][:6],
+        consensus_signals=[
+            f"{prompt_facts.LEANINGS[side]} by {', '.join(same)}"
+            for side in (1, -1)
+            if len(same := [expert for expert, entry in there.items() if entry.stance == side]) >= 2
+        ],
+        conflicts=[
+            _describe_conflict(there, first, second)
+            for first, second in combinations(there, 2)
+            if there[first].stance * there[second].stance < 0
+        ],
         highest_confidence_expert=_most_confident(there, mode),
         key_uncertainty=_key_uncertainty(there, mode),
-        regime_note=_regime_note(meta),
+        regime_note=f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it.",
     )
-
-
-def _list_agreements(there: Mapping[Expert, Entry]) -> Iterator[str]:
-    for side in (1, -1):
-        same = [expert for expert, entry in there.items() if entry.stance == side]
-        if len(same) >= 2:
-            yield f"{WORDS[side]} by {', '.join(same)}"
-
-
-def _conflicts(there: Mapping[Expert, Entry]) -> Iterator[ConflictOpinion]:
-    for first, second in combinations(there, 2):
-        if there[first].stance * there[second].stance < 0:
-            yield _describe_conflict(there, first, second)
 
 
 def _describe_conflict(there: Mapping[Expert, Entry], first: Expert, second: Expert) -> ConflictOpinion:
     claim, counter = there[first], there[second]
     return ConflictOpinion(
         between=[first, second],
-        expert_a_claim=f"{WORDS[claim.stance]} at {{{first}.confidence}}",
-        expert_b_claim=f"{WORDS[counter.stance]} at {{{second}.confidence}}",
+        expert_a_claim=f"{prompt_facts.LEANINGS[claim.stance]} at {{{first}.confidence}}",
+        expert_b_claim=f"{prompt_facts.LEANINGS[counter.stance]} at {{{second}.confidence}}",
         tiebreaker=_SETTLED_BY[first if claim.confidence <= counter.confidence else second],
     )
 
@@ -145,7 +139,3 @@ def _key_uncertainty(there: Mapping[Expert, Entry], mode: Mode) -> str:
     return (
         f"Nobody objects, but {', '.join(quiet)} do not confirm." if quiet else "Nobody objects: what does nobody see?"
     )
-
-
-def _regime_note(meta: Meta) -> str:
-    return f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it."

@@ -6,29 +6,33 @@ shown (`view.…`), for it is drawn beside them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
-from typing import Final
+from math import fsum, isfinite
+from typing import Any, Final
 
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.trading.chart.panels import OpenInterest, ago, blank_panels, ends_at, newest, opened_by_bar, panels
-from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks
+from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks, value_axis
 from zuno.trading.measure.bars import Bars, Floats, bars
+from zuno.trading.measure.derivatives import FundingFigures, funding_figures
 from zuno.trading.measure.features import streams_heard
+from zuno.trading.measure.frames import Structure, measure_structure_of_window
 from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, build_heat_map
-from zuno.trading.measure.indicators.all import (
+from zuno.trading.measure.indicators import (
     IndicatorSeries,
+    anchored_vwap,
     compute_indicators,
+    cvd,
     drop_invalid_bars,
     take_newest_valid_bars,
+    volume_profile,
+    vwap,
 )
-from zuno.trading.measure.indicators.profile import volume_profile
-from zuno.trading.measure.indicators.volume import anchored_vwap, vwap
-from zuno.trading.measure.structure.all import Structure, measure_structure_of_window
-from zuno.trading.measure.structure.levels import LevelKind, PriceLevel
-from zuno.trading.measure.structure.pivots import Extreme
+from zuno.trading.measure.levels import LevelKind, PriceLevel
+from zuno.trading.measure.structure import Extreme
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import (
     Axis,
@@ -41,6 +45,7 @@ from zuno.trading.model.chart import (
     MarkKind,
     MissingPanel,
     Panel,
+    PanelShape,
     Picture,
     PricePanel,
     TradePlan,
@@ -49,11 +54,21 @@ from zuno.trading.model.chart import (
     VolumeProfile,
     short_text,
 )
-from zuno.trading.model.cycle import TradeCard
+from zuno.trading.model.cycle import Outcome, TradeCard
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Feed, Level, Mode, Timeframe, candles
-from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.venues import BINANCE, TAPES
+from zuno.trading.model.market import (
+    Feed,
+    Funding,
+    Level,
+    Mode,
+    Series,
+    Symbol,
+    Timeframe,
+    candles,
+    funding,
+    open_interest,
+)
+from zuno.trading.model.venues import BINANCE, PERPETUALS, TAPES
 
 TRADE_CHART: Final[Mapping[Mode, tuple[Timeframe, int]]] = {
     Mode.SWING: (Timeframe.H4, 60),
@@ -82,8 +97,8 @@ def describe(bundle: Bundle, timeframe: Timeframe | None = None, count: int | No
 
 
 def describe_trade(bundle: Bundle, trade: TradePlan) -> Picture:
-    """The last bars of the timeframe that stops are measured in, with the trade's levels ahead of them: fewer of them
-    where the market went so far that the stop would not be seen."""
+    """The last bars of the timeframe that stops are measured in, with the trade's levels; fewer bars where the stop
+    would not be seen otherwise."""
     timeframe, count = TRADE_CHART[bundle.mode]
     window = _window(bundle, timeframe)
     while count > FEWEST_TRADE_BARS and len(window) and not _shows_stop(window.last(count), trade):
@@ -145,7 +160,8 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
     below: tuple[Panel | MissingPanel, ...]
     if first is None:
         price = MissingPanel("price", _no_bars(bundle, timeframe, window))
-        below = blank_panels(f"no {timeframe} bar is known to draw it under")
+        why = f"no {timeframe} bar is known to draw it under"
+        below = tuple(MissingPanel(title, why) for title in ("volume", "CVD", "open interest", "funding"))
     else:
         opened = opened_by_bar(bundle, shown)
         price, below = _price(bundle, window, shown, opened, trade), panels(bundle, shown, opened)
@@ -216,7 +232,7 @@ def _price(
     ends = [float(shown.low.min()), float(shown.high.max()), now.price]
     ends += [] if trade is None else [trade.entry, trade.stop, trade.target]
     axis = price_axis(min(ends), max(ends))
-    found = tuple(_curves(bundle, window, shown, indicators, shape))
+    curves = tuple(_curves(bundle, window, shown, indicators, shape))
     menu = [level for level in shape.levels if axis.low <= level.price <= axis.high]
     pivots = _nearest((level for level in menu if level.kind is LevelKind.PIVOT), now.price)[:MOST_PIVOTS]
     gaps = _nearest_gaps(menu, now.price)
@@ -233,7 +249,7 @@ def _price(
     return PricePanel(
         axis=axis,
         candles=Candles(*(tuple(column.tolist()) for column in (shown.open, shown.high, shown.low, shown.close))),
-        curves=tuple(curve for curve in found if isinstance(curve, Curve)),
+        curves=tuple(curve for curve in curves if isinstance(curve, Curve)),
         marks=tuple(sorted((*inside, *marks), key=lambda mark: (mark.price, mark.id))),
         zones=tuple(_zones(marks)),
         slants=tuple(_slants(shape, shown, axis)),
@@ -241,7 +257,7 @@ def _price(
         profile=profile,
         heat=heat,
         left_out=len(left) - len(pivots) - len(gaps),
-        absent=tuple(curve for curve in found if isinstance(curve, MissingPanel)),
+        absent=tuple(curve for curve in curves if isinstance(curve, MissingPanel)),
         trade=trade,
     )
 
@@ -322,8 +338,8 @@ def _nearest_gaps(menu: Sequence[PriceLevel], price: float) -> list[PriceLevel]:
     return [edges[f"{name}_{side}"] for name in whole for side in ("low", "high")]
 
 
-def _nearest(found: Iterable[PriceLevel], price: float) -> list[PriceLevel]:
-    return sorted(found, key=lambda level: (abs(level.price - price), level.id))
+def _nearest(levels: Iterable[PriceLevel], price: float) -> list[PriceLevel]:
+    return sorted(levels, key=lambda level: (abs(level.price - price), level.id))
 
 
 def _beginnings(shape: Structure) -> dict[tuple[Millis, float], Millis]:
@@ -399,17 +415,17 @@ def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | MissingPanel) -> H
     values = () if isinstance(opened, MissingPanel) else zip(ends, opened.values, strict=True)
     readings = tuple(Level(Millis(at), value) for at, value in values if value is not None)
     streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
-    found = build_heat_map(shown, streams, readings)
-    if isinstance(found, Missing):
-        return MissingPanel("liquidation heat map", found.reason)
+    heat_map = build_heat_map(shown, streams, readings)
+    if isinstance(heat_map, Missing):
+        return MissingPanel("liquidation heat map", heat_map.reason)
     return Heat(
-        found.origin,
-        _heat_note(found, [stream.venue for stream in streams]),
-        tuple(found.edges.tolist()),
-        tuple(map(tuple, found.usd.T.tolist())),
-        tuple(map(tuple, found.forced.T.tolist())),
-        tuple(found.observed.tolist()),
-        tuple(found.heard.tolist()),
+        heat_map.origin,
+        _heat_note(heat_map, [stream.venue for stream in streams]),
+        tuple(heat_map.edges.tolist()),
+        tuple(map(tuple, heat_map.usd.T.tolist())),
+        tuple(map(tuple, heat_map.forced.T.tolist())),
+        tuple(heat_map.observed.tolist()),
+        tuple(heat_map.heard.tolist()),
     )
 
 
@@ -426,13 +442,160 @@ def _pool_marks(heat: Heat | MissingPanel, now: float, axis: Axis, shown: Bars) 
             yield Mark(f"view.pool_{name}_{rank}", MarkKind.POOL, f"pool ${short_text(usd)}", price, since)
 
 
-def _heat_note(found: HeatMap, venues: Sequence[str]) -> str:
-    """What it is, and since when somebody listened; whose, where not everybody was listened to."""
+def _heat_note(heat_map: HeatMap, venues: Sequence[str]) -> str:
+    """What the heat map shows, since when liquidations were observed, and at which venues if not at all."""
     bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
-    pools = f"pools from {found.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×"
-    if found.origin is HeatOrigin.MODELLED:
+    pools = f"pools from {heat_map.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×"
+    if heat_map.origin is HeatOrigin.MODELLED:
         return pools
-    first = int(found.observed.argmax())
-    since, rest = day_text(int(found.at[first])), found.observed[first:]
+    first = int(heat_map.observed.argmax())
+    since, rest = day_text(int(heat_map.at[first])), heat_map.observed[first:]
     places = "" if rest.all() else f"in {int(rest.sum())} bars "
     return f"forced out {places}from {since}, {bound}; {pools}"
+
+
+LEAST_SHARE: Final = 0.5
+"""Of the bars that the best known venue speaks of: one that speaks of fewer would only shorten the sum."""
+_PANEL_WHY: Final = 160
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInterest:
+    """Base units at the end of each bar, over the same venues in all of them."""
+
+    values: Values
+    venues: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+def panels(bundle: Bundle, bars: Bars, opened: OpenInterest | MissingPanel) -> tuple[Panel | MissingPanel, ...]:
+    return (
+        _draw_volume(bars, bundle.symbol),
+        _draw_cvd(bars, bundle.symbol),
+        opened if isinstance(opened, MissingPanel) else _draw_open_interest(bundle, bars, opened),
+        _draw_funding(bundle, bars),
+    )
+
+
+def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | MissingPanel:
+    """The sum over the venues that are known at the end and at no less than half as many bars as the best known."""
+    series = {venue: open_interest(venue, bundle.symbol) for venue in PERPETUALS}
+    known = {venue: _last_within(bars, bundle.rows(rows)) for venue, rows in series.items()}
+    counts = {venue: sum(value is not None for value in values) for venue, values in known.items()}
+    most = max(counts.values())
+    if not most:
+        return MissingPanel("open interest", _why_absent(bundle, series, "no reading is of a bar that is shown"))
+    newest = max(place for values in known.values() for place, value in enumerate(values) if value is not None)
+    kept = [venue for venue in PERPETUALS if counts[venue] >= LEAST_SHARE * most and known[venue][newest] is not None]
+    sums = zip(*(known[venue] for venue in kept), strict=True)
+    values = tuple(None if None in row else fsum(value for value in row if value is not None) for row in sums)
+    return OpenInterest(values, tuple(kept), tuple(venue for venue in PERPETUALS if venue not in kept))
+
+
+def newest(values: Values) -> float | None:
+    return next((value for value in reversed(values) if value is not None), None)
+
+
+def _draw_volume(bars: Bars, symbol: Symbol) -> Panel:
+    values: tuple[float, ...] = tuple(bars.volume.tolist())
+    rising = tuple((bars.close >= bars.open).tolist())
+    axis = value_axis(values, from_zero=True)
+    return Panel("volume", f"volume, {symbol.base}", PanelShape.BARS, axis, values, rising, values[-1], symbol.base, "")
+
+
+def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | MissingPanel:
+    values = tuple(value if isfinite(value) else None for value in cvd(bars).tolist())
+    known = [value for value in values if value is not None]
+    if not known:
+        return MissingPanel("CVD", "the venue does not say in any bar shown who took its volume")
+    gone = len(values) - len(known)
+    note = f"unknown in {gone} bars, from zero again after each" if gone else ""
+    title = f"CVD since the first bar shown, {symbol.base}"
+    axis = value_axis(known, from_zero=True)
+    return Panel("cvd", title, PanelShape.LINE, axis, values, (), known[-1], symbol.base, note)
+
+
+def _draw_open_interest(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Panel:
+    known = [value for value in opened.values if value is not None]
+    title = f"open interest, {bundle.symbol.base}, {' + '.join(opened.venues)}"
+    notes = [
+        *_absent_before(bars, opened.values),
+        *_stale(bundle, [open_interest(v, bundle.symbol) for v in opened.venues]),
+    ]
+    notes += [f"without {', '.join(opened.dropped)}"] if opened.dropped else []
+    axis = value_axis(known, from_zero=False)
+    unit = bundle.symbol.base
+    return Panel("open_interest", title, PanelShape.LINE, axis, opened.values, (), known[-1], unit, "; ".join(notes))
+
+
+def _draw_funding(bundle: Bundle, bars: Bars) -> Panel | MissingPanel:
+    """Of the first venue with a rate to believe: the mean of each bar's settled rates, as if paid every eight hours."""
+    series = {venue: funding(venue, bundle.symbol) for venue in PERPETUALS}
+    for venue, rates in series.items():
+        values, dropped = _mean_within(bars, bundle.rows(rates))
+        known = [value for value in values if value is not None]
+        if known:
+            notes = [*_absent_before(bars, values), *_stale(bundle, [rates])]
+            notes += [f"{dropped} rates could not be believed"] if dropped else []
+            rising = tuple(value is not None and value >= 0 for value in values)
+            title, axis = f"funding, % per 8 h, {venue}, mean of each bar", value_axis(known, from_zero=True)
+            return Panel(
+                "funding", title, PanelShape.BARS, axis, values, rising, known[-1], "% per 8 h", "; ".join(notes)
+            )
+    return MissingPanel(
+        "funding", _why_absent(bundle, series, "no rate that can be believed was settled in a bar that is shown")
+    )
+
+
+def _last_within(bars: Bars, rows: Sequence[Level]) -> Values:
+    """The last reading of each bar, its end included."""
+    sound = [row for row in rows if isfinite(row.value) and row.value > 0]
+    at = [row.at for row in sound]
+    values: list[float | None] = []
+    for opened in bars.at.tolist():
+        place = bisect_right(at, opened + bars.timeframe.millis) - 1
+        values.append(sound[place].value if place >= 0 and at[place] > opened else None)
+    return tuple(values)
+
+
+def _mean_within(bars: Bars, rows: Sequence[Funding]) -> tuple[Values, int]:
+    """Per cent for eight hours, and how many rates of the time shown were dropped."""
+    at = [row.at for row in rows]
+    means: list[float | None] = []
+    dropped = 0
+    for opened in bars.at.tolist():
+        within = rows[bisect_right(at, opened) : bisect_right(at, opened + bars.timeframe.millis)]
+        figures = [figure for figure in map(funding_figures, within) if isinstance(figure, FundingFigures)]
+        dropped += len(within) - len(figures)
+        means.append(100 * fsum(figure.per_8h for figure in figures) / len(figures) if figures else None)
+    return tuple(means), dropped
+
+
+def _absent_before(bars: Bars, values: Values) -> list[str]:
+    first = next(place for place, value in enumerate(values) if value is not None)
+    return [f"absent before {day_text(int(bars.at[first]))}"] if first else []
+
+
+def _stale(bundle: Bundle, series: Sequence[Series[Any]]) -> list[str]:
+    blocks = [block for each in series if (block := bundle.block(each)) is not None and block.stale]
+    return [f"STALE: {block.series.venue} of {ago(block.age)}" for block in blocks]
+
+
+def _why_absent(bundle: Bundle, series: Mapping[str, Series[Any]], otherwise: str) -> str:
+    """Why none of these is here, each reason once."""
+    reasons = {venue: bundle.why_absent(each) for venue, each in series.items()}
+    venues_by_reason: dict[str, list[str]] = {}
+    for venue, why in reasons.items():
+        venues_by_reason.setdefault(plain_text(why, _PANEL_WHY) if why else otherwise, []).append(venue)
+    return "; ".join(f"{', '.join(venues)}: {why}" for why, venues in venues_by_reason.items())
+
+
+def ago(seconds: int) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"
+
+
+def ends_at(bars: Bars) -> Millis:
+    return Millis(int(bars.at[-1]) + bars.timeframe.millis)

@@ -27,7 +27,7 @@ _MANTISSAS: Final = (
 def price_axis(low: float, high: float) -> Axis:
     """Prices above zero, with a little room either side."""
     if high < LOG_FROM * low:
-        return _linear(low, high, PRICE_TICKS, lambda at, step: f"{at:,.{_places(step)}f}")
+        return money_axis((low, high))
     if not isfinite(high / low):
         raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
     room = (high / low) ** _MARGIN
@@ -50,17 +50,17 @@ def calendar_ticks(first: Millis, last: Millis) -> tuple[Tick, ...]:
     """At shares of the time between two moments: the finest calendar steps that leave room for their labels."""
     start, end, span = _when(first), _when(last), max(1, last - first)
     for step in (*_HOURS, *_STEPS):
-        found = [moment for moment in step(start) if moment <= end]
-        if 1 < len(found) <= TIME_TICKS:
-            labels = [_label(at, step) if at.hour == 0 else f"{at:%H:%M}" for at in found]
-            places = [(_millis(moment) - first) / span for moment in found]
+        moments = [moment for moment in step(start) if moment <= end]
+        if 1 < len(moments) <= TIME_TICKS:
+            labels = [_label(at, step) if at.hour == 0 else f"{at:%H:%M}" for at in moments]
+            places = [(_millis(moment) - first) / span for moment in moments]
             return tuple(Tick(place, label) for place, label in zip(places, labels, strict=True))
     return (Tick(0.0, f"{start:%Y-%m-%d}"),)
 
 
-def _linear(low: float, high: float, most: int, told: Callable[[float, float], str]) -> Axis:
-    """At most so many ticks and one; where all is one value, it stands in the middle. `ValueError` for ends that are
-    no numbers, or are too far apart for one."""
+def _linear(low: float, high: float, most: int, label: Callable[[float, float], str]) -> Axis:
+    """A linear axis with at most `most` + 1 ticks; a single value stands in the middle. `ValueError` for ends that are
+    not finite."""
     largest = max(abs(low), abs(high))
     # Closer together than doubles tell apart from their rounding is one value.
     room = (high - low) * _MARGIN if high - low > 1e-9 * largest else 0.01 * largest or 1.0
@@ -68,8 +68,8 @@ def _linear(low: float, high: float, most: int, told: Callable[[float, float], s
     if not isfinite(top - bottom):
         raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
     step = _round_step((top - bottom) / most)
-    found = (step * place for place in range(ceil(bottom / step), floor(top / step) + 1))
-    return Axis(bottom, top, Scale.LINEAR, tuple(Tick(at, told(at, step)) for at in found if bottom <= at <= top))
+    places = (step * place for place in range(ceil(bottom / step), floor(top / step) + 1))
+    return Axis(bottom, top, Scale.LINEAR, tuple(Tick(at, label(at, step)) for at in places if bottom <= at <= top))
 
 
 def time_ticks(first: Millis, width: int, timeframe: Timeframe) -> tuple[Tick, ...]:
@@ -78,9 +78,9 @@ def time_ticks(first: Millis, width: int, timeframe: Timeframe) -> tuple[Tick, .
     for step in _STEPS:
         if step is _STEPS[1] and timeframe.millis >= DAY_MS:
             continue
-        found = [day for day in step(start) if day <= end]
-        if 1 < len(found) <= TIME_TICKS:
-            return tuple(Tick((_millis(day) - first) / timeframe.millis, _label(day, step)) for day in found)
+        days = [day for day in step(start) if day <= end]
+        if 1 < len(days) <= TIME_TICKS:
+            return tuple(Tick((_millis(day) - first) / timeframe.millis, _label(day, step)) for day in days)
     return (Tick(0.0, f"{start:%Y-%m-%d}"),)
 
 
@@ -108,17 +108,17 @@ def _places(step: float) -> int:
 
 def _log_ticks(low: float, high: float) -> list[float]:
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
-    found: list[float] = []
+    ticks: list[float] = []
     for mantissas in _MANTISSAS:
-        found = [
+        ticks = [
             mantissa * 10.0**power
             for power in powers
             for mantissa in mantissas
             if low <= mantissa * 10.0**power <= high
         ]
-        if len(found) >= PRICE_TICKS // 2:
+        if len(ticks) >= PRICE_TICKS // 2:
             break
-    return found[:: 1 + len(found) // (2 * PRICE_TICKS)]
+    return ticks[:: 1 + len(ticks) // (2 * PRICE_TICKS)]
 
 
 def _when(at: int) -> datetime:
@@ -140,8 +140,8 @@ def _every(step: timedelta) -> _Step:
             start += timedelta(days=-start.weekday() % 7)
         day = start.replace(hour=0, minute=0, second=0, microsecond=0)
         for count in range(100):
-            if (found := day + step * count) >= start:
-                yield found
+            if (moment := day + step * count) >= start:
+                yield moment
 
     return step_starts
 

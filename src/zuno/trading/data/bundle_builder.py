@@ -12,7 +12,7 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, count_repeated_rows, find_gap
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
-from zuno.trading.measure.macro import CADENCE_DAYS
+from zuno.trading.measure.features import CADENCE_DAYS
 from zuno.trading.measure.order_book import sample_minute
 from zuno.trading.measure.tape import LOWER_BOUND
 from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot
@@ -41,8 +41,8 @@ TAPE_DAYS: Final = 14
 _FAULT: Final = 120
 """So many letters at most of what is wrong with a row."""
 PROVEN_WITHIN: Final = Seconds(5)
-"""What a living stream needs to prove a minute that is over: a second in which the minute's last trades may still come,
-until the venue's next word, and until that is written. So much longer its last proven minute is its newest."""
+"""How long a living stream may take to prove a minute that is over: late trades, the venue's next message, the
+write."""
 RANKED: Final = (Feed.LONG_SHORT, Feed.BASIS)
 """Held against the hours of their own week, at the venue the desk trades at."""
 _STREAMS: Final = (Feed.LIQUIDATIONS, Feed.WHALES)
@@ -91,11 +91,8 @@ async def build_bundle(
     slots: Sequence[Slot] = (),
     failures: Mapping[str, str] | None = None,
 ) -> Bundle:
-    """Everything of the store that could be known by then.
-
-    `failures`: series by name whose source was asked just now and did not answer, and why; a series that is absent
-    tells it, one that is merely old notes it.
-    """
+    """Everything of the store that could be known by then. `failures`: why a source that was asked just now did not
+    answer, by series."""
     failed = failures or {}
     blocks: list[Block] = []
     absent: list[Absent] = []
@@ -108,8 +105,8 @@ async def build_bundle(
         beside += tuple(candles(BINANCE, other, Timeframe.H1) for other in Symbol if other is not symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
-    for series, found, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
-        rows = _thin_rows(series, found, as_of)
+    for series, given, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
+        rows = _thin_rows(series, given, as_of)
         last = _last(series, rows, heard)
         if series.row is Heartbeat and last is not None:
             heard[str(series)] = last
@@ -159,7 +156,7 @@ def reach_of(series: Series[Any]) -> ReadWindow:
 
 
 def _last(series: Series[Any], rows: Sequence[Any], heard: Mapping[str, Millis]) -> Millis | None:
-    """When the newest of these rows was true. A stream's word is as new as its last sign of life, events or none."""
+    """When the newest row was true; a stream counts up to its last sign of life, even without events."""
     latest = rows if series.row is MacroRelease else rows[-1:]  # an older day may have been revised last
     newest = [complete_at(series, row) for row in latest]
     if series.feed in _STREAMS and series.row is not Heartbeat:
@@ -181,7 +178,7 @@ def _limit(series: Series[Any], rows: Sequence[Any]) -> Seconds:
 
 
 def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
-    """What the numbers alone do not say."""
+    """What a reader must know beside the numbers."""
     notes: list[str] = []
     if series.feed is Feed.LIQUIDATIONS and series.row is not Heartbeat:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
@@ -196,8 +193,7 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _find_gaps(timeframe: Timeframe, rows: Sequence[Any], first: int, last: int) -> Iterator[RowRun]:
-    """Where bars are missing between two of these, by halves: bars open where their bucket does, so that none is
-    missing where the last is as many buckets behind the first as there are bars."""
+    """Missing bars between two of these, by halves: none is missing where the span equals the number of bars."""
     before, after = rows[first].at, rows[last].at
     if after - before == (last - first) * timeframe.millis:
         return
@@ -216,7 +212,7 @@ def _reason(series: Series[Any], asides: Sequence[RejectedRow], failure: str | N
 
 
 def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[RejectedRow]) -> tuple[str, ...]:
-    """What no market can have made of the time these rows cover, in whose place none of them stands."""
+    """Rejected rows within the time of these rows, unless a valid row has their place."""
     if not asides:
         return ()
     shown = {row.at for row in rows}

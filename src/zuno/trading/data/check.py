@@ -51,20 +51,16 @@ class Market:
     """Oldest first, of the lengths that were gone through already, the finest first."""
 
     def build_bar(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
-        """What the nearest finer bars make of this one, which they are, and how many; None where one is missing.
-
-        `partly`: from whatever bars are here, for venues that make none without a trade.
-        """
+        """The bar that the nearest finer bars make, their name and their number; None where one is missing. `partly`:
+        from whatever bars there are, for venues that make none without a trade."""
         for fine, bars in reversed(self.bars.items()):
-            found = bars_inside(timeframe, at, bars)
-            if len(found) >= (1 if partly else bars_per_bar(timeframe, fine)):
-                return aggregate(at, found), f"its {len(found)} {fine} bars", len(found)
+            parts = bars_inside(timeframe, at, bars)
+            if len(parts) >= (1 if partly else bars_per_bar(timeframe, fine)):
+                return aggregate(at, parts), f"its {len(parts)} {fine} bars", len(parts)
         return None
 
 
 class Check:
-    """One walk through a store."""
-
     def __init__(self, store: SeriesStore, now: Now, *, repair: bool, fetch: Fetch | None) -> None:
         self._store = store
         self._now = now
@@ -97,12 +93,12 @@ class Check:
         open_notes = [flaw for flaw in noted if flaw.mended is None]
         if self._repair:
             open_notes = await self._settle(open_notes)
-        found = [*_join_gaps(self._found), *open_notes]
-        return tuple(sorted(found, key=_order)), len(noted) - len(open_notes)
+        flaws = [*_join_gaps(self._found), *open_notes]
+        return tuple(sorted(flaws, key=_order)), len(noted) - len(open_notes)
 
     async def _after_the_end(self, spans: Sequence[Span]) -> Millis | None:
-        found = await self._store.newest_known([span.series for span in spans if span.series.row is not MacroRelease])
-        known = [moment for moment in found if moment is not None]
+        moments = await self._store.newest_known([span.series for span in spans if span.series.row is not MacroRelease])
+        known = [moment for moment in moments if moment is not None]
         return Millis(max(known) + 1) if known else None
 
     # -- feeds that are no candles
@@ -163,7 +159,7 @@ class Check:
     def _compare_with_finer(
         self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
     ) -> Candle | None:
-        """The bar that should stand here instead, where one should."""
+        """The bar that should replace this one; None where none should."""
         summed = timeframe.millis // MINUTE_MS  # whoever made either of them may have added up its minutes
         known = market.build_bar(timeframe, bar.at)
         if known is None:
@@ -207,7 +203,7 @@ class Check:
     async def _rebuild_bars(
         self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], missing: Sequence[int]
     ) -> list[int]:
-        """Those among them that finer bars make are put there, or told; the others are left."""
+        """Rebuild missing bars from finer ones; returns those that stay missing."""
         series = market.spans[timeframe].series
         rebuilt: list[Candle] = []
         left: list[int] = []
@@ -233,7 +229,7 @@ class Check:
             self._found.append(Flaw(series, "gap", Millis(first), Millis(last), count, detail, mended))
 
     async def _fetch_again(self, series: Series[Candle], missing: Sequence[int]) -> tuple[Mapping[Millis, Candle], str]:
-        """What the venue has of these, and what is to be said of the rest."""
+        """What the venue has of these, and the reason for the rest."""
         if not missing or not self._repair or self._fetch is None:
             return {}, "no finer bars make them" if timeframe_of(series) is not Timeframe.M1 else "nothing was recorded"
         since, until = Millis(missing[0]), Millis(missing[-1])
@@ -243,8 +239,8 @@ class Check:
             return {}, f"asked for again in vain: {error}"
         wanted = frozenset(missing)
         await self._put(series, [row for row in rows if row.at in wanted])
-        found = await self._store.read(series, since, until, EVER)
-        return {row.at: row for row in found}, "the venue has none either"
+        stored = await self._store.read(series, since, until, EVER)
+        return {row.at: row for row in stored}, "the venue has none either"
 
     async def _put(self, series: Series[Candle], rows: Sequence[Candle]) -> None:
         if rows:
@@ -256,12 +252,12 @@ class Check:
 
     async def _settle(self, open_notes: Sequence[Flaw]) -> list[Flaw]:
         """Note what became of conflicts and of rows that were set aside, those included that mending made."""
-        done: dict[tuple[str, str, Millis, str], Flaw] = {}
+        done: dict[tuple[str, Millis, str, str], Flaw] = {}
         for flaw in await self._store.flaws():
             if flaw.mended is None and (word := await self._word(flaw)) is not None:
-                done[_name(flaw)] = replace(flaw, mended=word)
+                done[_order(flaw)] = replace(flaw, mended=word)
         await self._store.mend(list(done.values()))
-        return [done.get(_name(flaw), flaw) for flaw in open_notes]
+        return [done.get(_order(flaw), flaw) for flaw in open_notes]
 
     async def _word(self, flaw: Flaw) -> str | None:
         if flaw.kind == "conflict":
@@ -289,18 +285,18 @@ async def find_doubled(store: SeriesStore, span: Span) -> list[Millis]:
 async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
     """Where bars are missing, window by window."""
     timeframe, missing = timeframe_of(span.series), count_missing(span)
-    found: list[RowRun] = []
+    holes: list[RowRun] = []
     for since in range(span.first, span.last + 1, WINDOW):
         until = min(since + WINDOW - timeframe.millis, span.last)
         rows = await store.read(span.series, Millis(since), Millis(until), EVER)
         for hole in find_gaps(timeframe, [row.at for row in rows], since, until):
-            if found and found[-1].last + timeframe.millis == hole.first:
-                before = found.pop()
+            if holes and holes[-1].last + timeframe.millis == hole.first:
+                before = holes.pop()
                 hole = RowRun(before.first, hole.last, before.count + hole.count)
-            found.append(hole)
-        if sum(hole.count for hole in found) == missing:
+            holes.append(hole)
+        if sum(hole.count for hole in holes) == missing:
             break
-    return found
+    return holes
 
 
 _RULES: Final = {
@@ -363,7 +359,3 @@ def _continues(held: Flaw, flaw: Flaw) -> bool:
 
 def _order(flaw: Flaw) -> tuple[str, Millis, str, str]:
     return str(flaw.series), flaw.first, flaw.kind, flaw.detail
-
-
-def _name(flaw: Flaw) -> tuple[str, str, Millis, str]:
-    return str(flaw.series), flaw.kind, flaw.first, flaw.detail

@@ -93,8 +93,8 @@ class ImportState:
 
 
 async def take_columns(state: ImportState, columns: Columns, lines: Any, file: str, parts: int = 1) -> Imported:
-    """Write what is sound of a block. `Refused` where it is another market's, or its clock another. `parts`: how many
-    rows make one bar of the series; then the block is the whole file, for a bar's parts may lie anywhere in it."""
+    """Write the valid rows of a block. `Refused` for another market's prices or another clock. `parts`: how many rows
+    make one bar; the block is then the whole file."""
     series = columns.series
     if series.row is MacroRelease:
         return await _take_prints(state, columns, lines, file)
@@ -102,45 +102,47 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
         timeframe = timeframe_of(series)
         _refuse_clocks(series, measured.find_late_clocks(columns.at - timeframe.floor(0), timeframe.millis // parts))
     placed = measured.sort_rows(columns, state.now, with_blanks=series.row is not Candle, parts=parts)
-    found = Imported(repeated=placed.repeated, blank=placed.blank)
+    imported = Imported(repeated=placed.repeated, blank=placed.blank)
     bad = measured.take_rows(columns, placed.bad)
     for row, line in zip(measured.to_rows(bad), lines[placed.bad].tolist(), strict=True):
-        found.set_aside.append((line, _find_fault(series, row, state.now, parts) or _INCOMPLETE))
-        found.unfinished += row.at <= state.now and _find_fault(series, row, None, parts) is None
-    found.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
+        imported.set_aside.append((line, _find_fault(series, row, state.now, parts) or _INCOMPLETE))
+        imported.unfinished += row.at <= state.now and _find_fault(series, row, None, parts) is None
+    imported.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
     whole, where = measured.take_rows(columns, placed.order), lines[placed.order]
     if series.row is Candle and len(whole):
         early = whole.at < _FIRST_BLOCK
-        found.set_aside += [(line, "nothing was traded before Bitcoin's first block") for line in where[early].tolist()]
+        imported.set_aside += [
+            (line, "nothing was traded before Bitcoin's first block") for line in where[early].tolist()
+        ]
         whole, where = measured.take_rows(whole, ~early), where[~early]
     if series.row is Candle and len(whole):
         foreign = measured.mark_foreign_prices(whole, await _level(state, whole))
-        found.set_aside += [
+        imported.set_aside += [
             (int(line), f"close {close:g} is another market's price")
             for line, close in zip(where[foreign].tolist(), whole.values[3][foreign].tolist(), strict=True)
         ]
         whole, where = measured.take_rows(whole, ~foreign), where[~foreign]
         if parts > 1:
-            whole, where = _build_bars(whole, where, parts, found)
+            whole, where = _build_bars(whole, where, parts, imported)
         await _check_market(state, whole, file)
     elif len(whole):
         standing = await _read_around(state, whole)
         _refuse_clocks(series, measured.find_clock_shifts(whole, standing))
         if print_interval(series) is not None:
-            whole, where = _keep_single(whole, where, standing, found)
+            whole, where = _keep_single(whole, where, standing, imported)
     if not len(whole):
-        return found
+        return imported
     before = measured.mark_seen(state.seen, whole)
     written = await state.store.write_columns(whole, Source.IMPORTED, file, state.now, ~before)
-    found.set_aside += [(int(line), _SECOND) for line in where[written.left].tolist()]
-    found.rows = len(whole) - int(written.left.sum())
-    found.new, found.changed = int(written.new.sum()), int(written.changed.sum())
-    found.first, found.last = Millis(int(whole.at[0])), Millis(int(whole.at[-1]))
-    found.repeated += int((before & ~written.left).sum())
+    imported.set_aside += [(int(line), _SECOND) for line in where[written.left].tolist()]
+    imported.rows = len(whole) - int(written.left.sum())
+    imported.new, imported.changed = int(written.new.sum()), int(written.changed.sum())
+    imported.first, imported.last = Millis(int(whole.at[0])), Millis(int(whole.at[-1]))
+    imported.repeated += int((before & ~written.left).sum())
     _note_touched(state, whole, written)
     if series.row is Candle:
         state.level[series] = float(whole.values[3][-1])
-    return found
+    return imported
 
 
 _INCOMPLETE: Final = "it was not complete when it was imported"
@@ -157,13 +159,13 @@ def _find_fault(series: Series[Any], row: Any, known: Millis | None, parts: int)
     return fault or (f"no {length // MINUTE_MS}m bar opens then" if row.at % length else None)
 
 
-def _build_bars(columns: Columns, lines: Any, parts: int, found: Imported) -> tuple[Columns, Any]:
+def _build_bars(columns: Columns, lines: Any, parts: int, imported: Imported) -> tuple[Columns, Any]:
     """The bars whose every part is here, each at the line of its first part; lines of the others are set aside."""
     bars, firsts, counts = measured.build_bars(columns, parts)
     timeframe, lacking = timeframe_of(columns.series), counts < parts
-    found.unmade = len(set(map(timeframe.floor, columns.at[lacking].tolist())))
-    found.unfinished += int((columns.at[lacking] >= timeframe.floor(int(columns.at[-1]))).sum())
-    found.set_aside += [
+    imported.unmade = len(set(map(timeframe.floor, columns.at[lacking].tolist())))
+    imported.unfinished += int((columns.at[lacking] >= timeframe.floor(int(columns.at[-1]))).sum())
+    imported.set_aside += [
         (line, f"its {timeframe} has {count} of its {parts} bars, and is not made")
         for line, count in zip(lines[lacking].tolist(), counts[lacking].tolist(), strict=True)
     ]
@@ -172,7 +174,7 @@ def _build_bars(columns: Columns, lines: Any, parts: int, found: Imported) -> tu
 
 async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: str) -> Imported:
     """A figure's day is known when it is over."""
-    found, rows = Imported(), []
+    imported, rows = Imported(), []
     given = state.prints.setdefault(columns.series, {})
     standing = await state.store.read(columns.series, Millis(-(2**62)), Millis(2**62), Millis(2**62))
     beside = _measure_beside(columns, measured.to_columns(columns.series, standing))[1]
@@ -180,34 +182,34 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     for at, value, line, gap in zip(*numbers, strict=True):
         row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
         if value != value:
-            found.blank += 1
+            imported.blank += 1
         elif (fault := find_row_fault(columns.series, row, state.now)) or row.released > state.now:
-            found.set_aside.append((line, fault or _INCOMPLETE))
-            found.unfinished += fault is None and at <= state.now
+            imported.set_aside.append((line, fault or _INCOMPLETE))
+            imported.unfinished += fault is None and at <= state.now
         elif gap:
-            found.set_aside.append((line, _DOUBLED))
+            imported.set_aside.append((line, _DOUBLED))
         elif at in given:
             if given[at] == value:
-                found.repeated += 1
+                imported.repeated += 1
             else:
-                found.set_aside.append((line, _SECOND))
+                imported.set_aside.append((line, _SECOND))
         else:
             given[at] = value
             rows.append(row)
     done = await state.store.write([Batch(columns.series, rows, None, Source.IMPORTED, file)])
-    found.rows, found.new, found.changed = len(rows), done.new, done.changed
+    imported.rows, imported.new, imported.changed = len(rows), done.new, done.changed
     if rows:
-        found.first, found.last = min(row.at for row in rows), max(row.at for row in rows)
-    return found
+        imported.first, imported.last = min(row.at for row in rows), max(row.at for row in rows)
+    return imported
 
 
 # -- one row for each interval, by one clock
 
 
-def _keep_single(columns: Columns, lines: Any, standing: Columns, found: Imported) -> tuple[Columns, Any]:
+def _keep_single(columns: Columns, lines: Any, standing: Columns, imported: Imported) -> tuple[Columns, Any]:
     """Without rows of an interval that has one."""
     columns, beside = _measure_beside(columns, standing)
-    found.set_aside += [(line, _DOUBLED) for line, gap in zip(lines.tolist(), beside, strict=True) if gap]
+    imported.set_aside += [(line, _DOUBLED) for line, gap in zip(lines.tolist(), beside, strict=True) if gap]
     single = [not gap for gap in beside]
     return measured.take_rows(columns, single), lines[single]
 
@@ -229,9 +231,9 @@ def _measure_beside(columns: Columns, standing: Columns) -> tuple[Columns, list[
 
 def _refuse_clocks(series: Series[Any], shifts: Sequence[int]) -> None:
     if shifts:
-        said = ", ".join(f"{shift / HOUR_MS:+g} h" for shift in shifts)
+        offsets = ", ".join(f"{shift / HOUR_MS:+g} h" for shift in shifts)
         raise Refused(
-            f"Its times look local: its rows lie {said} beside those of {series} by UTC; write times in UTC or with "
+            f"Its times look local: its rows lie {offsets} beside those of {series} by UTC; write times in UTC or with "
             "their offset"
         )
 
@@ -342,8 +344,8 @@ async def _make_stretch(
 
 
 def _note_touched(state: ImportState, columns: Columns, written: ColumnsWritten) -> int:
-    """How many are new or changed; the stretch they lie in is kept for coarser bars. Where none is, all of it is: an
-    import that was stopped may have made none of them."""
+    """How many rows are new or changed. Their span is kept for coarser bars; all of it where none is, as an import may
+    have been stopped."""
     put = written.new | written.changed
     at = columns.at[put] if put.any() else columns.at
     stretch = (Millis(int(at[0])), Millis(int(at[-1])), bool(written.changed.any()))

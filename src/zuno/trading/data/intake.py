@@ -1,4 +1,5 @@
-"""From a venue into the store: what is owed of a series is asked for, oldest first, and kept before more is asked.
+"""From a venue into the store: whom a series is asked of, how often and how far back; what is owed is asked for, oldest
+first, and kept before more is asked.
 
 Rows are written in the order of time, so that whatever ends a process leaves the beginning of what was owed and never
 its end alone: the next one goes on from the last row. Repeating is harmless, for the store keeps each row once.
@@ -9,28 +10,262 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, TypeAlias, TypeVar
 
 from zuno.kernel.errors import Broken, Unavailable, Unreachable, ZunoError
 from zuno.kernel.text import plain_text
-from zuno.kernel.units import Millis
-from zuno.trading.data.sources import (
-    Sources,
-    date_batch,
-    find_missing,
-    find_missing_spans,
-    fresh_for,
-    is_snapshot_only,
-    is_streamed,
-    kept_since,
-    poll_schedule_of,
-    split_into_pages,
+from zuno.kernel.units import Millis, Seconds
+from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    STALE_AFTER,
+    STALE_BARS,
+    Candle,
+    Feed,
+    MacroRelease,
+    Series,
+    Symbol,
+    Timeframe,
+    alive,
 )
-from zuno.trading.measure.data_quality import find_row_fault
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Feed, MacroRelease, Series, Symbol, alive
-from zuno.trading.model.venues import neighbour_series, wanted_series
+from zuno.trading.model.venues import BINANCE, OKX, UPBIT, neighbour_series, wanted_series
+from zuno.trading.ports.feeds import (
+    BookFeed,
+    CandleFeed,
+    DerivativesFeed,
+    LevelFeed,
+    MacroFeed,
+    OptionsFeed,
+    TapeFeed,
+    TextFeed,
+)
 from zuno.trading.ports.series import Batch, SeriesStore
+
+DEPTH: Final = 1_000
+MOST_AHEAD: Final = 60 * SECOND_MS
+"""How far a venue's clock may be ahead of ours before its word is not taken."""
+STREAMED: Final = frozenset({Feed.LIQUIDATIONS, Feed.WHALES})
+PAGE_BARS: Final = 10_000
+"""Bars asked for at once, and written at once."""
+FINE_DAYS: Final = 2
+"""Venues tell open interest and ratios in points of five minutes for so many days, and in hours for more."""
+_NEXT: Final = "/next"
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class PollSchedule:
+    """How often a series is asked for, in seconds, and how far back a first answer reaches, in milliseconds."""
+
+    period: float
+    reach: int
+
+
+_SCHEDULES: Final[Mapping[Feed, PollSchedule]] = {
+    Feed.FUNDING: PollSchedule(300, 180 * DAY_MS),
+    Feed.OPEN_INTEREST: PollSchedule(60, 30 * DAY_MS),
+    Feed.LONG_SHORT: PollSchedule(60, FINE_DAYS * DAY_MS),
+    Feed.BASIS: PollSchedule(60, 0),
+    Feed.BOOK: PollSchedule(9, 0),  # more than five in a minute, and none older than ten seconds
+    Feed.OPTIONS: PollSchedule(600, 0),
+    Feed.DVOL: PollSchedule(300, 31 * DAY_MS),
+    Feed.MACRO: PollSchedule(3_600, 120 * DAY_MS),
+    Feed.FEAR_GREED: PollSchedule(3_600, 31 * DAY_MS),
+    Feed.NARRATIVE: PollSchedule(6 * 3_600, HOUR_MS),
+    Feed.NEWS: PollSchedule(600, DAY_MS),
+    Feed.RATES: PollSchedule(60, DAY_MS),
+}
+_BARS: Final[Mapping[Timeframe, int]] = {
+    Timeframe.M1: 7 * 24 * 60,
+    Timeframe.H1: 200 * 24,
+    Timeframe.H4: 1_100,
+    Timeframe.D1: 1_100,
+    Timeframe.W1: 521,
+}
+VENUE_RETENTION: Final[Mapping[tuple[Feed, str], int]] = {
+    (Feed.OPEN_INTEREST, BINANCE): 29 * DAY_MS,
+    (Feed.LONG_SHORT, BINANCE): 29 * DAY_MS,
+    (Feed.OPEN_INTEREST, OKX): 29 * DAY_MS,
+    (Feed.LONG_SHORT, OKX): 29 * DAY_MS,
+    (Feed.FUNDING, OKX): 89 * DAY_MS,
+}
+"""How long these venues keep it, less a day; the others keep all of it."""
+_MAX_GAP: Final[Mapping[Feed, int]] = {
+    Feed.FUNDING: 8 * HOUR_MS,
+    Feed.OPEN_INTEREST: HOUR_MS,
+    Feed.LONG_SHORT: HOUR_MS,
+    Feed.RATES: HOUR_MS,
+    Feed.DVOL: HOUR_MS,
+    Feed.FEAR_GREED: DAY_MS,
+}
+"""Neighbours further from each other than this have lost something in between."""
+LISTED_SINCE: Final = Millis(1_704_067_200_000)
+"""2024: since before it every venue has had what the desk wants of it. Of an earlier time it may have nothing."""
+SETTLING: Final = 10 * SECOND_MS
+"""A bar that closed less than this before now is not owed yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Feeds by the name of their venue. `closed`: venues nobody can ask as things are set, and why."""
+
+    candles: Mapping[str, CandleFeed] = field(default_factory=dict)
+    derivatives: Mapping[str, DerivativesFeed] = field(default_factory=dict)
+    books: Mapping[str, BookFeed] = field(default_factory=dict)
+    options: Mapping[str, OptionsFeed] = field(default_factory=dict)
+    macro: Mapping[str, MacroFeed] = field(default_factory=dict)
+    levels: Mapping[str, LevelFeed] = field(default_factory=dict)
+    texts: Mapping[str, TextFeed] = field(default_factory=dict)
+    tapes: Mapping[str, TapeFeed] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+
+    async def ask(self, series: Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
+        """Rows of that time; what a venue tells of now alone is one row of now."""
+        name = series.name
+        if (why := self.closed.get(series.venue)) is not None:
+            raise Unavailable(why)
+        match series.feed:
+            case Feed.CANDLES:
+                symbol, _, timeframe = name.rpartition("/")
+                return await _of(self.candles, series).candles(symbol, Timeframe(timeframe), since, until)
+            case Feed.FUNDING if name.endswith(_NEXT):
+                return [await _of(self.derivatives, series).funding_next(name.removesuffix(_NEXT))]
+            case Feed.FUNDING:
+                return await _of(self.derivatives, series).funding(name, since, until)
+            case Feed.OPEN_INTEREST:
+                return await _of(self.derivatives, series).open_interest(name, since, until)
+            case Feed.LONG_SHORT:
+                return await _of(self.derivatives, series).long_short(name, since, until)
+            case Feed.BASIS:
+                return [await _of(self.derivatives, series).basis(name)]
+            case Feed.BOOK:
+                return [await _of(self.books, series).book(name, DEPTH)]
+            case Feed.OPTIONS:
+                return [await _of(self.options, series).chain(name)]
+            case Feed.DVOL:
+                return await _of(self.options, series).dvol(name, since, until)
+            case Feed.MACRO:
+                return await _of(self.macro, series).prints(name, since, until)
+            case Feed.FEAR_GREED | Feed.RATES:
+                return await _of(self.levels, series).levels(name, since, until)
+            case Feed.NARRATIVE | Feed.NEWS:
+                return await _of(self.texts, series).texts(name, since, until)
+            case Feed.LIQUIDATIONS | Feed.WHALES:
+                raise Unavailable(f"{series} is a stream: it is heard, not asked for")
+
+
+def _of(feeds: Mapping[str, F], series: Series[Any]) -> F:
+    if series.venue not in feeds:
+        raise Unavailable(f"Nobody is known who tells {series}")
+    return feeds[series.venue]
+
+
+def is_streamed(series: Series[Any]) -> bool:
+    return series.feed in STREAMED
+
+
+def is_snapshot_only(series: Series[Any]) -> bool:
+    """Whether a venue gives only the current value: what was missed cannot be asked for later."""
+    return is_streamed(series) or poll_schedule_of(series).reach == 0
+
+
+def poll_schedule_of(series: Series[Any]) -> PollSchedule:
+    if series.feed is Feed.CANDLES:
+        timeframe = timeframe_of(series)
+        return PollSchedule(min(timeframe.millis, HOUR_MS) / SECOND_MS, _BARS[timeframe] * timeframe.millis)
+    if series.name.endswith(_NEXT):
+        return PollSchedule(_SCHEDULES[Feed.BASIS].period, 0)
+    return _SCHEDULES[series.feed]
+
+
+def fresh_for(series: Series[Any]) -> Seconds:
+    """How long ago its source may have answered last."""
+    if series.feed is Feed.CANDLES:
+        return Seconds(STALE_BARS * timeframe_of(series).millis // SECOND_MS)
+    return STALE_AFTER[series.feed]
+
+
+def kept_since(series: Series[Any], now: Millis) -> Millis:
+    """Before this moment the venue has nothing of it any more."""
+    kept = VENUE_RETENTION.get((series.feed, series.venue))
+    return Millis(0) if kept is None else Millis(now - kept)
+
+
+def find_missing(series: Series[Any], moments: Sequence[int], since: int, until: int) -> list[tuple[Millis, Millis]]:
+    """The spans of [since, until] that lack rows, oldest first. `moments`: times of the rows that are here. Of texts
+    and prints all is asked for again."""
+    apart = _expected_gap(series)
+    if apart is None or not moments:
+        return [(Millis(since), Millis(until))]
+    edges = (since - 1, *moments, until + 1)
+    return [(Millis(before + 1), Millis(after - 1)) for before, after in pairwise(edges) if after - before > apart]
+
+
+def find_missing_spans(
+    series: Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
+) -> list[tuple[Millis, Millis]]:
+    """What a venue was asked for and did not give, each span up to the next row. `moments`: times of the rows that are
+    here. Before the first row there may have been no market. Upbit makes no bar without a trade, and texts and prints
+    have no schedule: they owe nothing."""
+    apart = _expected_gap(series)
+    if apart is None or series.venue == UPBIT:
+        return []
+    if series.row is Candle:
+        timeframe = timeframe_of(series)
+        last = min(until, timeframe.floor(now - SETTLING) - 1)
+        due, after = timeframe.floor(last) >= since, timeframe.millis
+    else:
+        last = min(until, now - apart - 1)
+        due, after = last - since > apart, 0
+    if not moments:
+        return [(Millis(since), Millis(last + 1))] if due else []
+    began = Millis(max(since, LISTED_SINCE))
+    before = [(began, Millis(moments[0]))] if moments[0] - began >= apart else []
+    holes = find_missing(series, moments, moments[0], last)
+    return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
+
+
+def _expected_gap(series: Series[Any]) -> int | None:
+    if series.row is Candle:
+        return timeframe_of(series).millis
+    apart = _MAX_GAP.get(series.feed)
+    return None if apart is None else apart + LEEWAY
+
+
+def split_into_pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
+    """That time in parts that are asked for and written one after the other, oldest first."""
+    if series.feed in (Feed.OPEN_INTEREST, Feed.LONG_SHORT):
+        near = until - FINE_DAYS * DAY_MS
+        if since < near:
+            yield since, Millis(near - 1)
+        yield Millis(max(since, near)), until
+        return
+    span = PAGE_BARS * timeframe_of(series).millis if series.row is Candle else until - since + 1
+    for start in range(since, until + 1, max(span, 1)):
+        yield Millis(start), Millis(min(until, start + span - 1))
+
+
+def date_batch(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
+    """Rows with the time they reached us, or the venue's own where its clock is ahead of ours."""
+    # Daily prints are stamped with the day they describe; they become known the next morning.
+    if not rows or series.row is MacroRelease:
+        return Batch(series, rows, now)
+    latest = max(complete_at(series, row) for row in rows)
+    if latest - now > MOST_AHEAD:
+        raise Unavailable(
+            f"{series.venue} is {(latest - now) // SECOND_MS} s ahead of this machine's clock and at most "
+            f"{MOST_AHEAD // SECOND_MS} s are taken; set the clock"
+        )
+    return Batch(series, rows, Millis(max(now, latest)))
+
 
 Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
 """Writes a batch and returns when it is safe."""
@@ -53,7 +288,7 @@ _BEGINNING, _EVER = Millis(0), Millis(2**62)
 
 
 class Intake:
-    """Knows of each series how far it has come; one visit at a time of each."""
+    """Tracks how far each series has come; one visit at a time of each."""
 
     def __init__(
         self, sources: Sources, store: SeriesStore, keep: Keep, now: Now, *, patience: float = PATIENCE
@@ -74,8 +309,8 @@ class Intake:
         """From when the newest of what came in is known."""
 
     async def visit(self, series: Series[Any]) -> None:
-        """Ask for all that is owed of a series, and keep it. A search costs money: it is not asked again, whoever
-        asked, while its last answer is young."""
+        """Ask for all that is owed of a series, and keep it. A paid search is not repeated while its last answer is
+        young."""
         self.set_aside.pop(series, None)
         if series.feed is Feed.NARRATIVE and await self._is_young(series):
             return
@@ -93,10 +328,10 @@ class Intake:
 
     async def _is_young(self, series: Series[Any]) -> bool:
         old = Millis(self._now() - round(poll_schedule_of(series).period * SECOND_MS))
-        found = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
-        if found:
-            self._frontier[series] = found[-1].at
-        return bool(found)
+        recent = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
+        if recent:
+            self._frontier[series] = recent[-1].at
+        return bool(recent)
 
     async def _stretch(self, series: Series[Any], since: Millis, until: Millis) -> None:
         for low, high in split_into_pages(series, since, until):
@@ -126,17 +361,17 @@ class Intake:
         oldest = Millis(max(now - poll_schedule_of(series).reach, kept_since(series, now)))
         if series.row is MacroRelease or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
             return oldest, now
-        if series not in self._frontier and (found := await self._store.read(series, oldest, now, _EVER)):
-            self._frontier[series] = found[-1].at
+        if series not in self._frontier and (rows := await self._store.read(series, oldest, now, _EVER)):
+            self._frontier[series] = rows[-1].at
             if series.feed is not Feed.NEWS:
-                self._holes[series] = _few(find_missing(series, [row.at for row in found], oldest, found[-1].at))
+                self._holes[series] = _few(find_missing(series, [row.at for row in rows], oldest, rows[-1].at))
         known = self._frontier.get(series, oldest)
         if series.feed is Feed.NEWS:  # of several channels, of which one may be behind the others
             known = Millis(known - NEWS_AGAIN)
         return max(oldest, known), now
 
     async def _fill(self, series: Series[Any]) -> None:
-        """What an earlier life left out. A venue may never have had it: after some tries it is let be, and told."""
+        """Ask for holes that an earlier process left; after some tries they are given up and reported."""
         holes = self._holes.get(series, [])
         while holes:
             try:
@@ -152,8 +387,8 @@ class Intake:
     async def _remaining_holes(self, series: Series[Any], hole: Hole) -> list[Hole]:
         """What is owed of it still."""
         since, until = hole
-        found = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
-        return find_missing_spans(series, [row.at for row in found], since, until, self._now())
+        rows = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
+        return find_missing_spans(series, [row.at for row in rows], since, until, self._now())
 
     def _give_up(self, series: Series[Any], left: list[Hole]) -> None:
         if left:
@@ -166,12 +401,12 @@ def _few(holes: list[Hole]) -> list[Hole]:
 
 
 def clause(error: ZunoError) -> str:
-    """An error inside a sentence; part of it may be a venue's own words."""
+    """An error as part of a sentence; it may hold a venue's own words."""
     return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
 
 
 def describe_bug(bug: Exception, what: object) -> str:
-    """Our own mistake about one source; where it lies is in the log."""
+    """Our own bug about one source; the traceback is in the log."""
     _LOG.error("%s failed", what, exc_info=bug)
     return f"Zuno has a bug ({type(bug).__name__})"
 
@@ -179,8 +414,8 @@ def describe_bug(bug: Exception, what: object) -> str:
 async def refresh_market(
     intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, Mapping[str, str]]:
-    """Ask everybody once: the moment from which all of it is known, and who failed, and why. `Unavailable` where nobody
-    answered at all."""
+    """Ask every source once: the moment from which all is known, and failures by series. `Unavailable` if nobody
+    answered."""
     series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol)) if not is_streamed(each)]
     moment, failures = await refresh_series(intake, series, now, within=within)
     asked = [each for each in series if each.venue not in intake.closed]
@@ -190,7 +425,7 @@ async def refresh_market(
 
 
 def _join_venues(silent: Mapping[str, str]) -> str:
-    """By their reasons, each told once."""
+    """Reasons with their venues, each reason once."""
     reasons: dict[str, list[str]] = {}
     for venue, why in silent.items():
         named = why.lower().startswith(f"{venue.lower()} ")
@@ -214,8 +449,8 @@ def silent_venues(series: Sequence[Series[Any]], failures: Mapping[str, str]) ->
 async def refresh_series(
     intake: Intake, series: Sequence[Series[Any]], now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, dict[str, str]]:
-    """The same of these series alone. All are asked at the same time, but for those whose word grows old within a
-    minute: they are asked when the others have answered or failed, so that nobody's slowness makes them old."""
+    """The same of these series alone. Those that go stale within a minute are asked last, so that slow venues do not
+    age them."""
     brief = [each for each in series if fresh_for(each) * SECOND_MS < MINUTE_MS]
     unreached: dict[str, str] = {}
     patient = [each for each in series if each not in brief]
@@ -229,8 +464,8 @@ async def refresh_series(
 async def _visit_all(
     intake: Intake, series: Sequence[Series[Any]], within: float, unreached: dict[str, str]
 ) -> dict[str, str]:
-    """Who of these failed, and why. `unreached`: venues to which no connection came about, and why; once there is none
-    to any venue, there is no network, and nobody is waited for."""
+    """Failures by series. `unreached`: venues that could not be connected; where no venue can, there is no network and
+    waiting stops."""
     if not series:
         return {}
     clock = asyncio.get_running_loop().time
@@ -255,7 +490,7 @@ async def _visit_all(
 
 
 async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str]) -> str:
-    """Why it failed, or nothing."""
+    """Why it failed; empty where it did not."""
     try:
         await intake.visit(series)
     except Broken:
@@ -270,12 +505,12 @@ async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str])
 
 
 async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[str, str]:
-    """Streams cannot be asked; whoever does not listen all the time knows nothing of them."""
-    found: dict[str, str] = {}
+    """Streams that nobody is listening to."""
+    silent: dict[str, str] = {}
     for series in wanted_series(symbol):
         if is_streamed(series):
             heard = alive(series.feed, series.venue, symbol)
             recent = Millis(moment - 3 * MINUTE_MS)
             if not await store.read(heard, recent, moment, moment, newest=1):
-                found[str(series)] = "a stream is heard only while `zuno data collect` runs"
-    return found
+                silent[str(series)] = "a stream is heard only while `zuno data collect` runs"
+    return silent

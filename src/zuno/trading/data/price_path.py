@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.finest_bars import SpanBar, select_finest_bars
+from zuno.trading.measure.bars import SpanBar, select_finest_bars
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     STALE_AFTER,
@@ -32,8 +32,8 @@ _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 async def read_bars(
     store: SeriesStore, exchange: Exchange, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
 ) -> list[SpanBar]:
-    """Bars that began in [since, until) and had ended by `known_by`, oldest first. Of Upbit its own candles in won;
-    where a timeframe has none, Binance's at the rate of the moment, as the paper venue trades."""
+    """Bars that began in [since, until) and ended by `known_by`, oldest first. For Upbit its own candles; where a
+    timeframe has none, Binance's at the KRW rate of the moment."""
     end = Millis(max(since, until - 1))
     asked: list[Slice[Any]] = [Slice(candles(BINANCE, symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
     if exchange is Exchange.UPBIT:
@@ -63,12 +63,12 @@ async def read_funding(
 def _to_krw(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]) -> list[Candle]:
     """Nothing of a time whose rate is stale."""
     times = [row.at for row in rows]
-    found: list[Candle] = []
+    converted: list[Candle] = []
     for bar in bars:
         end = bar.at + timeframe.millis
         place = bisect_right(times, end) - 1
         if place >= 0 and end - times[place] <= _RATE_MS and (rate := rows[place].value) > 0:
-            found.append(
+            converted.append(
                 Candle(bar.at, bar.open * rate, bar.high * rate, bar.low * rate, bar.close * rate, bar.volume, None)
             )
-    return found
+    return converted

@@ -14,7 +14,7 @@ from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.model.orders import Filters, VenueQuote, to_decimal
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
-from zuno.trading.rules.mandate import hash_mandate
+from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
 CLOSE_LIFE: Final = 2**52

@@ -18,11 +18,10 @@ from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.close_requests import CloseRequests
-from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, is_tighter
+from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter
 from zuno.trading.execute.gate_state import GateContext, GateState
 from zuno.trading.execute.intents import RulingToExecute, intent_id
-from zuno.trading.execute.protection_checker import ProtectionChecker
-from zuno.trading.execute.venue_comparison import VenueComparison
+from zuno.trading.execute.reconcile import VenueComparison
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side, Symbol
@@ -45,7 +44,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
-from zuno.trading.rules.mandate import check_grant, hash_mandate
+from zuno.trading.rules.protections import check_grant, hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
 T = TypeVar("T")

@@ -1,4 +1,5 @@
-"""The one consumer of `trade_closed`: every closed trade becomes, once, a post-mortem, a memory and a labelled record.
+"""What is learned from outcomes: every closed trade becomes, once, a post-mortem, a memory and a labelled record;
+decisions that were vetoed or cut are played on what the market did then and scored once.
 
 The journal decides what was written: two consumers at once, or one that was killed half way, end with the same entries.
 """
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zuno.journal.port import Author, Journal
-from zuno.kernel.canonical import Digest
+from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Malformed, NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -19,26 +20,193 @@ from zuno.llm.ask import ModelContext
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
-from zuno.trading.data.price_path import read_bars
+from zuno.trading.data.price_path import read_bars, read_funding
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes, parse_entry, post_mortem_id, read_post_mortem
-from zuno.trading.learn.vetoes import VetoLedger
+from zuno.trading.learn.memory_book import (
+    LessonBook,
+    MemoryBook,
+    MemoryIndexes,
+    parse_entry,
+    post_mortem_id,
+    read_post_mortem,
+)
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
-from zuno.trading.model.cycle import Node
-from zuno.trading.model.market import Symbol
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, CaseRecord, Lesson, LessonReview, PostMortem, VetoScore
-from zuno.trading.model.outcome import Outcome
+from zuno.trading.model.cycle import Call, Exchange, Node, Outcome
+from zuno.trading.model.known import pick
+from zuno.trading.model.market import HOUR_MS, Symbol
+from zuno.trading.model.memory import (
+    CASE_RECORD,
+    POST_MORTEM,
+    VETO_SCORE,
+    CaseRecord,
+    Lesson,
+    LessonReview,
+    PostMortem,
+    RuleShare,
+    VetoScore,
+)
 from zuno.trading.model.trade_events import TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.claims import list_claims
-from zuno.trading.rules.closed_trades import to_closed_trade
+from zuno.trading.rules.calibration import list_claims, to_closed_trade
+from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.realised_path import judge_outcome, trace_path
-from zuno.trading.run.record import ReportRecord, RunJournal
+from zuno.trading.rules.trade_outcomes import (
+    BarColumns,
+    PlannedTrade,
+    belongs_to_account,
+    judge_outcome,
+    share_of_veto,
+    shares_of_cuts,
+    simulate_trade,
+    trace_path,
+)
+from zuno.trading.run.record import ENDED, ReportRecord, RunJournal, RunSummary, kind_of
+
+VETO_AUTHOR: Final = Author("veto_ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingVeto:
+    """A decision that was vetoed or cut and is not resolved yet."""
+
+    id: str
+    run: str
+    summary: RunSummary
+    wanted: PlannedTrade
+    rules: tuple[RuleShare, ...]
+
+
+class VetoLedger:
+    """Reads runs and scores on from where it has read."""
+
+    def __init__(self, journal: Callable[[], Awaitable[Journal]], store: SeriesStore, fees: Fees) -> None:
+        self._journal = journal
+        self._store = store
+        self._fees = fees
+        self._read_runs = self._read_scores = 0
+        self._scores: dict[str, VetoScore] = {}
+        self._waiting: dict[str, WaitingVeto] = {}
+
+    async def read(self) -> tuple[VetoScore, ...]:
+        """Every score, in the order they were written."""
+        journal = await self._journal()
+        async for entry in journal.entries(kind=VETO_SCORE, after=self._read_scores):
+            score = parse_entry(entry, VetoScore, "score of a veto")
+            self._scores[score.id] = score
+            self._waiting.pop(score.id, None)
+            self._read_scores = entry.seq
+        return tuple(self._scores.values())
+
+    async def score(self, account: str, origin: str, at: Millis) -> tuple[tuple[VetoScore, ...], int]:
+        """Score what is resolved by a moment of the market, on paper also runs that no account acts on: the new scores,
+        and how many wait."""
+        await self.read()
+        await self._read_new_runs()
+        due = [
+            waiting
+            for waiting in self._waiting.values()
+            if waiting.summary.origin == origin
+            and belongs_to_account(account, waiting.summary.account)
+            and waiting.summary.as_of < at
+        ]
+        scores = await play_vetoes(due, self._store, self._fees, at)
+        journal = await self._journal()
+        for score in scores:
+            await journal.append_once(kind=VETO_SCORE, author=VETO_AUTHOR, payload=score, request_id=score.id)
+        await self.read()
+        return tuple(self._scores[score.id] for score in scores), len(due) - len(scores)
+
+    async def _read_new_runs(self) -> None:
+        journal = await self._journal()
+        async for entry in journal.entries(kind=ENDED, after=self._read_runs):
+            self._read_runs = entry.seq
+            past = RunSummary.model_validate(dict(entry.payload), strict=False)
+            id = _score_id(past)
+            if id in self._scores or id in self._waiting:
+                continue
+            run = entry.request_id or ""
+            waiting = find_veto(run, past, await _read_changes(journal, run, past))
+            if waiting is not None:
+                self._waiting[id] = waiting
+
+
+def find_veto(run: str, past: RunSummary, changed: Sequence[RuleShare]) -> WaitingVeto | None:
+    """`changed`: what rules took away of a trade that was opened all the same. None: nothing was taken away."""
+    rules = (share_of_veto(past.veto),) if past.ruling is Call.HOLD and past.veto is not None else tuple(changed)
+    wanted = _planned_trade(past)
+    return None if wanted is None or not rules else WaitingVeto(_score_id(past), run, past, wanted, rules)
+
+
+async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis) -> list[VetoScore]:
+    """Those that are resolved by a moment of the market."""
+    scores: list[VetoScore] = []
+    for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
+        scores += await _play(symbol, [each for each in due if each.summary.symbol is symbol], store, fees, at)
+    return scores
+
+
+async def _play(
+    symbol: Symbol, due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis
+) -> list[VetoScore]:
+    since = min(waiting.wanted.at for waiting in due)
+    until = Millis(min(at, max(waiting.wanted.hold_until for waiting in due)))
+    bars = BarColumns(await read_bars(store, Exchange.BINANCE, symbol, since, until, known_by=at))
+    funding = await read_funding(store, symbol, since, until, known_by=at)
+    taken = 2 * fees.at(Exchange.BINANCE).taker
+    assumed = store.origin.candles_only and not funding
+    scores = []
+    for waiting in due:
+        played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
+        if played is None:
+            continue
+        past = waiting.summary
+        scores.append(
+            VetoScore(
+                id=waiting.id,
+                run=waiting.run,
+                account=past.account,
+                origin=past.origin,
+                symbol=past.symbol,
+                mode=past.mode,
+                side=waiting.wanted.side,
+                regime=past.regime,
+                judge=past.judge,
+                decided=past.as_of,
+                resolved=played.resolved,
+                exit=played.exit,
+                pct=played.pct,
+                r=played.r,
+                rules=waiting.rules,
+            )
+        )
+    return scores
+
+
+def _score_id(past: RunSummary) -> str:
+    return f"veto_{digest(canonical([past.origin, past.account, past.symbol, past.mode, past.as_of]))[:24]}"
+
+
+def _planned_trade(past: RunSummary) -> PlannedTrade | None:
+    """What the Judge decided; None where it wanted to open nothing, or at no prices."""
+    side = past.decision.side
+    if side is None or past.stop_loss is None or past.take_profit is None:
+        return None
+    hold = hold_hours(past.hold_duration, past.mode) * HOUR_MS
+    return PlannedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
+
+
+async def _read_changes(journal: Journal, run: str, past: RunSummary) -> tuple[RuleShare, ...]:
+    if past.ruling.side is None:
+        return ()
+    reports = await journal.latest(1, request_id=run, kind=kind_of(Node.GENERATE_REPORT))
+    if not reports:
+        return ()
+    outcome = ReportRecord.model_validate(dict(reports[0].payload), strict=False).outcome
+    return shares_of_cuts(outcome.decision, outcome.ruling.changes)
+
 
 _LOG = logging.getLogger(__name__)
 AUTHOR: Final = Author("post_mortem")
@@ -48,8 +216,6 @@ NO_SETUP: Final = "no setup on record"
 
 @dataclass(frozen=True, slots=True)
 class LearningBackends:
-    """What an evaluation leans on; wiring chooses it."""
-
     journal: Callable[[], Awaitable[Journal]]
     log: TradeLog
     store: SeriesStore
@@ -65,8 +231,6 @@ class LearningBackends:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What was new."""
-
     post_mortems: tuple[PostMortem, ...] = ()
     vetoes: tuple[VetoScore, ...] = ()
     lessons: tuple[Lesson, ...] = ()
@@ -97,14 +261,13 @@ class Evaluator:
         """How many closes of each account were learned from."""
 
     async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
-        """Score everything that is resolved by a moment of the market: closed trades, and decisions that were vetoed or
-        cut. Doing it again is harmless."""
+        """Score closed trades and vetoed or cut decisions that are resolved by a moment of the market. Idempotent."""
         learned = await self.learn(account, origin, at)
         vetoes, waiting = await self.vetoes.score(account, origin, at)
         return replace(learned, vetoes=vetoes, waiting=waiting)
 
     async def learn_from(self, gate: OrderGate) -> Evaluation:
-        """Learn from what the account of a gate has closed, whoever closed it; where nothing is new, it is for free."""
+        """Learn from what the account of a gate has closed; costs nothing where nothing is new."""
         closed, at = len(gate.book.closed), Millis(max(gate.now(), gate.book.newest))  # the wall's clock went on
         if closed == self._closes.get(gate.account):
             return Evaluation()
@@ -113,8 +276,8 @@ class Evaluator:
         return learned
 
     async def try_to_learn_from(self, gate: OrderGate) -> Evaluation:
-        """The same after an act, where nobody else reads the live market meanwhile. The closes are booked: what fails
-        here is a note, and the next look learns from them."""
+        """The same after an act. The closes are booked: a failure here becomes a note, and the next look learns from
+        them."""
         closed = gate.book.closed
         try:
             if not closed or await self._is_learned(post_mortem_id(gate.account, closed[-1].trade)):
@@ -155,9 +318,9 @@ class Evaluator:
 
     async def cases(self, account: str, before: Millis) -> tuple[CaseRecord, ...]:
         """Labelled records of an account's trades that were closed strictly before a moment."""
-        found = await read_cases(await self._with.journal(), self._read_cases)
-        self._cases += [record for _, record in found]
-        self._read_cases = found[-1][0] if found else self._read_cases
+        records = await read_cases(await self._with.journal(), self._read_cases)
+        self._cases += [record for _, record in records]
+        self._read_cases = records[-1][0] if records else self._read_cases
         return tuple(case for case in self._cases if case.account == account and case.closed < before)
 
     async def _is_learned(self, id: str) -> bool:
@@ -203,7 +366,7 @@ class Evaluator:
             setup=await self._describe_setup(journal, run),
             regime=None if run is None else run.meta.regime,
         )
-        said = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
+        words = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
         return PostMortem(
             id=id,
             account=account,
@@ -214,13 +377,13 @@ class Evaluator:
             regime=case.regime,
             closed=summary.closed,
             setup=case.setup,
-            outcome=said.outcome,
-            constraint=said.constraint,
+            outcome=words.outcome,
+            constraint=words.constraint,
             verdict=case.verdict,
             path=path,
             summary=summary,
-            source=said.source,
-            why_rules=said.why_rules,
+            source=words.source,
+            why_rules=words.why_rules,
         )
 
     async def _read_run(self, journal: Journal, summary: TradeSummary) -> Outcome | None:
@@ -231,8 +394,8 @@ class Evaluator:
         return run.read(Node.GENERATE_REPORT, ReportRecord).outcome if run.has(Node.GENERATE_REPORT) else None
 
     async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
-        """What stood when the trade was decided, as the run's own bundle holds it: what it recalled by, or what is
-        measured again where it was not asked what it remembers."""
+        """The setup of the moment the trade was decided: as the run recalled by it, else measured again from its
+        bundle."""
         if run is None:
             return NO_SETUP
         try:
@@ -248,22 +411,10 @@ class Evaluator:
 
 def _build_record(post_mortem: PostMortem, run: Outcome | None, summary: TradeSummary, *, first: bool) -> CaseRecord:
     return CaseRecord(
-        id=post_mortem.id,
-        account=post_mortem.account,
-        origin=post_mortem.origin,
-        symbol=summary.symbol,
-        side=summary.side,
-        mode=summary.mode,
-        judge=summary.judge,
-        family=summary.family,
-        regime=post_mortem.regime,
-        opened=summary.opened,
-        closed=summary.closed,
-        reason=summary.reason,
-        decision=summary.decision,
+        **pick(post_mortem, "id", "account", "origin", "regime", "verdict"),
+        **pick(summary, "symbol", "side", "mode", "judge", "family", "opened", "closed", "reason", "decision"),
         bundle=None if run is None else run.bundle,
         r=post_mortem.path.r,
-        verdict=post_mortem.verdict,
         fees=float(summary.fees),
         funding=float(summary.funding),
         claims=list_claims(run, summary) if run is not None and first else (),

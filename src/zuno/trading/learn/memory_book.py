@@ -1,24 +1,37 @@
-"""The desk's memory as the journal holds it: post-mortems, less what its owner forgot. Files and indexes follow it."""
+"""The desk's memory as the journal holds it: post-mortems, less what its owner forgot, and lessons, written once when
+resolved cases agree and reviewed once when later ones contradict them. Files and indexes follow it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from zuno.journal.port import Entry, Journal
+from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
+from zuno.llm.ask import ModelContext
+from zuno.trading.agents.post_mortem import LESSON_ROLE, REVIEWER, word_lesson, word_review
 from zuno.trading.model.memory import (
+    LESSON,
+    LESSON_REVIEW,
     MEMORY_FORGOTTEN,
     POST_MORTEM,
     Channel,
+    Lesson,
+    LessonReview,
+    LessonStanding,
+    LessonState,
     MemoryRecord,
     PostMortem,
     RecallQuery,
     RecallResult,
 )
 from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.rules.lessons import choose_advice, derive_lessons, review_lessons
+from zuno.trading.run.record import RunJournal
 
 W = TypeVar("W", bound=Wire)
 _PREFIX: Final = "pm_"
@@ -29,7 +42,7 @@ TellProgress = Callable[[str, int, int], None]
 
 
 def post_mortem_id(account: str, trade: str) -> str:
-    """The same for whoever writes it: a trade has one."""
+    """A trade has one, whoever writes it."""
     return f"{_PREFIX}{digest(canonical([account, trade]))[:24]}"
 
 
@@ -83,8 +96,8 @@ class MemoryBook:
 
 
 async def update_index(book: MemoryBook, index: MemoryIndex, tell: TellProgress | None = None) -> None:
-    """Bring an index in step with the journal, in parts: each stays, whatever ends the next one. What is damaged
-    or of another embedding is made anew, from the first part: an embedder that does not answer costs no vectors."""
+    """Bring an index in step with the journal, in parts that each stay. A damaged index, or one of another embedder, is
+    rebuilt starting with one small part, so that an embedder that does not answer costs no vectors."""
     try:
         await _add_missing(book, index, tell)
     except Broken:
@@ -113,8 +126,8 @@ async def _add_missing(book: MemoryBook, index: MemoryIndex, tell: TellProgress 
 
 
 class MemoryIndexes:
-    """Indexes in step with the journal: they are compared with it when a process begins (another store may have been
-    chosen) and when something new is in it. The last of them is asked, and `tell` hears of it."""
+    """Indexes that are compared with the journal when a process begins and when something is new. The last one is
+    asked."""
 
     def __init__(self, book: MemoryBook, indexes: Sequence[MemoryIndex], tell: TellProgress | None = None) -> None:
         self._book = book
@@ -163,3 +176,84 @@ def parse_entry(entry: Entry, shape: type[W], what: str) -> W:
         return shape.model_validate_json(canonical(entry.payload), strict=True)
     except ValueError as error:
         raise Broken(f"Entry {entry.seq} of the journal is no {what}.") from error
+
+
+LESSON_AUTHOR: Final = Author(LESSON_ROLE)
+REVIEW_AUTHOR: Final = Author(REVIEWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    lessons: tuple[Lesson, ...] = ()
+    reviews: tuple[LessonReview, ...] = ()
+
+
+class LessonBook:
+    """Lessons as the journal holds them. Reads on from where it has read."""
+
+    def __init__(self, journal: Callable[[], Awaitable[Journal]]) -> None:
+        self._journal = journal
+        self._read_to = {LESSON: 0, LESSON_REVIEW: 0}
+        self._lessons: dict[str, Lesson] = {}
+        self._reviews: dict[str, LessonReview] = {}
+
+    async def read(self) -> dict[str, Lesson]:
+        """Every lesson, by id, in the order they were written."""
+        await self._read_on(LESSON, Lesson, self._lessons)
+        return dict(self._lessons)
+
+    async def reviews(self) -> dict[str, LessonReview]:
+        """What became of contradicted lessons, by the lesson's id."""
+        await self._read_on(LESSON_REVIEW, LessonReview, self._reviews)
+        return dict(self._reviews)
+
+    async def list_standings(
+        self, post_mortems: Iterable[PostMortem], origin: str, before: Millis
+    ) -> tuple[LessonStanding, ...]:
+        """The lessons of a market as they stood at a moment, the newest first. `post_mortems`: all that are
+        remembered."""
+        ours = [lesson for lesson in (await self.read()).values() if lesson.origin == origin]
+        return review_lessons(ours, post_mortems, before)
+
+    async def advise(
+        self, post_mortems: Iterable[PostMortem], origin: str, setup: str, before: Millis
+    ) -> tuple[LessonStanding, ...]:
+        """The lessons that are valid at a moment and fit a setup."""
+        return choose_advice(await self.list_standings(post_mortems, origin, before), setup)
+
+    async def correct(
+        self,
+        post_mortems: Iterable[PostMortem],
+        origin: str,
+        before: Millis,
+        model_context: Callable[[RunJournal], ModelContext],
+    ) -> Learned:
+        """Write new lessons of a market and review contradicted ones, strictly before a moment. Idempotent."""
+        journal = await self._journal()
+        cases = {case.id: case for case in post_mortems}
+        written = await self.read()
+        lessons = []
+        for lesson in derive_lessons(cases.values(), origin):
+            if lesson.id in written or lesson.written >= before:
+                continue
+            drawn = [cases[id] for id in (*lesson.cases, *lesson.against)]
+            worded = await word_lesson(lesson, drawn, model_context(await RunJournal(journal, lesson.id).open()))
+            entry = await journal.append_once(kind=LESSON, author=LESSON_AUTHOR, payload=worded, request_id=lesson.id)
+            lessons.append(parse_entry(entry, Lesson, entry.kind))
+        reviewed = await self.reviews()
+        reviews = []
+        for standing in await self.list_standings(cases.values(), origin, before):
+            id = standing.lesson.id
+            if standing.state is not LessonState.CONTRADICTED or id in reviewed:
+                continue
+            later = [cases[each] for each in (*standing.confirmed, *standing.contradicted)]
+            review = await word_review(standing, later, model_context(await RunJournal(journal, id).open()))
+            entry = await journal.append_once(kind=LESSON_REVIEW, author=REVIEW_AUTHOR, payload=review, request_id=id)
+            reviews.append(parse_entry(entry, LessonReview, entry.kind))
+        return Learned(tuple(lessons), tuple(reviews))
+
+    async def _read_on(self, kind: str, shape: type[W], into: dict[str, W]) -> None:
+        journal = await self._journal()
+        async for entry in journal.entries(kind=kind, after=self._read_to[kind]):
+            into[entry.request_id or ""] = parse_entry(entry, shape, entry.kind)
+            self._read_to[kind] = entry.seq

@@ -1,39 +1,55 @@
-"""Recall for a cycle: trades whose setup was like this moment's, and lessons about it, as slots of its bundle.
+"""Recall for a cycle, as slots of its bundle: trades whose setup was like this moment's, lessons about it, and for Meta
+earlier news and narrative, each story once, with who told it.
 
 Nothing later than the moment is looked at, and everything that is recalled goes into the bundle: a replay finds the
-same bytes, whatever was learned or forgotten since.
+same bytes, whatever was learned or forgotten since. What was said and when is read from the store of series; the index
+only says what is alike. News never becomes a lesson.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
 from zuno.trading.agents.case import Case, cache_by_market
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes
+from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
+from zuno.trading.measure.similarity import NewsText, Story, merge_stories
 from zuno.trading.model.bundle import Bundle, Slot
-from zuno.trading.model.memory import Lesson, PostMortem, RecallQuery
-from zuno.trading.model.memory_slots import (
+from zuno.trading.model.known import pick
+from zuno.trading.model.market import DAY_MS, Feed, Symbol, Text, texts
+from zuno.trading.model.memory import (
     MOST_LESSONS,
     MOST_MEMORIES,
+    MOST_STORIES,
     NOBODY,
+    STORY_CHARS,
+    Channel,
     FeedbackSlot,
+    Lesson,
     LessonNote,
     MemoryNote,
+    MemoryRecord,
     MemorySlot,
+    NewsSlot,
+    PostMortem,
+    RecallQuery,
+    StoryNote,
     feedback_slot,
     memory_slot,
+    news_slot,
 )
-from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.model.venues import CHANNELS, SEARCH
+from zuno.trading.ports.recall import Embedder, MemoryIndex
+from zuno.trading.ports.series import SeriesStore, Slice
 
 MIN_SHARED: Final = 0.3
-"""Of the phrases of two setups: what shares less is not recalled. Similarities of embedders have scales of their own,
-and unlike setups can be near each other in all of them. In a synthetic market trades share 0.37 with the three most
-alike of their past, by the median: half would leave one memory in six."""
+"""Least share of phrases that two setups must have in common. Similarities of embedders have scales of their own. In a
+synthetic market trades share 0.37 with the three most alike of their past, by the median."""
 LOOKED_AT: Final = 24
 """Memories that the index is asked for."""
 _NOTE: Final = 200
@@ -49,8 +65,8 @@ class CaseRecall:
         lessons: LessonBook,
         counts: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
-        """`counts`: whether the trades of a run may be recalled, as on a live market those of a recorded past may not;
-        None: every trade of the market may."""
+        """`counts`: whether the trades of a run may be recalled; None: all may. On a live market those of a recorded
+        past may not."""
         self._index = index
         self._book = book
         self._lessons = lessons
@@ -74,25 +90,27 @@ class CaseRecall:
         except (Unavailable, Broken) as error:
             return MemorySlot(setup=setup, source=NOBODY, note=plain_text(str(error), _NOTE))
         notes: list[MemoryNote] = []
-        for found in answer.found:
-            told = await self._book.find(found.id) if len(notes) < MOST_MEMORIES else None
-            if told is None or told.origin != bundle.origin or told.closed >= bundle.as_of:
+        for recalled in answer.found:
+            post_mortem = await self._book.find(recalled.id) if len(notes) < MOST_MEMORIES else None
+            if post_mortem is None or post_mortem.origin != bundle.origin or post_mortem.closed >= bundle.as_of:
                 continue
-            if not await self._may_recall(told):
+            if not await self._may_recall(post_mortem):
                 continue
-            if found.similarity is None or share_phrases(setup, told.setup) >= MIN_SHARED:
-                notes.append(note_memory(told, found.similarity))
+            if recalled.similarity is None or share_phrases(setup, post_mortem.setup) >= MIN_SHARED:
+                notes.append(note_memory(post_mortem, recalled.similarity))
         return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
 
     async def _read_lessons(self, setup: str, bundle: Bundle) -> FeedbackSlot:
         if not await self._lessons.read():
             return FeedbackSlot()  # outcomes are not read for nothing
-        known = [told for told in (await self._book.read()).values() if await self._may_recall(told)]
+        known = [
+            post_mortem for post_mortem in (await self._book.read()).values() if await self._may_recall(post_mortem)
+        ]
         standings = await self._lessons.advise(known, bundle.origin, setup, bundle.as_of)
         return FeedbackSlot(lessons=tuple(_note_lesson(each.lesson) for each in standings[:MOST_LESSONS]))
 
-    async def _may_recall(self, told: PostMortem) -> bool:
-        run = told.summary.decision
+    async def _may_recall(self, post_mortem: PostMortem) -> bool:
+        run = post_mortem.summary.decision
         if self._counts is None or run is None:
             return self._counts is None
         if run not in self._known:
@@ -105,31 +123,157 @@ def _describe_case(case: Case) -> str:
     return describe_setup(case.features, case.context)
 
 
-def note_memory(told: PostMortem, similarity: float | None = None) -> MemoryNote:
-    return MemoryNote(
-        id=told.id,
-        symbol=told.symbol,
-        side=told.side,
-        closed=told.closed,
-        setup=told.setup,
-        outcome=told.outcome,
-        constraint=told.constraint,
-        verdict=told.verdict,
-        r=told.path.r,
-        similarity=similarity,
-        source=told.source,
-    )
+def note_memory(post_mortem: PostMortem, similarity: float | None = None) -> MemoryNote:
+    own = MemoryNote.model_fields.keys() - {"r", "similarity"}
+    return MemoryNote(**pick(post_mortem, *own), r=post_mortem.path.r, similarity=similarity)
 
 
 def _note_lesson(lesson: Lesson) -> LessonNote:
-    return LessonNote(
-        id=lesson.id,
-        side=lesson.side,
-        condition=lesson.condition,
-        text=lesson.text,
-        verdict=lesson.verdict,
-        cases=lesson.cases,
-        written=lesson.written,
-        expires=lesson.expires,
-        source=lesson.source,
+    return LessonNote(**pick(lesson, *LessonNote.model_fields))
+
+
+WINDOW_DAYS: Final = 14
+MOST_TEXTS: Final = 240
+"""Of a feed and a symbol that are looked back at, the newest."""
+STORIES_LOOKED_AT: Final = 40
+"""Stories that are asked for; an index that was filled at other moments may hold some twice."""
+ASKED_ABOUT: Final = 3
+"""Of the newest texts: what they tell is what is asked about."""
+BODY_CHARS: Final = 1_000
+MOST_KEPT: Final = 4_000
+"""Texts and vectors in memory, about a kilobyte each."""
+_FEEDS: Final = ((Channel.NEWS, Feed.NEWS, CHANNELS), (Channel.NARRATIVE, Feed.NARRATIVE, SEARCH))
+
+
+class NewsRecall:
+    """Takes in what is new since the last cycle, and recalls for one case at a time."""
+
+    def __init__(self, store: SeriesStore, index: MemoryIndex, embedder: Embedder) -> None:
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._taken: set[str] | None = None
+        """Ids that are known to be in the index."""
+        self._vectors: dict[str, bytes] = {}
+        """Of texts that were told before, by id: the same are told cycle after cycle."""
+        self._records: dict[tuple[str, Symbol, Channel, Text], MemoryRecord] = {}
+        """Of texts that were read before."""
+        self._merged: tuple[tuple[str, ...], tuple[Story, ...]] | None = None
+
+    async def __call__(self, case: Case) -> Sequence[Slot]:
+        bundle = case.bundle
+        records = await self._read_texts(bundle)
+        if not records:
+            return ()
+        try:
+            try:
+                recalled = await self._recall(case, records)
+            except Broken:  # damaged, or of another embedder: nobody else builds it anew
+                await self._index.rebuild([])
+                self._taken = None
+                recalled = await self._recall(case, records)
+        except (Unavailable, Broken) as error:
+            recalled = NewsSlot(source=NOBODY, note=plain_text(str(error), _NOTE))
+        return (news_slot(recalled, bundle.as_of),)
+
+    async def _read_texts(self, bundle: Bundle) -> dict[str, tuple[MemoryRecord, Text]]:
+        """What was known strictly before the moment, by id, oldest first; exact repeats of a channel once."""
+        since = Millis(bundle.as_of - WINDOW_DAYS * DAY_MS)
+        slices = [
+            Slice(texts(feed, venue, bundle.symbol.base), since, Millis(bundle.as_of - 1), MOST_TEXTS)
+            for _, feed, venue in _FEEDS
+        ]
+        unique: dict[tuple[str, str], tuple[MemoryRecord, Text]] = {}
+        for (channel, _, _), rows in zip(_FEEDS, (await self._store.read_many(slices, bundle.as_of)).rows, strict=True):
+            for row in rows:
+                record = self._records.get(key := (bundle.origin, bundle.symbol, channel, row))
+                if record is None:
+                    if not (body := " ".join(row.body.split())[:BODY_CHARS]):
+                        continue
+                    record = self._records[key] = _build_record(bundle, channel, row, body)
+                unique.setdefault((row.channel, record.text.casefold()), (record, row))
+        if len(self._records) > MOST_KEPT:
+            self._records.clear()
+        return {record.id: (record, row) for record, row in unique.values()}
+
+    async def _recall(self, case: Case, records: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
+        bundle = case.bundle
+        stories = await self._merge(records)
+        await self._take_in([records[story.first.id][0] for story in stories])
+        fresh = [record for record, _ in records.values() if bundle.as_of - record.at <= DAY_MS]
+        asked = sorted(fresh, key=lambda record: (-record.at, record.id))[:ASKED_ABOUT]
+        query = RecallQuery(
+            text=" ".join(record.text for record in asked) or describe_setup(case.features, case.context),
+            origin=bundle.origin,
+            before=bundle.as_of,
+            channels=tuple(channel for channel, _, _ in _FEEDS),
+            symbol=bundle.symbol,
+            limit=STORIES_LOOKED_AT,
+        )
+        answer = await self._index.recall(query)
+        story_of = {text.id: story for story in stories for text in story.texts}
+        recalled: dict[str, tuple[Story, float | None]] = {}
+        for each in answer.found:  # what the index holds of other moments is not told, or tells a story again
+            if (story := story_of.get(each.id)) is not None:
+                recalled.setdefault(story.first.id, (story, each.similarity))
+        current = {record.id for record in asked}
+        notes = [
+            _story_note(story, similarity)
+            for story, similarity in recalled.values()
+            if story.sources > 1 or any(text.id not in current for text in story.texts)
+        ]
+        return NewsSlot(source=answer.source, note=answer.note, stories=tuple(notes[:MOST_STORIES]))
+
+    async def _merge(self, records: Mapping[str, tuple[MemoryRecord, Text]]) -> tuple[Story, ...]:
+        """Stories of these texts, cached while the texts are the same."""
+        names = tuple(records)
+        if self._merged is None or self._merged[0] != names:
+            vectors = await self._embed([record for record, _ in records.values()])
+            texts_told = [
+                NewsText(record.id, row.channel, record.at, record.text, vector)
+                for (record, row), vector in zip(records.values(), vectors, strict=True)
+            ]
+            self._merged = (names, merge_stories(texts_told, self._embedder.duplicate))
+        return self._merged[1]
+
+    async def _embed(self, records: Sequence[MemoryRecord]) -> list[bytes]:
+        new = [record for record in records if record.id not in self._vectors]
+        if len(self._vectors) + len(new) > MOST_KEPT:
+            self._vectors.clear()
+            new = list(records)
+        vectors = await self._embedder.embed([record.text for record in new])
+        self._vectors.update((record.id, vector) for record, vector in zip(new, vectors, strict=True))
+        return [self._vectors[record.id] for record in records]
+
+    async def _take_in(self, records: Sequence[MemoryRecord]) -> None:
+        """Only a story's first text is indexed; repeats are counted and crowd nobody out."""
+        if self._taken is None:
+            self._taken = set(await self._index.ids())
+        new = [record for record in records if record.id not in self._taken]
+        if new:
+            await self._index.add(new)
+            self._taken.update(record.id for record in new)
+
+
+def _build_record(bundle: Bundle, channel: Channel, row: Text, body: str) -> MemoryRecord:
+    name = "\n".join((bundle.origin, bundle.symbol, channel, row.channel, str(row.at), body))
+    return MemoryRecord(
+        id=f"news_{hashlib.sha256(name.encode()).hexdigest()[:24]}",
+        channel=channel,
+        origin=bundle.origin,
+        symbol=bundle.symbol,
+        at=row.at,
+        text=body,
+    )
+
+
+def _story_note(story: Story, similarity: float | None) -> StoryNote:
+    return StoryNote(
+        id=story.first.id,
+        text=plain_text(story.first.body, STORY_CHARS),
+        first=story.first.at,
+        last=story.texts[-1].at,
+        told=len(story.texts),
+        sources=story.sources,
+        similarity=similarity,
     )

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from itertools import groupby
-from typing import Any, Final, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Bars:
     def last(self, count: int) -> Bars:
         return self.cut(slice(max(0, len(self) - count), None))
 
-    def cut(self, part: slice) -> Bars:
+    def cut(self, part: slice | NDArray[np.bool_]) -> Bars:
         columns = (self.open, self.high, self.low, self.close, self.volume, self.taker_buy)
         return Bars(self.timeframe, self.at[part], *(column[part] for column in columns))
 
@@ -106,15 +106,35 @@ def bars_per_bar(coarse: Timeframe, fine: Timeframe) -> int:
 
 def bars_inside(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequence[Candle]:
     """Those of the fine bars, oldest first, that belong to the coarse bar that opened then."""
-    first = bisect_left(bars, at, key=_open_time)
-    return bars[first : bisect_left(bars, at + coarse.millis, first, key=_open_time)]
+    first = bisect_left(bars, at, key=attrgetter("at"))
+    return bars[first : bisect_left(bars, at + coarse.millis, first, key=attrgetter("at"))]
 
 
-def resample_bars(coarse: Timeframe, fine: Timeframe, bars: Iterable[Candle]) -> tuple[Candle, ...]:
-    """The coarse bars whose every part is here; the bars come oldest first, each once."""
-    buckets = ((at, list(group)) for at, group in groupby(bars, key=lambda bar: coarse.floor(bar.at)))
-    return tuple(aggregate(at, group) for at, group in buckets if len(group) == bars_per_bar(coarse, fine))
+class SpanBar(NamedTuple):
+    """A bar with both ends of its time."""
+
+    start: Millis
+    end: Millis
+    open: float
+    high: float
+    low: float
+    close: float
 
 
-def _open_time(bar: Candle) -> Millis:
-    return bar.at
+def select_finest_bars(rows: Sequence[tuple[Timeframe, Sequence[Candle]]], *, live: bool = False) -> list[SpanBar]:
+    """Bars from several timeframes, given finest first: a coarser bar is taken where finer ones do not cover it whole;
+    with `live` only where there are none, as finer ones may still come. Not in order of time."""
+    chosen: list[SpanBar] = []
+    covered: dict[int, int] = {}
+    for timeframe, bars in rows:
+        span = timeframe.millis
+        sums: dict[int, int] = {}
+        for start, covers in covered.items():
+            whole = timeframe.floor(Millis(start))
+            sums[whole] = sums.get(whole, 0) + covers
+        for row in bars:
+            if sums.get(row.at, 0) < (1 if live else span):
+                chosen.append(SpanBar(row.at, Millis(row.at + span), row.open, row.high, row.low, row.close))
+                sums[row.at] = span
+        covered = sums
+    return chosen

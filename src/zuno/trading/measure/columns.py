@@ -54,8 +54,8 @@ _BOUNDS: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
     "ETHUSDT": ((199, 851), (82, 1_431), (103, 358), (96, 755), (721, 4_852), (903, 3_874), (1_193, 2_435),
                 (2_170, 4_087), (1_418, 3_713)),
 }  # fmt: skip
-"""Lowest and highest hourly close of each year from 2017 on: Binance, spot until late 2019 and then the perpetual, from
-2017-08-17 to 2025-06-30; noted on 2026-11-18."""
+"""Lowest and highest hourly close of each year from 2017 on at Binance (spot, from late 2019 the perpetual), to
+2025-06-30."""
 _NOTED_SINCE: Final = 1_502_928_000_000
 _SCALE: Final = 1e8
 _EXACT: Final = 2.0**53
@@ -83,7 +83,7 @@ def take_rows(columns: Columns, chosen: Any) -> Columns:
 
 
 def complete_times(series: Series[Any], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """From when somebody who watched could know each row."""
+    """From when each row could be known."""
     return at + timeframe_of(series).millis if series.row is Candle else at
 
 
@@ -192,8 +192,7 @@ def mark_seen(seen: dict[Series[Any], list[NDArray[np.int64]]], columns: Columns
 
 
 def resample_columns(coarse: Timeframe, columns: Columns, parts: int | None = None) -> Columns:
-    """The coarse bars whose every part is here, as `bars.resample_bars` makes them. `parts`: how many bars make one,
-    where the series does not say it."""
+    """The coarse bars whose every part is here. `parts`: how many bars make one, where the series does not tell."""
     size = parts or bars_per_bar(coarse, timeframe_of(columns.series))
     series = replace(columns.series, name=_renamed(columns.series.name, coarse))
     shift = coarse.floor(0)
@@ -215,8 +214,8 @@ def take_hour_closes(columns: Columns) -> Columns:
 
 
 def build_bars(columns: Columns, parts: int) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
-    """Bars of a series from `parts` each, in order of time: those whose every part is here, where the first part of
-    each stands, and how many parts the bar of each row has."""
+    """Bars of `parts` rows each whose every part is here, the place of each first part, and how many parts the bar of
+    each row has."""
     timeframe = timeframe_of(columns.series)
     bucket = (columns.at - timeframe.floor(0)) // timeframe.millis
     _, starts, inside, counts = np.unique(bucket, return_index=True, return_inverse=True, return_counts=True)
@@ -233,18 +232,18 @@ def _sums(volumes: Floats) -> Floats:
     sums = scaled.sum(axis=1)
     # Whole numbers below 2⁵³ add up exactly in whatever order, and one division rounds once.
     quick = (sums < _EXACT) & np.all((scaled / _SCALE == volumes) & (scaled < _DIGITS), axis=1)
-    found: Floats = sums / _SCALE
+    totals: Floats = sums / _SCALE
     for line in np.flatnonzero(~quick):
-        found[line] = np.nan if np.isnan(volumes[line]).any() else total(volumes[line].tolist())
-    return found
+        totals[line] = np.nan if np.isnan(volumes[line]).any() else total(volumes[line].tolist())
+    return totals
 
 
 # -- whose prices they are
 
 
 def mark_foreign_prices(columns: Columns, level: float | None) -> Mask:
-    """Which candles, in order of time, are priced like another market: stretches that lie a `LEAP` away from the ones
-    around them. Of several levels the one nearest to `level` is the market's own, without it the one most rows have."""
+    """Which candles are priced like another market: stretches a `LEAP` away from their neighbours. The market's own
+    level is the one nearest to `level`, else the one that most rows have."""
     close = columns.values[3]
     none = np.zeros(len(close), dtype=bool)
     if len(close) < 2:
@@ -276,8 +275,8 @@ def _meet(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np
 
 
 def measure_unlikely_closes(columns: Columns) -> float | None:
-    """The share of these candles that close below half or above twice what the symbol was traded at in their year; with
-    each year after the last that is noted twice as far, up to sixteen times. None where nothing is noted."""
+    """The share of closes below half or above twice the noted range of their year; the bounds double with each year
+    after the last noted one, up to sixteenfold. None where nothing is noted."""
     closes, noted = _BOUNDS.get(columns.series.name.rpartition("/")[0]), columns.at >= _NOTED_SINCE
     if closes is None or not noted.any():
         return None
@@ -289,8 +288,8 @@ def measure_unlikely_closes(columns: Columns) -> float | None:
 
 
 def find_clock_shifts(columns: Columns, standing: Columns) -> list[int]:
-    """Milliseconds by which stretches of these rows lie later than the same ones that stand, as on a local clock; two
-    where it has summer time. Nothing where they agree as they are or at no shift, or too few stand there to tell."""
+    """Milliseconds by which stretches lie later than the rows in the store, as on a local clock; two where it has
+    summer time. Empty where they agree, or too few rows tell."""
     if not len(standing):
         return []
     near = np.flatnonzero(np.abs(np.clip(columns.at, *standing.at[[0, -1]]) - columns.at) <= MOST_SHIFT)
@@ -320,8 +319,7 @@ def _level(columns: Columns) -> Floats:
 
 
 def find_late_clocks(at: NDArray[np.int64], step: Any) -> list[int]:
-    """How far beside the moments at which a row is due every `step`, by UTC, a tenth or more of these lie, in
-    milliseconds and no further than a clock is; it may be whole steps further away."""
+    """Offsets from the UTC times at which a row is due every `step`, where at least a tenth of the rows share them."""
     late = (at + LEEWAY) % step
     late = np.where(2 * late > step, late - step, late) - LEEWAY
     shifts, counts = np.unique(np.rint(late / QUARTER_MS).astype(np.int64) * QUARTER_MS, return_counts=True)
@@ -335,9 +333,9 @@ def interval_widths(columns: Columns) -> NDArray[np.int64]:
 
 
 def measure_overlaps(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
-    """Rows that are each of the time before them, held against those that stand and against each other. First the rows
-    at the times they have here, for a print is stamped a moment sooner or later by others. Then how far each lies
-    beside another row of its interval, 0 where none is."""
+    """Rows that each describe the interval before them, compared with those in the store and each other: the rows at
+    the store's own times (venues stamp a print moments apart), and how far each lies beside another row of its
+    interval, 0 where there is none."""
     ends, widths, times, beside = standing.at.tolist(), interval_widths(standing).tolist(), list[int](), list[int]()
     for end, span in zip(columns.at.tolist(), interval_widths(columns).tolist(), strict=True):
         place = bisect_left(ends, end - LEEWAY)

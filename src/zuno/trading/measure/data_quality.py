@@ -74,7 +74,7 @@ def row_id(row: Any) -> str:
 
 
 def complete_at(series: Series[Any], row: Any) -> Millis:
-    """From when somebody who watched could know a row: a bar's end, a print's release, an event's own time."""
+    """From when a row could be known: a bar's end, a print's release, an event's own time."""
     if series.row is Candle:
         return Millis(row.at + timeframe_of(series).millis)
     if series.row is MacroRelease:
@@ -83,16 +83,14 @@ def complete_at(series: Series[Any], row: Any) -> Millis:
 
 
 def print_interval(series: Series[Any]) -> int | None:
-    """Milliseconds of which a series has one row; 0 where each row says its own, None where it has as many as were
-    read."""
+    """Milliseconds that one row of a series stands for; 0 where each row has its own, None where rows are snapshots."""
     if series.feed is Feed.FUNDING:
         return None if series.name.endswith("/next") else 0
     return DAY_MS if series.feed in (Feed.FEAR_GREED, Feed.MACRO) else None
 
 
 def is_valid_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
-    """Whether a market can have made this bar, and it had closed by then. The quick way, for hundreds of thousands;
-    `find_row_fault` says why not."""
+    """Whether a market can have made this bar and it had closed: a fast check. `find_row_fault` gives the reason."""
     at, opened, high, low, close, volume, taken = bar
     return (
         LEAST_PRICE <= low <= opened <= high <= MOST
@@ -165,7 +163,7 @@ def _book(book: Book) -> str | None:
 
 
 def _are_valid_quotes(quotes: Sequence[Quote]) -> bool:
-    """The quick way, for a million quotes. A sum is not finite where a figure is a NaN, which min and max overlook."""
+    """A fast check of a million quotes. A sum is not finite where a figure is NaN, which min and max overlook."""
     figures = list(chain.from_iterable(quotes))
     if set(map(type, figures)) != {float} or not isfinite(sum(figures)):
         return not figures
@@ -186,7 +184,7 @@ def _find_chain_fault(options: OptionChain) -> str | None:
 
 
 def _is_valid_option(quote: OptionQuote) -> bool:
-    """The quick way, for thousands of quotes in an hour."""
+    """A fast check."""
     vol, forward, expiry = quote.mark_iv, quote.underlying, quote.expiry
     try:
         return (
@@ -276,7 +274,7 @@ def _find_text_field_fault(row: Any, names: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class RowRun:
-    """Some rows or holes in a row."""
+    """Consecutive rows or holes."""
 
     first: Millis
     last: Millis
@@ -296,7 +294,7 @@ def find_gaps(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: 
 
 
 class FrozenFeedDetector:
-    """Watches the rows of one series go by, oldest first, for stretches in which nothing moved."""
+    """Finds stretches without any change in the rows of one series, given oldest first."""
 
     def __init__(self, series: Series[Any]) -> None:
         self._limit = FROZEN_AFTER.get(series.feed)
@@ -321,7 +319,7 @@ class FrozenFeedDetector:
 
 
 def count_repeated_rows(series: Series[Any], rows: Sequence[Any]) -> int | None:
-    """How many of the newest rows say the very same, where they are enough to say that the feed stands still."""
+    """How many of the newest rows are equal, if enough for a feed that stands still; else None."""
     limit = FROZEN_AFTER.get(series.feed)
     if limit is None or series.row is Heartbeat or len(rows) < limit:
         return None
@@ -335,17 +333,18 @@ def _numbers_of(row: Any) -> object:
 
 
 def describe_disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
-    """How a coarse bar differs from the whole its fine bars make, or None.
-
-    Prices must be equal. Volumes may differ by what adding so many bars in any order can, twice: the volumes of both
-    are sums of doubles themselves. What buyers took is compared where both say it.
-    """
+    """How a coarse bar differs from what its fine bars make, or None. Prices must be equal; volumes may differ by twice
+    the rounding of so many sums."""
     for name in ("open", "high", "low", "close"):
-        said, made = getattr(coarse, name), getattr(whole, name)
-        if said != made:
-            return f"{name} is {said!r}, its parts make {made!r}"
+        given, made = getattr(coarse, name), getattr(whole, name)
+        if given != made:
+            return f"{name} is {given!r}, its parts make {made!r}"
     for name in ("volume", "taker_buy"):
-        said, made = getattr(coarse, name), getattr(whole, name)
-        if said is not None and made is not None and abs(said - made) > 2 * (count + 1) * _ROUNDING * max(said, made):
-            return f"{name} is {said!r}, its parts make {made!r}"
+        given, made = getattr(coarse, name), getattr(whole, name)
+        if (
+            given is not None
+            and made is not None
+            and abs(given - made) > 2 * (count + 1) * _ROUNDING * max(given, made)
+        ):
+            return f"{name} is {given!r}, its parts make {made!r}"
     return None

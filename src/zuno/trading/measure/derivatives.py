@@ -78,7 +78,7 @@ def funding_figures(row: Funding) -> Known[FundingFigures]:
 
 
 def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[MeanFunding]:
-    """The mean of the rates settled in the seven days up to `as_of`; an hour that is told twice was paid once."""
+    """The mean of the rates settled in the seven days up to `as_of`; an hour that two rates cover counts once."""
     lately = {row.at: row for row in rows if as_of - MEAN_DAYS * DAY_MS < row.at <= as_of}.values()
     believed = [row for row in lately if _implausible(row) is None]
     used: list[Funding] = []
@@ -98,8 +98,7 @@ def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[MeanFunding]:
 def open_interest_change(
     by_venue: Mapping[str, Sequence[Level]], start: Millis, end: Millis
 ) -> Known[OpenInterestChange]:
-    """The change between two moments. A venue counts when it said something of its own in the ten minutes before both:
-    one that drops out in between would look like half the market leaving."""
+    """The change between two moments, over venues that have a reading in the ten minutes before both."""
     ends: dict[str, tuple[float, float]] = {}
     dropped: list[tuple[str, str]] = []
     for venue, rows in sorted(by_venue.items()):
@@ -112,8 +111,8 @@ def open_interest_change(
         else:
             ends[venue] = (first, last)
     if not ends:
-        said = "; ".join(f"{venue}: {why}" for venue, why in dropped)
-        return Missing(f"no venue's open interest is known at both ends ({said or 'no venue was asked'})")
+        reasons = "; ".join(f"{venue}: {why}" for venue, why in dropped)
+        return Missing(f"no venue's open interest is known at both ends ({reasons or 'no venue was asked'})")
     before, after = fsum(pair[0] for pair in ends.values()), fsum(pair[1] for pair in ends.values())
     return OpenInterestChange((after - before) / before, before, after, tuple(ends), tuple(dropped))
 
@@ -133,8 +132,8 @@ def long_share(row: Level) -> Known[float]:
 
 
 def rank_among_hours(points: Sequence[tuple[Millis, float]]) -> Known[float]:
-    """Where the newest stands among the hours of the week before it, the last word of each: 0 below all, 1 above all;
-    an equal counts half on either side."""
+    """The rank of the newest among the last readings of each hour of the week before: 0 below all, 1 above all; ties
+    count half."""
     ordered = sorted(points)
     if not ordered:
         return Missing("nothing was read")
@@ -149,7 +148,7 @@ def rank_among_hours(points: Sequence[tuple[Millis, float]]) -> Known[float]:
 
 
 def thin_to_hours(rows: Sequence[R], as_of: Millis) -> tuple[R, ...]:
-    """All of the last day, and of what came before the last row of each hour: enough for a rank."""
+    """All rows of the last day, and before it the last row of each hour: enough for a rank."""
     kept = {row.at // HOUR_MS if row.at < as_of - DAY_MS else row.at: row for row in rows}
     return tuple(kept.values())
 

@@ -6,20 +6,40 @@ bars are true of their own time and carry it; the rules that judge the present l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from math import fsum, isfinite
+from statistics import fmean
+from typing import Final, TypeVar
+
+import numpy as np
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure import derivatives, macro, options, order_book, shock, tape, triage
-from zuno.trading.measure.bars import LOOKBACK, Bars
-from zuno.trading.measure.day_volatility import DayVolatility, day_volatility
-from zuno.trading.measure.events import RecentEvents, find_recent_events
+from zuno.trading.measure import derivatives, indicators, options, order_book, tape, triage
+from zuno.trading.measure.bars import LOOKBACK, Bars, Floats
+from zuno.trading.measure.events import RecentEvents, ShockScan, find_recent_events, scan_shocks
 from zuno.trading.measure.frames import Frame, FrameCache
+from zuno.trading.measure.indicators import drop_invalid_bars, rolling_sum, taker_delta
+from zuno.trading.measure.portable import PRICE_PLACES, RATIO_PLACES, log
+from zuno.trading.measure.structure import PriceDirection
+from zuno.trading.measure.triage import SPIKE_VOLUME
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Feed, Level, Row, Series, Side, Timeframe, candles
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    STALE_AFTER,
+    Book,
+    Feed,
+    Level,
+    MacroRelease,
+    Row,
+    Series,
+    Side,
+    Timeframe,
+    candles,
+)
 from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
@@ -31,15 +51,116 @@ from zuno.trading.model.venues import (
     UPBIT,
     USDC_USDT,
     USDT_KRW,
+    YAHOO,
 )
+
+CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
+"""How often a figure is released that is not released every working day: it may be so much older."""
+PRINTS: Final = 5
+"""Prints over which a change of the slope, the dollar or stocks is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A figure's last print, as of a moment."""
+
+    last: MacroRelease
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """The ten-year yield less the two-year yield, in percentage points, on the last day that has both."""
+
+    at: Millis
+    value: float
+    change: Known[float]
+    """Against five prints earlier."""
+
+
+def last_print(figure: str, prints: Sequence[MacroRelease], as_of: Millis) -> Known[Reading]:
+    known = _known_by(prints, as_of)
+    if not known:
+        return Missing(f"no print of {figure} was known")
+    latest = known[max(known)]
+    late = _late(figure, latest, as_of)
+    return Reading(latest) if late is None else Missing(late)
+
+
+def slope(two_years: Sequence[MacroRelease], ten_years: Sequence[MacroRelease], as_of: Millis) -> Known[Slope]:
+    """2s10s from the days on which both were printed: one day's two against another day's ten is no slope."""
+    short, long = _known_by(two_years, as_of), _known_by(ten_years, as_of)
+    days = sorted(short.keys() & long.keys())
+    if not days:
+        return Missing("no day is known on which both the two-year and the ten-year yield were printed")
+    for figure, print_ in (("DGS2", short[days[-1]]), ("DGS10", long[days[-1]])):
+        if late := _late(figure, print_, as_of):
+            return Missing(late)
+    values = [long[day].value - short[day].value for day in days]
+    change: Known[float] = Missing(f"{len(days)} days with both yields are known, {PRINTS + 1} are needed")
+    if len(days) > PRINTS:
+        change = values[-1] - values[-1 - PRINTS]
+    return Slope(days[-1], values[-1], change)
+
+
+def _late(figure: str, last: MacroRelease, as_of: Millis) -> str | None:
+    """Whether nothing was released for five days, or for so long after the next was due."""
+    limit = CADENCE_DAYS.get(figure, 0) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
+    age = as_of - last.released
+    return (
+        None
+        if age <= limit
+        else f"the last {figure} was released {age // DAY_MS} days ago, more than {limit // DAY_MS}"
+    )
+
+
+def _known_by(prints: Sequence[MacroRelease], as_of: Millis) -> dict[Millis, MacroRelease]:
+    """By day, the newest release the world knew. One that is no number was never a print."""
+    known: dict[Millis, MacroRelease] = {}
+    for row in sorted(prints, key=lambda row: row.released):
+        if row.released <= as_of and isfinite(row.value):
+            known[row.at] = row
+    return known
+
+
+VOLATILITY_HOURS: Final = 24
+VOLATILITY_HISTORY_HOURS: Final = 180 * 24
+LEAST_VOLATILITY_HISTORY: Final = 30 * 24
+"""Days that end at so many different hours make a rank; fewer make an anecdote."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayVolatility:
+    """The root of the summed squares of the last 24 hourly log returns, and where that stands."""
+
+    value: float
+    """A fraction: 0.03 is a day whose hours add up to three per cent."""
+    rank: Known[float]
+    """The share of the days of the last 180, one ending with each hour, that moved less: 0.95 is panic's edge."""
+    days: int
+    """How many such days it was held against."""
+
+
+def day_volatility(hours: Bars) -> Known[DayVolatility]:
+    """Of the newest 1h bar. A day with a missing hour is no day: it is left out, and the newest must be whole."""
+    bars = drop_invalid_bars(hours).last(VOLATILITY_HISTORY_HOURS + VOLATILITY_HOURS + 1)
+    if len(bars) <= VOLATILITY_HOURS:
+        return Missing(f"{len(bars)} closed hours are known, {VOLATILITY_HOURS + 1} are needed")
+    squares = np.square(np.diff(log(bars.close)))
+    squares[np.diff(bars.at) != HOUR_MS] = np.nan
+    days = np.sqrt(rolling_sum(squares, VOLATILITY_HOURS)[VOLATILITY_HOURS - 1 :])
+    if np.isnan(days[-1]):
+        return Missing(f"an hour is missing among the last {VOLATILITY_HOURS + 1}")
+    past = days[:-1][np.isfinite(days[:-1])]
+    short = f"{len(past)} whole days are known, {LEAST_VOLATILITY_HISTORY} are needed for a rank"
+    rank = float(np.mean(past < days[-1])) if len(past) >= LEAST_VOLATILITY_HISTORY else Missing(short)
+    return DayVolatility(float(days[-1]), rank, len(past))
+
 
 R = TypeVar("R", bound=Row)
 
 
 @dataclass(frozen=True, slots=True)
 class Perpetual:
-    """What one venue says of its perpetual."""
-
     venue: str
     predicted: Known[derivatives.FundingFigures]
     week: Known[derivatives.MeanFunding]
@@ -53,8 +174,6 @@ class Perpetual:
 
 @dataclass(frozen=True, slots=True)
 class LiquidationTotals:
-    """Liquidations: each side's last hour, and the last day."""
-
     longs_hour: Known[tape.SideHour]
     shorts_hour: Known[tape.SideHour]
     day: tape.TapeTotals
@@ -62,9 +181,9 @@ class LiquidationTotals:
 
 @dataclass(frozen=True, slots=True)
 class Economy:
-    figures: tuple[tuple[str, Known[macro.Reading]], ...]
+    figures: tuple[tuple[str, Known[Reading]], ...]
     """By `venue/figure`."""
-    slope: Known[macro.Slope]
+    slope: Known[Slope]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +210,7 @@ class Features:
     dollar: Known[Level]
     """USDT for one USDC."""
     triage: triage.Triage
-    watch: Known[shock.ShockScan]
+    watch: Known[ShockScan]
     """Shocks of the last day."""
     events: RecentEvents
 
@@ -103,14 +222,15 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     interest = {venue: bundle.rows(market.open_interest(venue, symbol)) for venue in PERPETUALS}
     book, walls = _book(bundle)
     forced = _measure_liquidations(bundle)
-    surface = _surface(bundle)
+    chain = _newest(bundle, market.options(DERIBIT, symbol.base))
+    surface = chain if isinstance(chain, Missing) else options.measure_surface(chain)
     dvol = triage.measure_dvol(bundle.rows(market.dvol(DERIBIT, symbol.base)), as_of)
     whales = streams_heard(bundle, Feed.WHALES, BINANCE)
     spike = triage.measure_spike(hours, interest, as_of)
     if not isinstance(spike, Missing) and bundle.candles_only and not any(interest.values()):
         spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
     watched = hours.last(LOOKBACK) if bundle.candles_only and not len(minutes) else minutes
-    watch = shock.watch(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
+    watch = scan_shocks(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
     return Features(
         frames=tuple((timeframe, _frame(bundle, timeframe, cache)) for timeframe in bundle.mode.timeframes),
         volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
@@ -163,7 +283,7 @@ def _newest(bundle: Bundle, series: Series[R]) -> Known[R]:
 
 
 def _within(level: Known[Level], low: float, high: float) -> Known[Level]:
-    """A number outside is another thing in another unit."""
+    """A value outside the range is in another unit."""
     if isinstance(level, Missing) or low <= level.value <= high:
         return level
     return Missing(f"{level.value:g} is not between {low:g} and {high:g}")
@@ -188,8 +308,8 @@ def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
 
 def _frame(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Frame]:
     series = candles(BINANCE, bundle.symbol, timeframe)
-    found = cache.read_frame(bundle.symbol, timeframe, bundle.rows(series), bundle.mode.shoulder)
-    return found or Missing(bundle.why_absent(series) or "no bar of it can be believed")
+    frame = cache.read_frame(bundle.symbol, timeframe, bundle.rows(series), bundle.mode.shoulder)
+    return frame or Missing(bundle.why_absent(series) or "no bar of it can be believed")
 
 
 def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
@@ -235,7 +355,7 @@ def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_bo
 
 
 def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
-    """The streams that were ever heard: a venue nobody listened to cannot make the others' silence unknown."""
+    """Streams with any event or sign of life: a venue nobody listened to does not make the others' silence unknown."""
     strikes = market.liquidations if feed is Feed.LIQUIDATIONS else market.whales
     heard = [
         tape.Stream(
@@ -252,11 +372,6 @@ def _measure_liquidations(bundle: Bundle) -> LiquidationTotals:
     return LiquidationTotals(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
 
 
-def _surface(bundle: Bundle) -> Known[options.Surface]:
-    chain = _newest(bundle, market.options(DERIBIT, bundle.symbol.base))
-    return chain if isinstance(chain, Missing) else options.measure_surface(chain)
-
-
 def _economy(bundle: Bundle) -> Economy:
     def prints(venue: str, figure: str) -> Sequence[market.MacroRelease]:
         return bundle.rows(market.macro(venue, figure))
@@ -264,8 +379,232 @@ def _economy(bundle: Bundle) -> Economy:
     named = [(venue, figure) for venue, figures in FIGURES.items() for figure in figures]
     return Economy(
         tuple(
-            (f"{venue}/{figure}", macro.last_print(figure, prints(venue, figure), bundle.as_of))
-            for venue, figure in named
+            (f"{venue}/{figure}", last_print(figure, prints(venue, figure), bundle.as_of)) for venue, figure in named
         ),
-        macro.slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), bundle.as_of),
+        slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), bundle.as_of),
     )
+
+
+FLOW_BARS: Final = 30
+ACTION_BARS: Final = 20
+REJECTION_WICK: Final = 0.6
+"""The share of a bar's range, which is no less than usual, from which a wick is a rejection."""
+WIDTH_BARS: Final = 180
+"""Days a band's width is held against."""
+LEAST_PAST: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MacroQuote:
+    """A figure of the economy as one venue prints it."""
+
+    venue: str
+    figure: str
+    called: str
+    """By its own name, so that nobody takes it for what it stands in for."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.venue}/{self.figure}"
+
+
+DOLLAR: Final = (
+    MacroQuote(YAHOO, "DXY", "DXY"),
+    MacroQuote(FRED, "DTWEXBGS", "broad dollar index of FRED (DTWEXBGS, not DXY)"),
+)
+STOCKS: Final = (
+    MacroQuote(YAHOO, "NASDAQ", "Nasdaq"),
+    MacroQuote(FRED, "NASDAQCOM", "Nasdaq by FRED (NASDAQCOM)"),
+)
+"""Who is asked first, and who stands in for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureChange:
+    """A figure against five prints earlier. All of them are of one venue's one figure."""
+
+    of: MacroQuote
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakerFlow:
+    """Takers and the price over the last bars of one timeframe."""
+
+    timeframe: Timeframe
+    moved: float
+    """The price's change, as a share."""
+    balance: float
+    """What takers bought less what they sold, as a share of what was traded."""
+    rank: Known[float]
+    """The share of earlier stretches as long in which they leaned less to buying."""
+    slope: float
+    """Of the line through the running balance: base units a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceAction:
+    """The last bar of the mode's shortest timeframe against the twenty before it: price and volume alone."""
+
+    timeframe: Timeframe
+    breakout: PriceDirection | None
+    """Whether it closed above their highest high or below their lowest low."""
+    level: float
+    """That high or low; of no breakout, the nearer of the two."""
+    volume_ratio: float
+    """Its volume over their mean."""
+    rejection: PriceDirection | None
+    """A wick of most of its range says where the price was sent back to."""
+    wick_share: float
+    """The longer wick as a share of the range."""
+
+    @property
+    def volume_backing(self) -> float:
+        """How much of a volume spike it had: none at the usual volume or less, all from twice as much on."""
+        return min(1.0, max(0.0, (self.volume_ratio - 1) / (SPIKE_VOLUME - 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class PriceContext:
+    day: Known[float]
+    """The price's change over 24 hours, as a share."""
+    week: Known[float]
+    flow: Known[TakerFlow]
+    """Of the mode's middle timeframe."""
+    days: Known[TakerFlow]
+    """Of 1d bars."""
+    width_rank: Known[float]
+    """The share of earlier days whose Bollinger bands were narrower than the last."""
+    dollar: Known[FigureChange]
+    stocks: Known[FigureChange]
+    action: Known[PriceAction]
+
+
+def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> PriceContext:
+    def window(timeframe: Timeframe) -> Known[Bars]:
+        return _window(bundle, timeframe, cache or FrameCache())
+
+    hours, days = window(Timeframe.H1), window(Timeframe.D1)
+    return PriceContext(
+        day=_price_change(hours, 24),
+        week=_price_change(hours, 7 * 24),
+        flow=_flow(window(bundle.mode.timeframes[1])),
+        days=_flow(days),
+        width_rank=_width_rank(days),
+        dollar=_first_known(bundle, DOLLAR),
+        stocks=_first_known(bundle, STOCKS),
+        action=measure_price_action(window(bundle.mode.timeframes[0])),
+    )
+
+
+def _window(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Bars]:
+    rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    if isinstance(rows, Missing):
+        return rows
+    window = cache.read_newest(bundle.symbol, timeframe, rows, bundle.as_of)
+    return window if len(window) else Missing(f"no {timeframe} bar can be believed")
+
+
+def _price_change(hours: Known[Bars], count: int) -> Known[float]:
+    if isinstance(hours, Missing):
+        return hours
+    end = int(hours.at[-1])
+    place = int(np.searchsorted(hours.at, end - count * HOUR_MS))
+    if hours.at[place] != end - count * HOUR_MS:
+        return Missing(f"the hour {count} hours before the last is not known")
+    return float(hours.close[-1] / hours.close[place]) - 1
+
+
+def measure_price_action(window: Known[Bars]) -> Known[PriceAction]:
+    if isinstance(window, Missing):
+        return window
+    if len(window) <= ACTION_BARS:
+        return Missing(f"{len(window)} {window.timeframe} bars are known, {ACTION_BARS + 1} are needed")
+    before, usual = slice(-1 - ACTION_BARS, -1), fmean(window.volume[-1 - ACTION_BARS : -1].tolist())
+    if not usual:
+        return Missing(f"nothing traded in the {ACTION_BARS} {window.timeframe} bars before the last")
+    opened, high, low, close = (float(c[-1]) for c in (window.open, window.high, window.low, window.close))
+    top, bottom = float(window.high[before].max()), float(window.low[before].min())
+    breakout = PriceDirection.UP if close > top else PriceDirection.DOWN if close < bottom else None
+    upper, lower = high - max(opened, close), min(opened, close) - low
+    wick = round(max(upper, lower) / (high - low), RATIO_PLACES) if high > low else 0.0
+    reach = round(high - low, PRICE_PLACES) >= round(fmean((window.high - window.low)[before].tolist()), PRICE_PLACES)
+    rejected = wick >= REJECTION_WICK and reach
+    return PriceAction(
+        window.timeframe,
+        breakout,
+        top if breakout is PriceDirection.UP or (breakout is None and top - close <= close - bottom) else bottom,
+        round(float(window.volume[-1]) / usual, RATIO_PLACES),
+        None if not rejected else PriceDirection.UP if lower > upper else PriceDirection.DOWN,
+        wick,
+    )
+
+
+def _flow(window: Known[Bars]) -> Known[TakerFlow]:
+    if isinstance(window, Missing):
+        return window
+    if len(window) <= FLOW_BARS:
+        return Missing(f"{len(window)} {window.timeframe} bars are known, {FLOW_BARS + 1} are needed")
+    delta, volume = taker_delta(window), window.volume
+    if np.isnan(delta[-FLOW_BARS:]).any() or not volume[-FLOW_BARS:].sum():
+        return Missing(f"who took is not known of all the last {FLOW_BARS} {window.timeframe} bars")
+    shares = _shares(delta, volume)
+    past = shares[:-1][np.isfinite(shares[:-1])]
+    short = f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed"
+    rank = float(np.mean(past < shares[-1])) if len(past) >= LEAST_PAST else Missing(short)
+    return TakerFlow(
+        window.timeframe,
+        float(window.close[-1] / window.close[-1 - FLOW_BARS]) - 1,
+        float(shares[-1]),
+        rank,
+        _line_slope(np.cumsum(delta[-FLOW_BARS:]).tolist()),
+    )
+
+
+def _line_slope(values: Sequence[float]) -> float:
+    """Of the line with the least squares, a step to the next value being one."""
+    middle = (len(values) - 1) / 2
+    return fsum((place - middle) * value for place, value in enumerate(values)) / fsum(
+        (place - middle) ** 2 for place in range(len(values))
+    )
+
+
+def _shares(delta: Floats, volume: Floats) -> Floats:
+    """Of every stretch, the balance over the volume; NaN where a bar does not say, or nothing traded."""
+    sums, traded = (rolling_sum(column, FLOW_BARS)[FLOW_BARS - 1 :] for column in (delta, volume))
+    shares: Floats = np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
+    return shares
+
+
+def _width_rank(days: Known[Bars]) -> Known[float]:
+    if isinstance(days, Missing):
+        return days
+    bands = indicators.bollinger(days.close)
+    width = ((bands.upper - bands.lower) / bands.middle)[-WIDTH_BARS - 1 :]
+    past = width[:-1][np.isfinite(width[:-1])]
+    if len(past) < LEAST_PAST or not np.isfinite(width[-1]):
+        return Missing(f"{len(past)} days have a band, {LEAST_PAST} are needed")
+    return float(np.mean(past < width[-1]))
+
+
+def _first_known(bundle: Bundle, several: Sequence[MacroQuote]) -> Known[FigureChange]:
+    """Of the first whose change is known; where none is, why none."""
+    reasons = []
+    for quoted in several:
+        share = _figure_change(bundle, quoted)
+        if not isinstance(share, Missing):
+            return FigureChange(quoted, share)
+        reasons.append(f"{quoted.name}: {share.reason}")
+    return Missing("; ".join(reasons))
+
+
+def _figure_change(bundle: Bundle, quoted: MacroQuote) -> Known[float]:
+    """Against five prints earlier, of what the world knew."""
+    prints: Known[Sequence[MacroRelease]] = fresh_rows(bundle, market.macro(quoted.venue, quoted.figure))
+    if isinstance(prints, Missing):
+        return prints
+    known = _known_by([row for row in prints if row.value > 0], bundle.as_of)
+    if len(known) <= PRINTS:
+        return Missing(f"{len(known)} prints are known, {PRINTS + 1} are needed")
+    values = [known[day].value for day in sorted(known)]
+    return values[-1] / values[-1 - PRINTS] - 1

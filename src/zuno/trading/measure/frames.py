@@ -1,23 +1,149 @@
-"""One timeframe of a symbol's own bars, measured; and what was measured before, to be used again."""
+"""One timeframe of a symbol's own bars, measured: the last values of every indicator and the structure of its bars; of
+one window, or of many windows of one past at once, bit by bit the same.
+
+For many windows, recursive indicators (averages, RSI, ATR, ADX, Supertrend) begin anew in every window. What a few bars
+tell on their own (bands, clouds, money flow, pivots, gaps, lines) is computed of the whole past once: a window has the
+shapes that lie in it whole, and of what became of them what was known by its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.indicators.all import (
+from zuno.trading.measure import indicators
+from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars, exact_bars
+from zuno.trading.measure.indicators import (
+    SPARE,
+    IndicatorSeries,
     IndicatorValues,
+    atr,
     compute_indicators,
     drop_invalid_bars,
+    mark_valid_bars,
+    newest_anchored_vwaps,
+    round_indicators,
     take_last_indicators,
     take_newest_valid_bars,
+    taker_delta,
+    volume_profile,
 )
-from zuno.trading.measure.structure.all import Structure, measure_structure_of_window
+from zuno.trading.measure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, find_zones, list_levels
+from zuno.trading.measure.portable import PRICE_DIGITS, RATIO_PLACES, log, places
+from zuno.trading.measure.structure import (
+    Break,
+    BreakKind,
+    Divergence,
+    DivergenceSource,
+    Extreme,
+    Fibonacci,
+    Gap,
+    Pivot,
+    PriceDirection,
+    Swing,
+    TakerSums,
+    TrendLine,
+    close_times,
+    find_breaks,
+    find_divergences,
+    find_fair_value_gaps,
+    find_pivots,
+    find_swings,
+    find_trend_lines,
+    list_neighbours,
+    make_divergence,
+    mark_divergent_moves,
+    measure_fibonacci,
+    select_pivots,
+)
 from zuno.trading.model.bundle import same_rows
+from zuno.trading.model.chart import VolumeProfile
 from zuno.trading.model.market import Candle, Symbol, Timeframe
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """As of the last bar's close. What has a `known_at` stays the same from then on."""
+
+    pivots: tuple[Pivot, ...]
+    swings: tuple[Swing, ...]
+    breaks: tuple[Break, ...]
+    trend: PriceDirection | None
+    gaps: tuple[Gap, ...]
+    fibonacci: Fibonacci | None
+    lines: tuple[TrendLine, ...]
+    divergences: tuple[Divergence, ...]
+    profile: VolumeProfile | None
+    anchored: tuple[AnchoredVwap, ...]
+    levels: tuple[PriceLevel, ...]
+    zones: tuple[LevelZone, ...]
+    log_atr: float | None
+    """ATR14 of log prices: the same in a rise and in the fall that mirrors it."""
+
+
+def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
+    """Of exactly these sound bars, with pivots of that shoulder. `indicators`: their columns."""
+    turns = find_pivots(bars, shoulder)
+    return build_structure(
+        bars,
+        take_last_indicators(bars, indicators),
+        (log(bars.high), log(bars.low), log(bars.close)),
+        pivots=turns,
+        swings=find_swings(turns),
+        breaks=find_breaks(bars, turns),
+        gaps=find_fair_value_gaps(bars),
+        lines=find_trend_lines(bars, turns),
+        divergences=find_divergences(bars, turns, indicators.rsi, taker_delta(bars)),
+    )
+
+
+def build_structure(
+    bars: Bars,
+    readings: IndicatorValues,
+    logs: tuple[Floats, Floats, Floats],
+    *,
+    pivots: tuple[Pivot, ...],
+    swings: tuple[Swing, ...],
+    breaks: tuple[Break, ...],
+    gaps: tuple[Gap, ...],
+    lines: tuple[TrendLine, ...],
+    divergences: tuple[Divergence, ...],
+) -> Structure:
+    """The structure of bars whose shapes are found. `logs`: logarithms of their highs, lows and closes."""
+    fibonacci, profile, anchored = measure_fibonacci(pivots), volume_profile(bars), anchor_vwaps(bars, pivots)
+    now = close_times(bars)[-1]
+    menu = list_levels(Measured(bars.timeframe, now, readings, pivots, fibonacci, gaps, lines, profile, anchored))
+    reach = float(atr(*logs)[-1])
+    return Structure(
+        pivots=pivots,
+        swings=swings,
+        breaks=breaks,
+        trend=breaks[-1].way if breaks else None,
+        gaps=gaps,
+        fibonacci=fibonacci,
+        lines=lines,
+        divergences=divergences,
+        profile=profile,
+        anchored=anchored,
+        levels=menu,
+        zones=find_zones(menu, readings.atr),
+        log_atr=None if np.isnan(reach) else round(reach, RATIO_PLACES),
+    )
+
+
+def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
+    """Since the newest confirmed high and since the newest low; unknown without any volume since."""
+    anchors = [pivot for extreme in Extreme for pivot in select_pivots(extreme, turns)[-1:]]
+    prices = zip(anchors, newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
+    return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))
+
 
 T = TypeVar("T")
 
@@ -41,8 +167,7 @@ def measure_frame(given: Bars, shoulder: int) -> Frame | None:
 
 
 class FrameCache:
-    """The newest bars and frame of each timeframe: a desk measures every quarter of an hour, and most bars close
-    seldom. What is kept is used again where it would be measured of the very same candles."""
+    """Bars and frames of each timeframe, reused while the candles are the very same objects."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], tuple[Sequence[Candle], Any]] = {}
@@ -69,8 +194,309 @@ class FrameCache:
         """What was measured under that name, or is now."""
         kept = self._kept.get(name)
         if kept is not None and same_rows(kept[0], rows):
-            found: T = kept[1]
-            return found
+            cached: T = kept[1]
+            return cached
         measured = measure()
         self._kept[name] = (rows, measured)
         return measured
+
+
+FEWEST: Final = 300
+"""Bars from which every gauge is known; a shorter window is measured by itself."""
+AT_ONCE: Final = 128
+"""Windows whose Supertrends are computed together: so many stay in the processor's cache."""
+_time_of: Final = attrgetter("at")
+
+
+class PreparedFrames(FrameCache):
+    """A cache for the candles of many moments of one past, prepared in order. Anything else is measured as usual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: dict[int, tuple[FrameHistory, int, int]] = {}
+        """By the identity of the rows, which are held here."""
+        self._rows: list[Sequence[Candle]] = []
+
+    def prepare(self, timeframe: Timeframe, shoulder: int, moments: Iterable[Sequence[Candle]]) -> None:
+        """`moments`: the candles of each."""
+        joined: list[Candle] = []
+        spans: list[tuple[Sequence[Candle], int, int]] = []
+        for rows in moments:
+            if not rows:
+                continue
+            first = bisect_left(joined, rows[0].at, key=_time_of)
+            known = len(joined) - first
+            if list(rows[:known]) == joined[first:]:  # else a row was mended in between: measured as ever
+                joined += rows[known:]
+                spans.append((rows, first, first + len(rows)))
+        history = FrameHistory(timeframe, shoulder, joined, [(first, last) for _, first, last in spans])
+        for rows, first, last in spans:
+            self._rows.append(rows)
+            self._places[id(rows)] = history, first, last
+
+    def read_bars(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle]) -> Bars:
+        if id(rows) not in self._places:
+            return super().read_bars(symbol, timeframe, rows)
+        history, first, last = self._places[id(rows)]
+        return history.bars(first, last)
+
+    def read_frame(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], shoulder: int) -> Frame | None:
+        history, first, last = self._places.get(id(rows), (None, 0, 0))
+        frame = None if history is None or history.shoulder != shoulder else history.frame(first, last)
+        return super().read_frame(symbol, timeframe, rows, shoulder) if frame is None else frame
+
+    def read_newest(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], as_of: Millis) -> Bars:
+        history, first, last = self._places.get(id(rows), (None, 0, 0))
+        window = None if history is None else history.newest(first, last, as_of)
+        return super().read_newest(symbol, timeframe, rows, as_of) if window is None else window
+
+
+class FrameHistory:
+    """Candles of one length, of which windows are asked for by their rows."""
+
+    def __init__(
+        self, timeframe: Timeframe, shoulder: int, rows: Sequence[Candle], spans: Sequence[tuple[int, int]]
+    ) -> None:
+        """`spans`: the first and the last row, without the last, of the candles that will be asked for."""
+        self.shoulder = shoulder
+        self._exact = exact_bars(timeframe, rows)
+        self._spans = spans
+        self._rounded: dict[tuple[int, ...], _RoundedHistory] = {}
+
+    def bars(self, first: int, last: int) -> Bars:
+        """As `bars` makes them of these candles."""
+        return self._round(first).bars.cut(slice(first, last))
+
+    def newest(self, first: int, last: int, as_of: Millis) -> Bars | None:
+        """As `take_newest_valid_bars` finds them; None where it has to look closer."""
+        start = max(first, last - LOOKBACK - SPARE)
+        closed = int(self._exact.at[last - 1]) + self._exact.timeframe.millis <= as_of
+        rounded = self._round(start)
+        if not closed or not rounded.is_sound(start, last):
+            return None
+        return rounded.bars.cut(slice(max(start, last - LOOKBACK), last))
+
+    def frame(self, first: int, last: int) -> Frame | None:
+        """None where it has to be measured by itself: some candles are unsound, or they are few."""
+        rounded = self._round(first)
+        if last - first < FEWEST or not rounded.is_sound(first, last):
+            return None
+        return rounded.frame(max(first, last - LOOKBACK), last)
+
+    def _round(self, first: int) -> _RoundedHistory:
+        """To the digits that the first of these candles asks for; most often all ask for what is there already."""
+        bars = self._exact
+        prices = (bars.open, bars.high, bars.low, bars.close)
+        decimals = tuple(places(float(column[first]), PRICE_DIGITS) for column in prices)
+        if decimals not in self._rounded:
+            rounded = [np.round(column, digits) for column, digits in zip(prices, decimals, strict=True)]
+            self._rounded[decimals] = self._same_history(rounded)
+        return self._rounded[decimals]
+
+    def _same_history(self, prices: Sequence[Floats]) -> _RoundedHistory:
+        for known in self._rounded.values():
+            if all(map(np.array_equal, (known.bars.open, known.bars.high, known.bars.low, known.bars.close), prices)):
+                return known
+        exact = self._exact
+        opened, high, low, close = prices
+        bars = Bars(exact.timeframe, exact.at, opened, high, low, close, exact.volume, exact.taker_buy)
+        windows = sorted({(max(first, last - LOOKBACK), last) for first, last in self._spans})
+        return _RoundedHistory(bars, self.shoulder, windows)
+
+
+class _RoundedHistory:
+    """Bars whose prices are rounded alike, and the windows that are asked of them."""
+
+    def __init__(self, bars: Bars, shoulder: int, windows: Sequence[tuple[int, int]]) -> None:
+        self.bars = bars
+        self._shoulder = shoulder
+        self._windows = windows
+        self._unsound = np.concatenate(([0], np.cumsum(~mark_valid_bars(bars)))).tolist()
+        self._frames: dict[tuple[int, int], Frame] = {}
+        self._prepared = False
+
+    def is_sound(self, first: int, last: int) -> bool:
+        """Whether a market can have made all of these."""
+        return bool(self._unsound[last] == self._unsound[first])
+
+    def frame(self, first: int, last: int) -> Frame:
+        if not self._prepared:
+            self._prepare()
+        if (first, last) not in self._frames:
+            window = self.bars.cut(slice(first, last))
+            strength = indicators.rsi(window.close)
+            readings = round_indicators(window, self._newest_row(first, last, window, strength))
+            structure = self._structure.structure(first - self._start, last - self._start, readings, strength)
+            self._frames[first, last] = Frame(window.timeframe, readings, structure)
+        return self._frames[first, last]
+
+    def _prepare(self) -> None:
+        self._prepared = True
+        self._start = self._windows[0][0]
+        past = self.bars.cut(slice(self._start, None))
+        self._structure = StructureHistory(past, self._shoulder)
+        high, low, close = past.high, past.low, past.close
+        self._bands = indicators.bollinger(close)
+        self._cloud = indicators.ichimoku(high, low, close)
+        self._mfi = indicators.mfi(high, low, close, past.volume)
+        self._cmf = indicators.cmf(high, low, close, past.volume)
+        self._supertrends: dict[tuple[int, int], tuple[float, float]] = {}
+        whole = [(first, last) for first, last in self._windows if last - first == LOOKBACK]
+        for start in range(0, len(whole), AT_ONCE):
+            self._prepare_supertrends(whole[start : start + AT_ONCE])
+
+    def _prepare_supertrends(self, windows: Sequence[tuple[int, int]]) -> None:
+        bars, width = indicators.SUPERTREND
+        cuts = [self.bars.cut(slice(first, last)) for first, last in windows]
+        spread = np.stack([indicators.atr(cut.high, cut.low, cut.close, bars)[bars:] for cut in cuts], axis=1)
+        high, low, close = (
+            np.stack([column[bars:] for column in columns], axis=1)
+            for columns in zip(*((cut.high, cut.low, cut.close) for cut in cuts), strict=True)
+        )
+        lines, sides = indicators.newest_supertrends(high, low, close, width * spread)
+        self._supertrends.update(zip(windows, zip(lines.tolist(), sides.tolist(), strict=True), strict=True))
+
+    def _newest_row(self, first: int, last: int, window: Bars, strength: Floats) -> list[float]:
+        """The last row of `compute_indicators`, in its order."""
+        high, low, close, volume = window.high, window.low, window.close, window.volume
+        row = last - 1 - self._start
+        bands = indicators.Band(*(column[row : row + 1] for column in self._bands))
+        channel = indicators.Band(*(column[-1:] for column in indicators.keltner(high, low, close)))
+        trend = self._supertrends.get((first, last))
+        if trend is None:
+            line, side = indicators.supertrend(high, low, close)
+            trend = float(line[-1]), float(side[-1])
+        newest = (
+            strength[-1],
+            *(column[-1] for column in indicators.stoch_rsi(strength[-FEWEST // 4 :])),
+            *(column[-1] for column in indicators.macd(close)),
+            indicators.adx(high, low, close)[-1],
+            *(indicators.ema(close, span)[-1] for span in indicators.EMA_BARS),
+            indicators.atr(high, low, close)[-1],
+            *(column[0] for column in bands),
+            ((bands.upper - bands.lower) / bands.middle)[0],
+            *(column[0] for column in channel),
+            indicators.squeeze(bands, channel)[0],
+            *trend,
+            *(column[row] for column in self._cloud),
+            self._mfi[row],
+            self._cmf[row],
+            indicators.obv(close, volume)[-1],
+            indicators.vwap(window)[-1],
+            indicators.cvd(window)[-1],
+        )
+        return [float(value) for value in newest]
+
+
+class StructureHistory:
+    """Of sound bars of one length, with pivots of one shoulder."""
+
+    def __init__(self, bars: Bars, shoulder: int) -> None:
+        self._bars = bars
+        self._shoulder = shoulder
+        self._ends = close_times(bars)
+        turns = find_pivots(bars, shoulder)
+        self._turns = turns
+        self._turn_times = [pivot.at for pivot in turns]
+        self._turns_known = [pivot.known_at for pivot in turns]
+        self._swings = find_swings(turns)
+        breaks = find_breaks(bars, turns)
+        self._breaks = [{kind: replace(each, kind=kind) for kind in BreakKind} for each in breaks]
+        self._broken = [(each.pivot.at, each.way) for each in breaks]
+        self._breaks_known = [each.known_at for each in breaks]
+        gaps = find_fair_value_gaps(bars)
+        self._gaps = [(gap, replace(gap, filled_at=None)) for gap in gaps]
+        self._gap_times = [gap.at for gap in gaps]
+        self._gaps_known = [gap.known_at for gap in gaps]
+        lines = find_trend_lines(bars, turns)
+        self._lines = [(line, replace(line, broken_at=None)) for line in lines]
+        self._lines_known = [line.known_at for line in lines]
+        pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
+        self._pairs = pairs
+        self._pairs_known = [second.known_at for _, second, _, _ in pairs]
+        self._starts = np.array([start for *_, start, _ in pairs], dtype=np.intp)
+        self._stops = np.array([stop for *_, stop in pairs], dtype=np.intp)
+        self._moved = np.array([second.price - first.price for first, second, _, _ in pairs])
+        self._divergences: dict[tuple[DivergenceSource, int], Divergence] = {}
+        self._taken = taker_delta(bars)
+        self._said = ~np.isnan(self._taken)
+        self._logs = log(bars.high), log(bars.low), log(bars.close)
+
+    def structure(self, first: int, last: int, now: IndicatorValues, strength: Floats) -> Structure:
+        """Of the bars from row `first` up to but without `last`, of which these are the readings and the RSI."""
+        # The first bar that has its whole left shoulder in the window.
+        since, end = int(self._bars.at[min(first + self._shoulder, last - 1)]), self._ends[last - 1]
+        high, low, close = (column[first:last] for column in self._logs)
+        return build_structure(
+            self._bars.cut(slice(first, last)),
+            now,
+            (high, low, close),
+            pivots=self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)],
+            swings=self._choose_swings(since, end),
+            breaks=self._choose_breaks(since, end),
+            gaps=self._choose_gaps(first, last, end),
+            lines=self._choose_lines(since, end),
+            divergences=self._choose_divergences(first, last, since, end, strength),
+        )
+
+    def _choose_swings(self, since: int, end: int) -> tuple[Swing, ...]:
+        """The first of a kind is held against none."""
+        place = bisect_left(self._turn_times, since)
+        swings = list(self._swings[place : bisect_right(self._turns_known, end)])
+        for extreme in Extreme:
+            first = next((row for row, swing in enumerate(swings) if swing.pivot.extreme is extreme), None)
+            if first is not None:
+                swings[first] = Swing(swings[first].pivot, None)
+        return tuple(swings)
+
+    def _choose_breaks(self, since: int, end: int) -> tuple[Break, ...]:
+        """Of pivots of the window; the first of all is a BOS."""
+        span = range(bisect_left(self._breaks_known, since), bisect_right(self._breaks_known, end))
+        breaks: list[Break] = []
+        for place in span:
+            at, way = self._broken[place]
+            if at >= since:
+                turned = breaks and breaks[-1].way is not way
+                breaks.append(self._breaks[place][BreakKind.CHOCH if turned else BreakKind.BOS])
+        return tuple(breaks)
+
+    def _choose_gaps(self, first: int, last: int, end: int) -> tuple[Gap, ...]:
+        if last - first < 3:
+            return ()
+        begin = bisect_left(self._gap_times, int(self._bars.at[first + 1]))
+        return tuple(
+            still if gap.filled_at is not None and gap.filled_at > end else gap
+            for gap, still in self._gaps[begin : bisect_right(self._gaps_known, end)]
+        )
+
+    def _choose_lines(self, since: int, end: int) -> tuple[TrendLine, ...]:
+        span = slice(bisect_left(self._lines_known, since), bisect_right(self._lines_known, end))
+        return tuple(
+            still if line.broken_at is not None and line.broken_at > end else line
+            for line, still in self._lines[span]
+            if line.first.at >= since
+        )
+
+    def _choose_divergences(
+        self, first: int, last: int, since: int, end: int, strength: Floats
+    ) -> tuple[Divergence, ...]:
+        places = np.arange(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
+        places = places[self._starts[places] >= first + self._shoulder]
+        starts, stops, moved = self._starts[places] - first, self._stops[places] - first, self._moved[places]
+        divergences = [
+            (place, DivergenceSource.RSI)
+            for place in places[mark_divergent_moves(moved, strength[stops] - strength[starts])].tolist()
+        ]
+        if self._said[first:last].any():
+            sums = TakerSums(self._taken[first:last])
+            divergences += [
+                (place, DivergenceSource.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()
+            ]
+            divergences.sort(key=lambda each: each[0])  # of one pair the RSI's first
+        return tuple(self._divergence(gauge, place) for place, gauge in divergences)
+
+    def _divergence(self, gauge: DivergenceSource, place: int) -> Divergence:
+        if (gauge, place) not in self._divergences:
+            before, after, _, _ = self._pairs[place]
+            self._divergences[gauge, place] = make_divergence(gauge, before, after)
+        return self._divergences[gauge, place]

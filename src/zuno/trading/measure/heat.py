@@ -78,8 +78,8 @@ def build_heat_map(
     open_interest: Sequence[Level] = (),
     edges: Floats | None = None,
 ) -> Known[HeatMap]:
-    """Pools at every bar; what was forced out where at least half of a bar was listened to. `edges`: the rows; by
-    default `ROWS` equal ones from a tenth of the range below the lowest price to a tenth above the highest."""
+    """Pools at every bar, and observed liquidations where at least half of a bar was listened to. `edges`: of the price
+    rows, by default `ROWS` equal ones around the range."""
     if not len(bars):
         return Missing("no bar is known to draw a map over")
     if not _sound(bars):
@@ -202,12 +202,11 @@ def _fade(dollars: Floats, kept: float) -> Floats:
 
 
 def _open_at_ends(bars: Bars, open_interest: Sequence[Level]) -> Floats | None:
-    """The last open interest said within each bar; None where a bar has none, or one that cannot be, or where there is
-    but one bar: it takes two to see a change."""
+    """The last open interest within each bar; None unless every bar has a valid one and there are at least two bars."""
     rows = sorted(open_interest, key=lambda row: row.at)
     at = np.array([row.at for row in rows], dtype=np.int64)
     place = np.searchsorted(at, bars.at + bars.timeframe.millis, side="right") - 1
     if not rows or len(bars) < 2 or np.any(place < 0) or np.any(at[place] < bars.at):
         return None
-    found = np.array([row.value for row in rows])[place]
-    return found if np.all(np.isfinite(found) & (found > 0)) else None
+    values = np.array([row.value for row in rows])[place]
+    return values if np.all(np.isfinite(values) & (values > 0)) else None

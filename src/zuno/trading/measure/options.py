@@ -54,8 +54,6 @@ class Tenor:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """A chain in numbers."""
-
     at: Millis
     put_call_open_interest: Known[float]
     put_call_volume: Known[float]
@@ -68,11 +66,6 @@ class Surface:
     """Quotes that name no expiry."""
     dropped: int
     """Quotes that cannot be: a strike, an interest or a volume no market has."""
-
-    @property
-    def is_inverted(self) -> Known[bool]:
-        """Whether the near is dearer than the far."""
-        return self.term if isinstance(self.term, Missing) else self.term > 0
 
 
 def normal_cdf(x: float) -> float:
@@ -154,8 +147,8 @@ def _vols(quotes: Sequence[OptionQuote]) -> list[tuple[float, float]]:
 
 
 def _at_the_money(quotes: Sequence[OptionQuote], forward: float) -> Known[float]:
-    """IV at K = F: variance along log-moneyness, between the nearest strikes. Of a strike's put and call the one out
-    of the money speaks, for it is the one that trades; at the forward itself, their mean."""
+    """IV at K = F: variance along log-moneyness between the nearest strikes, of the option that is out of the money; at
+    the forward itself, the mean of put and call."""
     smile = dict(_vols(quotes)) | dict(_vols([quote for quote in quotes if quote.call == (quote.strike > forward)]))
     if here := [iv for strike, iv in _vols(quotes) if strike == forward]:
         return fsum(here) / len(here)

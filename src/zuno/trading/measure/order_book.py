@@ -63,8 +63,6 @@ class FakeWall:
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """What became of the walls of a minute."""
-
     fake: tuple[FakeWall, ...]
     unjudged: int
     """Prices at which one vanished, and nobody can say whether it traded."""
@@ -72,8 +70,6 @@ class Walls:
 
 @dataclass(frozen=True, slots=True)
 class _SideSnapshot:
-    """One side of one snapshot."""
-
     at: Millis
     sizes: Mapping[float, float]
     last: float
@@ -113,8 +109,8 @@ def find_book_fault(book: Book) -> str | None:
 
 
 def sample_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
-    """Five of them spread over a minute, oldest first: the newest, and for 15, 30, 45 and 60 s before it the nearest
-    sound one that is not taken yet, of two as near the later. Where there are no more than five, all of them."""
+    """Five snapshots over a minute, oldest first: the newest, and the valid ones nearest to 15, 30, 45 and 60 s before
+    it."""
     moments = {book.at: book for book in snapshots}
     if len(moments) <= SNAPSHOTS:
         return tuple(moments[at] for at in sorted(moments))
@@ -128,12 +124,9 @@ def sample_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
 
 
 def find_fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
-    """Levels of at least five times the median of their side that became ordinary (no more than that median is left)
-    with less than a fifth of them traded, within the last five snapshots of a minute.
-
-    A level that a later book is not deep enough to show is not judged, nor one of which it is not known what traded:
-    where only closed minutes tell that, a wall that vanished within the running minute is counted as unjudged.
-    """
+    """Levels of at least five times the median of their side that fell to the median or below with less than a fifth
+    traded, within the last five snapshots of a minute. A level that a later book is too shallow to show is not judged;
+    one of which trades are unknown counts as unjudged."""
     sound = [book for book in sorted(snapshots, key=lambda book: book.at) if find_book_fault(book) is None][-SNAPSHOTS:]
     if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
         near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0
@@ -143,8 +136,8 @@ def find_fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
 
 
 def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:
-    """At most what takers of that side took in the minutes that touched the price: where no tape is kept. Of a minute
-    that is not over nothing is known."""
+    """An upper bound of what takers took at a price, from closed minutes that touched it; unknown for the running
+    minute."""
     known = {row.at: row for row in minutes}
 
     def at_most(side: Side, price: float, since: Millis, until: Millis) -> Known[float]:
@@ -195,12 +188,12 @@ def _read_side(side: Side, book: Book) -> _SideSnapshot:
 
 def _find_fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> Walls:
     """Each price once: as it was first seen."""
-    found: dict[float, FakeWall] = {}
+    fakes: dict[float, FakeWall] = {}
     unjudged: set[float] = set()
     taker = Side.SHORT if side is Side.LONG else Side.LONG
     for position, book in enumerate(shown):
         for price, size in book.sizes.items():
-            if price in found or size < WALL * book.middle:
+            if price in fakes or size < WALL * book.middle:
                 continue
             gone = _find_removal(side, price, book.middle, shown[position + 1 :])
             if gone is None:
@@ -209,8 +202,8 @@ def _find_fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> W
             if isinstance(taken, Missing):
                 unjudged.add(price)
             elif taken < TRADED_AWAY * size:
-                found[price] = FakeWall(side, price, size, size / book.middle, taken / size, book.at, gone)
-    return Walls(tuple(found.values()), len(unjudged - found.keys()))
+                fakes[price] = FakeWall(side, price, size, size / book.middle, taken / size, book.at, gone)
+    return Walls(tuple(fakes.values()), len(unjudged - fakes.keys()))
 
 
 def _find_removal(side: Side, price: float, middle: float, later: Sequence[_SideSnapshot]) -> Millis | None:

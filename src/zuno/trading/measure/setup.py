@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from zuno.trading.measure.features import Features, LiquidationTotals
+from zuno.trading.measure.features import Features, LiquidationTotals, PriceContext, TakerFlow
 from zuno.trading.measure.frames import Frame
+from zuno.trading.measure.levels import PatternKind, find_pattern
 from zuno.trading.measure.options import Surface
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.price_context import PriceContext, TakerFlow
-from zuno.trading.measure.structure.patterns import PatternKind, find_pattern
-from zuno.trading.measure.structure.pivots import PriceDirection
-from zuno.trading.measure.structure.swings import Break
+from zuno.trading.measure.structure import Break, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
 from zuno.trading.model.known import Known, Missing
@@ -91,12 +89,12 @@ _STOCKS: Final[Steps] = ((0.01, "stocks rising"), (-0.01, ""), (-1, "stocks fall
 
 def describe_setup(features: Features, context: PriceContext) -> str:
     """The phrases of a moment in a fixed order, `; ` between them; where they are too many, the last are left out."""
-    said = ""
+    text = ""
     for phrase in dict.fromkeys(_phrases(features, context)):
-        longer = f"{said}; {phrase}" if said else phrase
+        longer = f"{text}; {phrase}" if text else phrase
         if phrase and len(longer) <= SETUP_MAX:
-            said = longer
-    return said or NOTHING_MEASURED
+            text = longer
+    return text or NOTHING_MEASURED
 
 
 def share_phrases(first: str, second: str) -> float:
@@ -153,9 +151,9 @@ def _describe_frame(frame: Frame) -> Iterator[str]:
         if not divergence.hidden and (end - divergence.known_at) // timeframe.millis <= FRESH_DIVERGENCE:
             way = "bullish" if divergence.way is PriceDirection.UP else "bearish"
             yield f"{way} {divergence.gauge.upper()} divergence {timeframe}"
-    found = find_pattern(shape.pivots, seen.close, shape.log_atr)
-    if found is not None and found.shape is not PatternKind.OTHER:
-        yield f"{found.shape.replace('_', ' ')} {'confirmed' if found.confirmed else 'forming'} {timeframe}"
+    pattern = find_pattern(shape.pivots, seen.close, shape.log_atr)
+    if pattern is not None and pattern.shape is not PatternKind.OTHER:
+        yield f"{pattern.shape.replace('_', ' ')} {'confirmed' if pattern.confirmed else 'forming'} {timeframe}"
     if shape.trend is not None:
         yield f"structure {shape.trend} {timeframe}"
     if seen.rsi is not None:
@@ -166,7 +164,8 @@ def _describe_frame(frame: Frame) -> Iterator[str]:
         yield f"squeeze {timeframe}"
     for name, average in (("EMA50", seen.ema50), ("VWAP", seen.vwap)):
         if average is not None and seen.atr:
-            yield f"price {_place(seen.close, average, seen.atr)} {name} {timeframe}"
+            gap = round((seen.close - average) / seen.atr, RATIO_PLACES)
+            yield f"price {'at' if abs(gap) <= _AT_AVERAGE else 'above' if gap > 0 else 'under'} {name} {timeframe}"
 
 
 def _describe_break(last: Break, close: float, ago: int, frame: Frame) -> str:
@@ -174,11 +173,6 @@ def _describe_break(last: Break, close: float, ago: int, frame: Frame) -> str:
     if stands:
         return f"breakout {last.way} {frame.timeframe}" if ago <= FRESH_BREAK else ""
     return f"failed breakout {last.way} {frame.timeframe}" if ago <= FAILED_BREAK else ""
-
-
-def _place(close: float, average: float, atr: float) -> str:
-    gap = round((close - average) / atr, RATIO_PLACES)
-    return "at" if abs(gap) <= _AT_AVERAGE else "above" if gap > 0 else "under"
 
 
 def _describe_derivatives(features: Features) -> Iterator[str]:

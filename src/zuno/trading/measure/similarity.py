@@ -1,9 +1,10 @@
-"""How alike two texts are, the same on every machine: whole-number vectors, words, and what age takes off.
+"""How alike two texts are, the same on every machine: whole-number vectors, words, what age takes off, and the entities
+that a text names.
 
 A similarity is counted in ten-thousandths. Vectors are int8, so every product and sum is a whole number below 2^24 and
 exact in float32, in whichever order a library adds; what is left are one root, one quotient and one rounding, which
-IEEE 754 fixes. Nothing here looks at how often a word occurs elsewhere: such counts would let what is added later alter
-what was recalled before.
+IEEE 754 fixes. How often a word occurs elsewhere is not counted: what is added later would alter what was recalled
+before.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zuno.kernel.units import Millis
 from zuno.trading.measure import portable
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.memory import Channel
@@ -25,9 +28,8 @@ from zuno.trading.model.memory import Channel
 ONE: Final = 10_000
 """The similarity of two equal texts."""
 LEAST_ALIKE: Final = 0.20
-"""Of a query in a person's words: what is less alike has nothing to do with it. Measured on
-`tests/golden/memory_queries.json`: of 20 queries about setups 17 find one (MiniLM: 19), of 20 about anything else none.
-Embedders whose strange texts are near each other need more, and then find too much rather than too little."""
+"""Least similarity of a result to a query in a person's words. On `tests/golden/memory_queries.json` 17 of 20 queries
+about setups find one (MiniLM: 19), of 20 about anything else none."""
 QUERY_CHARS: Final = 4_000
 """Of a longer query the rest is not read."""
 QUERY_WORDS: Final = 64
@@ -37,8 +39,6 @@ LEAST_PHRASES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """How a memory fades."""
-
     half_life_days: int
     floor: int
     """Millionths that age never takes off."""
@@ -49,8 +49,8 @@ DECAY: Final[Mapping[Channel, Decay]] = {
     Channel.NEWS: Decay(7, 0),
     Channel.NARRATIVE: Decay(7, 0),
 }
-"""What the desk lived through counts three quarters after a quarter of a year and half in the end, so that the same
-setup of two years ago comes before a strange one of yesterday. News counts half after a week and nothing in the end."""
+"""The desk's own trades count three quarters after 90 days and never less than half, so that an equal setup of two
+years ago ranks above a different one of yesterday. News counts half after a week."""
 _DAYS: Final = 3_660
 """What is older counts as if it were of that age."""
 _MILLION: Final = 1_000_000
@@ -64,17 +64,17 @@ _STOP_WORDS: Final = frozenset(
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The distinct words in their order, in small letters, without those that say nothing."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    return tuple(word for word in dict.fromkeys(found) if word not in _STOP_WORDS)
+    """The distinct words in order, in lower case, without stop words."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return tuple(word for word in dict.fromkeys(words) if word not in _STOP_WORDS)
 
 
 def split_phrases(text: str) -> tuple[str, ...]:
-    """The distinct phrases of a setup, each as one word whatever the order in it; none of any other text. Setups are
-    told apart by these: most of their single words are the same."""
+    """The distinct phrases of a setup, each as one word in any order; none of any other text. Setups share most single
+    words."""
     phrases = ["".join(sorted(split_words(phrase))) for phrase in text.split(";")]
-    found = tuple(dict.fromkeys(phrase for phrase in phrases if phrase))
-    return found if len(found) >= LEAST_PHRASES else ()
+    distinct = tuple(dict.fromkeys(phrase for phrase in phrases if phrase))
+    return distinct if len(distinct) >= LEAST_PHRASES else ()
 
 
 def list_terms(text: str) -> tuple[str, ...]:
@@ -134,3 +134,98 @@ def apply_decay(similarity: NDArray[np.int32], ages: NDArray[np.int64], decay: D
     """Scores by age in milliseconds, which counts in whole days."""
     days = np.clip(ages // DAY_MS, 0, _DAYS - 1)
     return (similarity * _decay_table(decay)[days] // _MILLION).astype(np.int32)
+
+
+MOST_ENTITIES: Final = 40
+_PHRASE: Final = re.compile(r"[;\n]")
+_NAME: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|\d[\d.,]*\w*)(?: (?:[A-Z][\w.&'’-]*|\d[\d.,]*\w*))*")
+"""Words with a capital or a digit, side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    source: str
+    target: str
+    word: str
+    """What stands between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    names: tuple[str, ...]
+    """In small letters, without the words that say nothing."""
+    relations: tuple[Relation, ...]
+
+
+def find_entities(text: str) -> Entities:
+    """A setup's phrases, each an entity related to its subject; or a headline's names, each related to the next."""
+    phrases = [phrase for phrase in _PHRASE.split(text) if phrase.strip()]
+    return _read_setup(phrases) if len(phrases) > 1 else _read_headline(text)
+
+
+def _read_setup(phrases: list[str]) -> Entities:
+    names: dict[str, None] = {}
+    relations: dict[Relation, None] = {}
+    for phrase in phrases[:MOST_ENTITIES]:
+        words = split_words(phrase)
+        if not words:
+            continue
+        subject, condition = words[0], " ".join(words)
+        names[condition] = None
+        if condition != subject:
+            names[subject] = None
+            relations[Relation(subject, condition, "state")] = None
+    return Entities(tuple(names), tuple(relations))
+
+
+def _read_headline(text: str) -> Entities:
+    matches = [(match, " ".join(split_words(match[0]))) for match in _NAME.finditer(text)][:MOST_ENTITIES]
+    named = [(match, name) for match, name in matches if name]
+    relations: dict[Relation, None] = {}
+    for (match, name), (following, other) in pairwise(named):
+        between = split_words(text[match.end() : following.start()])
+        if name != other:
+            relations[Relation(name, other, between[0] if between else "with")] = None
+    return Entities(tuple(dict.fromkeys(name for _, name in named)), tuple(relations))
+
+
+@dataclass(frozen=True, slots=True)
+class NewsText:
+    id: str
+    channel: str
+    """Who told it; two names are two sources."""
+    at: Millis
+    body: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    texts: tuple[NewsText, ...]
+    """Oldest first."""
+
+    @property
+    def first(self) -> NewsText:
+        return self.texts[0]
+
+    @property
+    def sources(self) -> int:
+        """How many channels told it: who repeats themselves corroborates nothing."""
+        return len({text.channel for text in self.texts})
+
+
+def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
+    """Oldest story first. A text joins the first story that has an earlier text with a cosine of at least `duplicate`;
+    later texts change no earlier story."""
+    ordered = sorted(texts, key=lambda text: (text.at, text.id))
+    alike = measure_all_cosines([text.vector for text in ordered]) >= round(duplicate * ONE)
+    story_of = np.zeros(len(ordered), dtype=np.int64)
+    stories: list[list[NewsText]] = []
+    for place, text in enumerate(ordered):
+        earlier = story_of[:place][alike[place, :place]]
+        story_of[place] = earlier.min() if len(earlier) else len(stories)
+        if len(earlier):
+            stories[story_of[place]].append(text)
+        else:
+            stories.append([text])
+    return tuple(Story(tuple(story)) for story in stories)

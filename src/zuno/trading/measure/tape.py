@@ -74,7 +74,7 @@ class SideHour:
 
 @dataclass(frozen=True, slots=True)
 class WhaleFlow:
-    """Large trades of a time: what buyers took less what sellers took."""
+    """Large trades: what buyers took less what sellers took."""
 
     bought_usd: Known[float]
     sold_usd: Known[float]
@@ -89,21 +89,16 @@ class WhaleFlow:
         return self.sold_usd if isinstance(self.sold_usd, Missing) else self.bought_usd - self.sold_usd
 
 
-def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> TapeTotals:
-    """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
-    return TapeMinutes(streams).tally(since, until)
-
-
 def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
     """Trades of $100k and more in [since, until)."""
     large = [
         Stream(stream.venue, [row for row in stream.strikes if row.usd >= WHALE_USD], stream.alive)
         for stream in streams
     ]
-    found = tally(large, since, until)
-    if not found.events and not found.complete:
-        return Missing(_unheard(found.heard, found.minutes))
-    return WhaleFlow(found.long_usd, found.short_usd, found.events, found.complete)
+    totals = TapeMinutes(large).tally(since, until)
+    if not totals.events and not totals.complete:
+        return Missing(_unheard(totals.heard, totals.minutes))
+    return WhaleFlow(totals.long_usd, totals.short_usd, totals.events, totals.complete)
 
 
 _Stretch = tuple[int, int]
@@ -112,23 +107,23 @@ _Stretch = tuple[int, int]
 
 def _minutes_alive(alive: Sequence[Heartbeat]) -> list[_Stretch]:
     """In order, none beside another."""
-    found: list[_Stretch] = []
+    stretches: list[_Stretch] = []
     for first, count in sorted(Heartbeats.of(alive).runs):
         start, end = first // MINUTE_MS, first // MINUTE_MS + count
-        if found and start <= found[-1][1]:
-            start, end = found[-1][0], max(found.pop()[1], end)
-        found.append((start, end))
-    return found
+        if stretches and start <= stretches[-1][1]:
+            start, end = stretches[-1][0], max(stretches.pop()[1], end)
+        stretches.append((start, end))
+    return stretches
 
 
 def _overlaps(first: Sequence[_Stretch], second: Sequence[_Stretch]) -> list[_Stretch]:
-    found: list[_Stretch] = []
+    stretches: list[_Stretch] = []
     left, right = 0, 0
     while left < len(first) and right < len(second):
         start, end = max(first[left][0], second[right][0]), min(first[left][1], second[right][1])
-        found += [(start, end)] if start < end else []
+        stretches += [(start, end)] if start < end else []
         left, right = (left + 1, right) if first[left][1] <= second[right][1] else (left, right + 1)
-    return found
+    return stretches
 
 
 class TapeMinutes:
@@ -151,6 +146,7 @@ class TapeMinutes:
             self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
 
     def tally(self, since: Millis, until: Millis) -> TapeTotals:
+        """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
         first, end = since // MINUTE_MS, until // MINUTE_MS
         heard = self._count_alive(first, end)
         long, short = (self._between(side, first, end) for side in (Side.LONG, Side.SHORT))
@@ -158,8 +154,8 @@ class TapeMinutes:
         return TapeTotals(since, until, longs, shorts, end - first, heard, len(long) + len(short))
 
     def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
-        """The sixty whole minutes up to `as_of`, against the hours before them: counted back from there, so that none
-        overlaps and none is compared with half of itself. Only hours heard to the last minute make a past."""
+        """The sixty whole minutes up to `as_of` against earlier, non-overlapping hours that were heard to the last
+        minute."""
         since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
         now = self.tally(since, Millis(since + HOUR_MS)).usd(side)
         if isinstance(now, Missing):
@@ -217,15 +213,15 @@ def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:
     times, _, *amounts, names = zip(*strikes, strict=True)
     if len(set(zip(times, names, strict=True))) == len(strikes) and all(map(_all_positive, amounts)):
         return strikes  # the rule
-    told: set[tuple[int, str]] = set()
-    found: list[TapeEvent] = []
+    seen: set[tuple[int, str]] = set()
+    events: list[TapeEvent] = []
     for row in strikes:
         at, _, price, quantity, usd, name = row
         key = (at, name)
-        if key not in told and 0 < price < inf and 0 < quantity < inf and 0 < usd < inf:
-            told.add(key)
-            found.append(row)
-    return found
+        if key not in seen and 0 < price < inf and 0 < quantity < inf and 0 < usd < inf:
+            seen.add(key)
+            events.append(row)
+    return events
 
 
 def _all_positive(amounts: Sequence[float]) -> bool:

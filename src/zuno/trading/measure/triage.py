@@ -17,10 +17,10 @@ import talib
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.derivatives import OpenInterestChange, open_interest_change
-from zuno.trading.measure.indicators.volatility_bands import atr
+from zuno.trading.measure.indicators import atr
 from zuno.trading.measure.options import PLAUSIBLE_IV
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.measure.tape import HIGH_PERCENT, SideHour
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, STALE_AFTER, Feed, Level
@@ -109,8 +109,6 @@ class VolatilityIndex:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the rules look at, each part known or not."""
-
     spike: Known[Spike]
     liquidations: Sequence[Known[SideHour]]
     """Each side's last hour."""
@@ -148,22 +146,21 @@ class Triage:
 
 
 def triage(evidence: Evidence) -> Triage:
-    """Every rule, in the order of their names' first telling."""
-    found: list[Anomaly | UnjudgedRule] = [
+    """Every rule, in a fixed order."""
+    findings: list[Anomaly | UnjudgedRule] = [
         *_spike(evidence.spike),
         *_clusters(evidence.liquidations),
         *_imbalance(evidence.imbalance),
         *_panic(evidence.dvol, evidence.term),
     ]
     return Triage(
-        tuple(finding for finding in found if isinstance(finding, Anomaly)),
-        tuple(finding for finding in found if isinstance(finding, UnjudgedRule)),
+        tuple(finding for finding in findings if isinstance(finding, Anomaly)),
+        tuple(finding for finding in findings if isinstance(finding, UnjudgedRule)),
     )
 
 
 def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_of: Millis) -> Known[Spike]:
-    """The last closed hour of these 1h bars. A Wilder average would need one hour eight times the usual: means of the
-    range itself are what fires."""
+    """The last closed 1h bar, by means of the range: a Wilder average would need one hour eight times the usual."""
     closed = hours.upto(as_of).last(LOOKBACK)
     if flaw := _find_unfit_reason(closed, as_of):
         return Missing(flaw)
@@ -183,8 +180,7 @@ def measure_spike(hours: Bars, open_interest: Mapping[str, Sequence[Level]], as_
 
 
 def measure_dvol(points: Sequence[Level], as_of: Millis) -> Known[VolatilityIndex]:
-    """DVOL's newest hour against the hours before it; of several readings of an hour, the last. What no volatility in
-    percent can be was never one."""
+    """DVOL's newest hour against the hours before it; the last valid reading of each hour."""
     low, high = PLAUSIBLE_IV
     hourly: dict[int, Level] = {}
     for row in sorted(points, key=lambda row: row.at):
@@ -223,25 +219,25 @@ def _spike(spike: Known[Spike]) -> list[Anomaly | UnjudgedRule]:
         return []
     crowd = spike.open_interest
     moved = crowd.reason if isinstance(crowd, Missing) else f"{100 * crowd.share:+.2f} % ({', '.join(crowd.venues)})"
-    said = (
+    text = (
         f"{100 * spike.moved:+.2f} % in {SPIKE_BARS} hours, whose range is {spike.range_ratio:.2f}× the usual "
         f"(from {SPIKE_RANGE}×), "
         f"the volume {spike.volume_ratio:.2f}× (from {SPIKE_VOLUME}×); open interest: {moved}"
     )
-    return [Anomaly(Rule.SPIKE, spike.label, said)]
+    return [Anomaly(Rule.SPIKE, spike.label, text)]
 
 
 def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | UnjudgedRule]:
-    found: list[Anomaly | UnjudgedRule] = []
+    findings: list[Anomaly | UnjudgedRule] = []
     for side in sides:
         if isinstance(side, Missing):
-            found.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, side.reason))
-        elif _is_cluster(side):
-            found.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _describe_cluster(side)))
+            findings.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, side.reason))
+        elif is_cluster(side):
+            findings.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _describe_cluster(side)))
         elif not side.complete:
             reason = f"${side.usd:,.0f} of {side.side}s liquidated are known of an hour that was not heard whole"
-            found.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, reason))
-    return found
+            findings.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, reason))
+    return findings
 
 
 def _describe_cluster(hour: SideHour) -> str:
@@ -254,7 +250,8 @@ def _describe_cluster(hour: SideHour) -> str:
     return f"{forced}, over ${CLUSTER_USD:,.0f} ({hour.label}; {held})"
 
 
-def _is_cluster(hour: SideHour) -> bool:
+def is_cluster(hour: SideHour) -> bool:
+    """Whether a side's hour is out of its own ordinary; over a fixed amount where that is not known."""
     return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
 
@@ -267,13 +264,13 @@ def _imbalance(imbalance: Known[float]) -> list[Anomaly | UnjudgedRule]:
 
 
 def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> list[Anomaly | UnjudgedRule]:
-    said: list[str] = []
+    reasons: list[str] = []
     if not isinstance(dvol, Missing) and dvol.z >= PANIC_Z:
-        said.append(
+        reasons.append(
             f"DVOL {dvol.value:.1f} is {dvol.z:.2f} deviations over its mean of {dvol.mean:.1f} (from {PANIC_Z})"
         )
     if not isinstance(term, Missing) and term > INVERSION:
-        said.append(f"the week's volatility is {term:.1f} points over the month's, above {INVERSION}")
-    if said:
-        return [Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(said))]
+        reasons.append(f"the week's volatility is {term:.1f} points over the month's, above {INVERSION}")
+    if reasons:
+        return [Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(reasons))]
     return [UnjudgedRule(Rule.OPTIONS_PANIC, figure.reason) for figure in (dvol, term) if isinstance(figure, Missing)]

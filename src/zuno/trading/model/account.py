@@ -175,8 +175,8 @@ class BookEntry(Wire):
 def account_slots(
     account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
 ) -> list[Slot]:
-    """The account as the slots of a bundle. `unread`: why the wallet's liquidity could not be read; nobody can then say
-    how much is at risk."""
+    """The account as slots of a bundle. `unread`: why the wallet's liquidity could not be read; the risk is then
+    unknown."""
     held = PositionsSlot(
         positions=account.positions,
         pending=account.pending,
@@ -198,8 +198,3 @@ def read_slot(shape: type[S], content: Json, what: str) -> S:
 
 def fees_slot(fees: FeesSlot, as_of: Millis) -> Slot:
     return Slot(FEES, to_json(fees), as_of, "settings")
-
-
-def account_in(positions: PositionsSlot, equity: EquitySlot) -> Account:
-    """The account that two slots hold."""
-    return Account(equity.usd, equity.krw, positions.positions, positions.pending, positions.liquidity)

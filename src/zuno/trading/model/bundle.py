@@ -157,8 +157,11 @@ class Bundle:
 
     def rows(self, series: Series[R]) -> Sequence[R]:
         """The rows of a series; none where it is absent."""
-        found = self.block(series)
-        return () if found is None else found.rows
+        block = self.block(series)
+        return () if block is None else block.rows
+
+    def slot(self, name: str) -> Slot | None:
+        return next((slot for slot in self.slots if slot.name == name), None)
 
     def why_absent(self, what: object) -> str | None:
         name = str(what)
@@ -176,8 +179,8 @@ def add_slots(bundle: Bundle, slots: Sequence[Slot]) -> Bundle:
 
 
 def content(bundle: Bundle, encode: Callable[[Block], bytes] | None = None) -> bytes:
-    """The bundle's canonical bytes: what is stored, and what its hash is of. `encode`: the rows of a block, without the
-    brackets around them."""
+    """The canonical bytes that are stored and hashed. `encode`: the rows of a block without the brackets around
+    them."""
     whole = encode_json(
         {
             "version": VERSION,
@@ -257,8 +260,8 @@ def _encode_rows(block: Block) -> bytes:
 
 
 def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:
-    """With these items in the list of that name, which is empty and before which there are texts and numbers alone: in
-    a text no quote stands without its escape."""
+    """Put items into the empty list of that name; only texts and numbers come before it, and quotes in texts are
+    escaped."""
     before, empty, after = whole.partition(f',"{name}":[],'.encode())
     if not empty:
         raise ValueError(f"{name} is no empty list")
@@ -299,13 +302,10 @@ def _plain_rows(block: Block) -> Sequence[Sequence[object]]:
     return block.rows if issubclass(block.series.row, tuple) else [encode_row(row) for row in block.rows]
 
 
-def _decode_rows(kind: type[Any], plain: Any) -> Sequence[Any]:
-    if kind is Heartbeat:
-        return Heartbeats((Millis(first), count) for first, count in plain)
-    return tuple(decode_row(kind, row) for row in plain)
-
-
 def _decode_block(plain: Any) -> Block:
     series = parse_series(plain["series"])
-    rows = _decode_rows(series.row, plain["rows"])
+    if series.row is Heartbeat:
+        rows: Sequence[Any] = Heartbeats((Millis(first), count) for first, count in plain["rows"])
+    else:
+        rows = tuple(decode_row(series.row, row) for row in plain["rows"])
     return Block(series, rows, plain["asOf"], plain["ageSeconds"], plain["staleAfter"], tuple(plain["notes"]))

@@ -9,13 +9,13 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import CANDLES_ONLY
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side, Symbol, Timeframe
 
 WIDTH: Final = 1_232
 HEIGHT: Final = 952
-"""Pixels. A vision model scales down what is larger than it sees, and small print is gone. Claude sees 1,568 patches of
-28 × 28 pixels and no side beyond 1,568; Gemini 3 gives an image 1,120 tokens, of larger patches. This is 44 × 34
-patches: under both, so that what is painted is what is seen, and wide enough for three pixels to each of 260 bars."""
+"""Pixels: 44 × 34 patches of 28 × 28. Vision models scale larger images down (Claude beyond 1,568 patches, Gemini 3 to
+1,120 tokens), and small print is lost. Wide enough for three pixels to each of 260 bars."""
 Values: TypeAlias = tuple[float | None, ...]
 """One for each bar that is drawn; None where it is not known."""
 
@@ -330,10 +330,8 @@ HOTTEST: Final = 5
 
 
 def numbers(picture: Picture) -> dict[str, Any]:
-    """The JSON beside the image, of exactly what is drawn; times in Unix milliseconds.
-
-    `places` counts buckets of time from the first bar to the newest that could have closed: fewer `bars` means holes.
-    """
+    """The JSON beside the image, of exactly what is drawn; times in Unix milliseconds. Fewer `bars` than `places` means
+    holes."""
     blanks = [{"what": blank.title, "why": blank.why} for blank in _blanks(picture)]
     return {
         "symbol": picture.symbol,
@@ -359,12 +357,12 @@ def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
     last = {name: getattr(candles, name)[-1] for name in ("open", "high", "low", "close")}
     profile = None
     if isinstance(panel.profile, VolumeProfile):
-        profile = _pick(panel.profile, "low", "high", "poc") | {
+        profile = pick(panel.profile, "low", "high", "poc") | {
             "valueLow": panel.profile.value_low,
             "valueHigh": panel.profile.value_high,
         }
     return {
-        "axis": _pick(panel.axis, "low", "high", "scale"),
+        "axis": pick(panel.axis, "low", "high", "scale"),
         "last": {"at": (picture.first or 0) + picture.places[-1] * picture.timeframe.millis} | last,
         "levels": tuple(sorted(_levels(panel), key=lambda level: (level["price"], level["id"]))),
         "leftOut": panel.left_out,
@@ -376,7 +374,7 @@ def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
 def _levels(panel: PricePanel) -> Iterator[dict[str, Any]]:
     """Every labelled price: horizontal lines, and where curves and slanting lines stand now."""
     for mark in panel.marks:
-        yield _pick(mark, "id", "kind", "label", "price")
+        yield pick(mark, "id", "kind", "label", "price")
     for slant in panel.slants:
         yield {"id": slant.id, "kind": "line", "label": slant.label, "price": slant.price}
     for curve in panel.curves:
@@ -400,20 +398,16 @@ def _heat(picture: Picture, heat: Heat) -> dict[str, Any]:
 def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[dict[str, float], ...]:
     """The largest first."""
     cells = zip(edges, edges[1:], column, strict=False)
-    found = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
-    return tuple({"low": low, "high": high, "usd": usd} for low, high, usd in found)
+    largest = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
+    return tuple({"low": low, "high": high, "usd": usd} for low, high, usd in largest)
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
     return (
-        _pick(panel, "name", "title")
-        | {"axis": _pick(panel.axis, "low", "high", "scale")}
-        | _pick(panel, "last", "unit", "note")
+        pick(panel, "name", "title")
+        | {"axis": pick(panel.axis, "low", "high", "scale")}
+        | pick(panel, "last", "unit", "note")
     )
-
-
-def _pick(value: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
 
 
 def _blanks(picture: Picture) -> Iterator[MissingPanel]:

@@ -5,7 +5,7 @@ All moments are Unix milliseconds, as the exchanges speak. Numbers are doubles: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
@@ -126,9 +126,8 @@ STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
     Feed.NEWS: Seconds(4 * 3_600),
     Feed.RATES: Seconds(600),
 }
-"""How old a feed's newest word may be. Candles: so many bars of their length. Streams: since their last sign of life.
-A rate of funding ages from when it was read, for it is fixed only every few hours. Of DVOL there are closes of hours:
-half an hour after the next was due."""
+"""How old the newest value of a feed may be. Candles: `STALE_BARS` of their length. Streams: since their last sign of
+life. Funding: since it was read. DVOL: half an hour after the next hourly close was due."""
 
 
 class Side(StrEnum):
@@ -360,68 +359,51 @@ def candles(venue: str, symbol: str, timeframe: Timeframe) -> Series[Candle]:
     return Series(Feed.CANDLES, venue, f"{symbol}/{timeframe}", Candle)
 
 
-def funding(venue: str, symbol: str) -> Series[Funding]:
-    """Rates that were settled."""
-    return Series(Feed.FUNDING, venue, symbol, Funding)
-
-
 def funding_next(venue: str, symbol: str) -> Series[Funding]:
     """The venue's own prediction of the next rate, each time it was read."""
     return Series(Feed.FUNDING, venue, f"{symbol}/next", Funding)
-
-
-def open_interest(venue: str, symbol: str) -> Series[Level]:
-    """In base units."""
-    return Series(Feed.OPEN_INTEREST, venue, symbol, Level)
-
-
-def long_short(venue: str, symbol: str) -> Series[Level]:
-    """Accounts that are long for each one that is short."""
-    return Series(Feed.LONG_SHORT, venue, symbol, Level)
-
-
-def basis(venue: str, symbol: str) -> Series[MarkAndIndex]:
-    return Series(Feed.BASIS, venue, symbol, MarkAndIndex)
-
-
-def books(venue: str, symbol: str) -> Series[Book]:
-    return Series(Feed.BOOK, venue, symbol, Book)
-
-
-def liquidations(venue: str, symbol: str) -> Series[TapeEvent]:
-    return Series(Feed.LIQUIDATIONS, venue, symbol, TapeEvent)
-
-
-def whales(venue: str, symbol: str) -> Series[TapeEvent]:
-    return Series(Feed.WHALES, venue, symbol, TapeEvent)
 
 
 def alive(stream: Feed, venue: str, symbol: str) -> Series[Heartbeat]:
     return Series(stream, venue, f"{symbol}/alive", Heartbeat)
 
 
-def options(venue: str, currency: str) -> Series[OptionChain]:
-    return Series(Feed.OPTIONS, venue, currency, OptionChain)
-
-
-def dvol(venue: str, currency: str) -> Series[Level]:
-    return Series(Feed.DVOL, venue, currency, Level)
-
-
-def macro(venue: str, figure: str) -> Series[MacroRelease]:
-    return Series(Feed.MACRO, venue, figure, MacroRelease)
-
-
 def fear_greed(venue: str) -> Series[Level]:
     return Series(Feed.FEAR_GREED, venue, "index", Level)
 
 
-def rates(venue: str, pair: str) -> Series[Level]:
-    return Series(Feed.RATES, venue, pair, Level)
-
-
 def texts(feed: Feed, venue: str, about: str) -> Series[Text]:
     return Series(feed, venue, about, Text)
+
+
+_ROWS: Final[dict[Feed, type[Any]]] = {
+    Feed.CANDLES: Candle,
+    Feed.FEAR_GREED: Level,
+    Feed.NARRATIVE: Text,
+    Feed.NEWS: Text,
+}
+
+
+def _series_of(feed: Feed, row: type[R]) -> Callable[[str, str], Series[R]]:
+    """The series of a feed by venue and name; `parse_series` then knows its rows."""
+    _ROWS[feed] = row
+    return lambda venue, name: Series(feed, venue, name, row)
+
+
+funding: Final = _series_of(Feed.FUNDING, Funding)
+"""Settled rates of a symbol."""
+open_interest: Final = _series_of(Feed.OPEN_INTEREST, Level)
+"""Of a symbol, in base units."""
+long_short: Final = _series_of(Feed.LONG_SHORT, Level)
+"""Accounts that are long in a symbol for each one that is short."""
+basis: Final = _series_of(Feed.BASIS, MarkAndIndex)
+books: Final = _series_of(Feed.BOOK, Book)
+liquidations: Final = _series_of(Feed.LIQUIDATIONS, TapeEvent)
+whales: Final = _series_of(Feed.WHALES, TapeEvent)
+options: Final = _series_of(Feed.OPTIONS, OptionChain)
+dvol: Final = _series_of(Feed.DVOL, Level)
+macro: Final = _series_of(Feed.MACRO, MacroRelease)
+rates: Final = _series_of(Feed.RATES, Level)
 
 
 def parse_series(text: str) -> Series[Any]:
@@ -429,25 +411,6 @@ def parse_series(text: str) -> Series[Any]:
     feed, venue, name = text.split("/", 2)
     kind = Feed(feed)
     return Series(kind, venue, name, Heartbeat if name.endswith("/alive") else _ROWS[kind])
-
-
-_ROWS: Final[Mapping[Feed, type[Any]]] = {
-    Feed.CANDLES: Candle,
-    Feed.FUNDING: Funding,
-    Feed.OPEN_INTEREST: Level,
-    Feed.LONG_SHORT: Level,
-    Feed.BASIS: MarkAndIndex,
-    Feed.BOOK: Book,
-    Feed.LIQUIDATIONS: TapeEvent,
-    Feed.WHALES: TapeEvent,
-    Feed.OPTIONS: OptionChain,
-    Feed.DVOL: Level,
-    Feed.MACRO: MacroRelease,
-    Feed.FEAR_GREED: Level,
-    Feed.NARRATIVE: Text,
-    Feed.NEWS: Text,
-    Feed.RATES: Level,
-}
 
 
 def parse_symbol(text: str) -> Symbol:

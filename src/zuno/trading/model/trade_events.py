@@ -350,3 +350,22 @@ def account_word(account: str) -> str:
 def account_mode(account: str) -> Literal["paper", "demo", "live"]:
     """By its whole name."""
     return "live" if account == LIVE_ACCOUNT else "demo" if account == DEMO_ACCOUNT else "paper"
+
+
+DAY_SUMMARY: Final = "trading_day"
+"""The kind of the journal's entries."""
+
+
+class DaySummary(Wire):
+    account: str
+    day: int
+    """When it began, in Unix milliseconds."""
+    trades: int
+    net_usd: float
+    net_krw: float
+    fees_usd: float
+    fees_krw: float
+    funding_usd: float
+    cash_usd: float
+    cash_krw: float
+    open_trades: int

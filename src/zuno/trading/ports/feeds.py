@@ -29,23 +29,22 @@ from zuno.trading.model.market import (
 )
 
 
-class CandleFeed(Protocol):
-    """Promises closed bars only: a bar is closed when the *venue's* clock is past its end."""
-
+class VenueFeed(Protocol):
     @property
     def venue(self) -> str: ...
+
+
+class CandleFeed(VenueFeed, Protocol):
+    """Promises closed bars only: a bar is closed when the *venue's* clock is past its end."""
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         """Bars that opened in that time. Where a venue makes no bar without a trade, none is invented."""
         ...
 
 
-class DerivativesFeed(Protocol):
+class DerivativesFeed(VenueFeed, Protocol):
     """Promises what a venue says of its perpetual: rates as fractions for the venue's own interval, open interest in
     base units."""
-
-    @property
-    def venue(self) -> str: ...
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]: ...
 
@@ -58,35 +57,26 @@ class DerivativesFeed(Protocol):
     async def basis(self, symbol: str) -> MarkAndIndex: ...
 
 
-class BookFeed(Protocol):
+class BookFeed(VenueFeed, Protocol):
     """Promises a book as the venue has it now, not crossed, best first."""
-
-    @property
-    def venue(self) -> str: ...
 
     async def book(self, symbol: str, depth: int) -> Book: ...
 
 
-class TapeFeed(Protocol):
+class TapeFeed(VenueFeed, Protocol):
     """Promises a venue's stream as it comes: forced and large trades, and signs of life in between.
 
     An `Alive` says that the stream carried data or answered a ping through that whole minute. The iterator ends with
     `Unavailable` when the connection is lost; whoever listens connects again and knows which minutes were not heard.
     """
 
-    @property
-    def venue(self) -> str: ...
-
     def listen(
         self, symbols: Sequence[str]
     ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]: ...
 
 
-class OptionsFeed(Protocol):
+class OptionsFeed(VenueFeed, Protocol):
     """Promises every listed option of a currency with its expiry, joined from the venue's own lists."""
-
-    @property
-    def venue(self) -> str: ...
 
     async def chain(self, currency: str) -> OptionChain: ...
 
@@ -95,11 +85,8 @@ class OptionsFeed(Protocol):
         ...
 
 
-class MacroFeed(Protocol):
+class MacroFeed(VenueFeed, Protocol):
     """Promises printed figures with the time the world could first know them; a day without a print has none."""
-
-    @property
-    def venue(self) -> str: ...
 
     @property
     def figures(self) -> Sequence[str]: ...
@@ -107,20 +94,14 @@ class MacroFeed(Protocol):
     async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]: ...
 
 
-class LevelFeed(Protocol):
+class LevelFeed(VenueFeed, Protocol):
     """Promises one published number over time: an index of mood, an exchange rate."""
-
-    @property
-    def venue(self) -> str: ...
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]: ...
 
 
-class TextFeed(Protocol):
+class TextFeed(VenueFeed, Protocol):
     """Promises words with their channel and time, cut to a stated length and cleaned of control characters."""
-
-    @property
-    def venue(self) -> str: ...
 
     @property
     def feed(self) -> Feed: ...

@@ -1,10 +1,12 @@
-"""Where everything that happened to an account is kept, event by event."""
+"""Where everything that happened to an account is kept, event by event, and how its trades came out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from zuno.kernel.units import Millis
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TradeEvent
 
 
@@ -27,3 +29,17 @@ class TradeLog(Protocol):
     async def accounts(self) -> tuple[str, ...]:
         """Every account that has events."""
         ...
+
+
+class TradeRecord(Protocol):
+    """Promises, for one market (`origin`, as its past is labelled):
+
+    - trades that were closed strictly before a moment, in the order they were closed, whenever it is asked: a trade
+      that closes later never alters an earlier answer;
+    - each trade once, whoever closed it;
+    - another market's trades are not in it, so that paper on a recorded past never counts for live;
+    - a record nobody wrote yet holds none;
+    - `Unavailable` where it cannot be read, `Broken` where its entries contradict each other.
+    """
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]: ...

@@ -22,7 +22,6 @@ from zuno.trading.model.account import (
     Holding,
     PositionsSlot,
     RestingOrder,
-    account_in,
     read_slot,
 )
 from zuno.trading.model.bundle import Bundle
@@ -59,8 +58,6 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class MarkedAccount:
-    """The account marked to market at one moment."""
-
     equity: Mapping[Exchange, float]
     """In each exchange's own currency, marked. Upbit's is zero without the won."""
     equity_usd: float
@@ -69,8 +66,7 @@ class MarkedAccount:
     """Gross: positions, orders that rest and add, and the inventory of liquidity positions."""
     margin: Mapping[Exchange, Margin]
     free: Mapping[Exchange, float]
-    """What a new position may use, fee included: cash that is no margin, less what open positions have lost. Below
-    zero: so much is missing."""
+    """What a new position may use, fee included: cash that is no margin, less open losses. Below zero: missing."""
     position: Position | None
     """In the symbol that is asked about."""
     gain_pct: float | None
@@ -94,18 +90,19 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     held = _read_account_slots(bundle)
     if isinstance(held, Missing):
         return held
-    if held.slot.unread is not None:
-        return Missing(f"what the liquidity positions hold could not be read: {held.slot.unread}")
+    account, slot = held
+    if slot.unread is not None:
+        return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
     krw_rate = features.krw_rate
     rate = krw_rate if isinstance(krw_rate, Missing) else krw_rate.value
     marks = {symbol: mark_of(bundle, symbol) for symbol in Symbol}
-    return mark_to_market(held.account, bundle.symbol, marks, rate, held.slot.notes)
+    return mark_to_market(account, bundle.symbol, marks, rate, slot.notes)
 
 
 def account_of(bundle: Bundle) -> Known[Account]:
     """The account in the slots of a bundle. It is known where the market is not: an exit needs no mark."""
     held = _read_account_slots(bundle)
-    return held if isinstance(held, Missing) else held.account
+    return held if isinstance(held, Missing) else held[0]
 
 
 def position_in(account: Account, symbol: Symbol) -> Position | None:
@@ -153,7 +150,7 @@ def mark_to_market(
         if isinstance(mark, Missing):
             return Missing(f"{held_symbol} has no mark: {mark.reason}")
         prices[held_symbol] = mark
-    said = list(notes)
+    remarks = list(notes)
     rate = (
         krw_rate
         if isinstance(krw_rate, Missing) or 0 < krw_rate < inf
@@ -161,7 +158,7 @@ def mark_to_market(
     )
     upbit = dollars = 0.0
     if isinstance(rate, Missing):
-        said.append(f"what is at {Exchange.UPBIT} counts nothing: {rate.reason}")
+        remarks.append(f"what is at {Exchange.UPBIT} counts nothing: {rate.reason}")
     else:
         upbit = account.krw + fsum(
             holding.quantity * prices[holding.symbol] * rate for holding in _positions_at(account, Exchange.UPBIT)
@@ -184,7 +181,7 @@ def mark_to_market(
         gain_pct=None if position is None else _unrealised_pct(position, prices[position.symbol], rate),
         pending=tuple(order for order in account.pending if order.symbol is symbol),
         marks=prices,
-        notes=tuple(said),
+        notes=tuple(remarks),
     )
 
 
@@ -209,16 +206,10 @@ def free_cash(account: Account, exchange: Exchange) -> float:
 # -- parts
 
 
-@dataclass(frozen=True, slots=True)
-class _AccountSlots:
-    account: Account
-    slot: PositionsSlot
-
-
-def _read_account_slots(bundle: Bundle) -> Known[_AccountSlots]:
+def _read_account_slots(bundle: Bundle) -> Known[tuple[Account, PositionsSlot]]:
     contents: list[Json] = []
     for name in (POSITIONS, EQUITY):
-        slot = next((slot for slot in bundle.slots if slot.name == name), None)
+        slot = bundle.slot(name)
         if slot is None:
             return Missing(f"the desk's {name}: {bundle.why_absent(name) or 'nobody looked'}")
         contents.append(slot.content)
@@ -227,7 +218,7 @@ def _read_account_slots(bundle: Bundle) -> Known[_AccountSlots]:
         cash = read_slot(EquitySlot, contents[1], "cash")
     except Malformed as error:
         return Missing(str(error).rstrip("."))
-    return _AccountSlots(account_in(held, cash), held)
+    return Account(cash.usd, cash.krw, held.positions, held.pending, held.liquidity), held
 
 
 def _positions_at(account: Account, exchange: Exchange) -> list[Holding]:

@@ -1,18 +1,25 @@
-"""What a trading account holds: positions, orders, intents, locks, closed trades, the ledger; and how it is read."""
+"""The state of a trading account and its double-entry ledger, exact in `Decimal`: positions, orders, intents, locks,
+closed trades, and each exchange's ledger accounts in its own currency.
+
+A debit is above zero, a credit below. Assets (cash, margin, inventory) have debit balances; capital and results have
+credit balances. Positions are kept at cost: unrealised PnL is added by whoever marks them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import StrEnum
 from typing import Final, Literal
 
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol
-from zuno.trading.model.orders import ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
+from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
 from zuno.trading.model.trade_events import (
     ExitReason,
     LockSet,
@@ -23,7 +30,94 @@ from zuno.trading.model.trade_events import (
     TradeSummary,
 )
 from zuno.trading.rules.exits import parse_hours
-from zuno.trading.rules.ledger import ZERO, Ledger, LedgerAccount
+
+_GRAIN: Final = Decimal("1e-12")
+"""Money is booked to twelve decimals: finer than any venue's, so that sums stay exact."""
+_MOST: Final = Decimal("1e15")
+
+
+class LedgerAccount(StrEnum):
+    CASH = "cash"
+    """Money that is not margin."""
+    MARGIN = "margin"
+    """Isolated margin of open futures positions."""
+    INVENTORY = "inventory"
+    """What was bought at a spot exchange, at cost."""
+    CAPITAL = "capital"
+    """What the account was opened with."""
+    REALISED_PNL = "realised_pnl"
+    """Before fees and funding."""
+    FEES = "fees"
+    FUNDING = "funding"
+    MANUAL = "manual"
+    """Results and fees of positions that a person wrote down."""
+    ADJUSTMENTS = "adjustments"
+    """Differences to the venue that reconciliation adopted."""
+
+
+ASSETS: Final = (LedgerAccount.CASH, LedgerAccount.MARGIN, LedgerAccount.INVENTORY)
+
+
+def round_money(amount: Decimal) -> Decimal:
+    """To the ledger's grain, half to even. `Refused` for an amount no account has."""
+    if not -_MOST < amount < _MOST:
+        raise Refused(f"An amount of {amount} is beyond what an account can hold.")
+    return amount.quantize(_GRAIN)
+
+
+class Ledger:
+    """Balances by exchange and account; every posting has equal debits and credits."""
+
+    __slots__ = ("_balances", "_credits", "_debits")
+
+    def __init__(self) -> None:
+        self._balances = {exchange: dict.fromkeys(LedgerAccount, ZERO) for exchange in Exchange}
+        self._debits = dict.fromkeys(Exchange, ZERO)
+        self._credits = dict.fromkeys(Exchange, ZERO)
+
+    def post(self, exchange: Exchange, *lines: tuple[LedgerAccount, Decimal]) -> None:
+        """Book these amounts together. `Broken` unless they add up to zero: nothing is booked then."""
+        if sum((amount for _, amount in lines), ZERO) != 0:
+            posted = ", ".join(f"{account} {amount}" for account, amount in lines)
+            raise Broken(f"A posting at {exchange} does not balance: {posted}.")
+        balances = self._balances[exchange]
+        for account, amount in lines:
+            balances[account] += amount
+            if amount > 0:
+                self._debits[exchange] += amount
+            else:
+                self._credits[exchange] -= amount
+
+    def balance(self, exchange: Exchange, account: LedgerAccount) -> Decimal:
+        """Debits less credits."""
+        return self._balances[exchange][account]
+
+    def debits(self, exchange: Exchange) -> Decimal:
+        return self._debits[exchange]
+
+    def credits(self, exchange: Exchange) -> Decimal:
+        return self._credits[exchange]
+
+    def assets(self, exchange: Exchange) -> Decimal:
+        """Equity with positions at cost."""
+        balances = self._balances[exchange]
+        return sum((balances[account] for account in ASSETS), ZERO)
+
+    def check(self, exchange: Exchange, margin: Decimal, inventory: Decimal) -> None:
+        """`Broken` unless debits equal credits, assets equal capital and results, and margin and inventory match the
+        positions."""
+        balances = self._balances[exchange]
+        if self._debits[exchange] != self._credits[exchange]:
+            raise Broken(f"Debits of {self._debits[exchange]} at {exchange}, credits of {self._credits[exchange]}.")
+        owed = -sum((amount for account, amount in balances.items() if account not in ASSETS), ZERO)
+        if self.assets(exchange) != owed:
+            raise Broken(f"Assets of {self.assets(exchange)} at {exchange}, capital and results of {owed}.")
+        if balances[LedgerAccount.MARGIN] != margin or balances[LedgerAccount.INVENTORY] != inventory:
+            raise Broken(
+                f"The ledger of {exchange} has a margin of {balances[LedgerAccount.MARGIN]} and an inventory of "
+                f"{balances[LedgerAccount.INVENTORY]}; the positions have {margin} and {inventory}."
+            )
+
 
 STARTING_CASH: Final[Mapping[Exchange, Decimal]] = {
     Exchange.BINANCE: Decimal(2_000),
@@ -177,9 +271,8 @@ class BookState:
         self._payments: set[tuple[Exchange, str]] = set()
 
     def recorded_moment(self, *, live: bool) -> Millis | None:
-        """The last moment of an account in recorded time, at which it stands however far the recording goes on; None:
-        it stands at its market's. `live`: its market goes by the wall's clock. In one that does not, whatever a desk
-        traded was in recorded time; what a person wrote down is looked at from the market's end."""
+        """The last moment of an account in recorded time; None: it stands at its market's time. `live`: the market goes
+        by the wall clock. Where it does not, an account that the desk traded is in recorded time."""
         recorded = (not live and bool(self.intents)) if self.recorded is None else self.recorded
         return self.newest if recorded else None
 
@@ -206,8 +299,8 @@ class BookState:
         return self.cash(exchange) + self.margin(exchange) + inventory + unrealised
 
     def free(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
-        """What a new position may use as margin: never more than the cash, and less what open positions have lost and
-        what pending orders will take. Below zero: nothing, and so much is missing."""
+        """What a new position may use as margin: cash less open losses and pending orders. Below zero: so much is
+        missing."""
         unrealised = ZERO
         if exchange is Exchange.BINANCE:
             unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
@@ -233,7 +326,7 @@ class BookState:
         return (exchange, id) in self._payments
 
     def is_update(self, order: Order) -> bool:
-        """Whether the venue's word on an order says more than is known: late and repeated words do not."""
+        """Whether the venue reports something new about an order: late and repeated reports are not."""
         known = self.orders.get(order.request.client_id)
         if known is None:
             return True
@@ -259,30 +352,18 @@ class BookState:
         if trade.closed is None:
             raise Refused(f"{trade.id} is still open.")
         return TradeSummary(
+            **pick(trade, "decision", "exchange", "symbol", "side", "mode", "opened", "closed", "fees", "funding"),
+            **pick(trade, "exploration", "judge", "family", "edge", "llm_cost_usd"),
             trade=trade.id,
             intent=trade.intent or trade.id,
-            decision=trade.decision,
-            exchange=trade.exchange,
-            symbol=trade.symbol,
-            side=trade.side,
-            mode=trade.mode,
-            opened=trade.opened,
-            closed=trade.closed,
             quantity=trade.most,
             entry=trade.entered_value / trade.entered,
             exit=trade.exited_value / trade.exited,
             stop=trade.first_stop,
             target=trade.first_target,
             gross_pnl=trade.gross,
-            fees=trade.fees,
-            funding=trade.funding,
             net_pnl=trade.gross - trade.fees + trade.funding,
             reason=ExitReason.LIQUIDATION if trade.liquidated else reason,
-            exploration=trade.exploration,
-            judge=trade.judge,
-            family=trade.family,
-            edge=trade.edge,
-            llm_cost_usd=trade.llm_cost_usd,
         )
 
     def to_account(self) -> Account:

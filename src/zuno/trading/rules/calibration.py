@@ -1,18 +1,29 @@
-"""How far a judge's claimed edge is believed: the slope of what its closed trades came to on what it claimed.
+"""How far agents are believed: the slope of what a judge's closed trades came to on the edge it claimed, and how
+reliable the probabilities of all agents are (Brier score, skill, calibration error).
 
-A slope and not a count: by count alone the weight of an opinion grows with losing trades.
+A slope and not a count: by count alone the weight of an opinion grows with losing trades. What counts as a claim:
+
+- Judge: its win probability, against the score of the exit (`score_exit`); fair is the rate by the distances alone.
+- Experts: a stance with confidence c claims that the price goes its way over the trade with probability (1 + c) / 2;
+  against the direction from entry to exit, fair by the distances. A neutral stance claims nothing.
+- Meta names a regime and no probability: it claims nothing that can be scored so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import fsum, sqrt
-from typing import Final
+from typing import Final, Protocol
 
+from zuno.kernel.units import Millis
 from zuno.trading.measure.portable import round_digits
-from zuno.trading.model.cycle import Decision, JudgeKind, RegimeFamily
-from zuno.trading.model.record import MAX_EDGE, Calibration, ClosedTrade, DeskRecord
+from zuno.trading.model.cycle import Decision, JudgeKind, Outcome, Regime, RegimeFamily
+from zuno.trading.model.market import Side
+from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord
+from zuno.trading.model.trade_events import ExitReason, TradeSummary
+from zuno.trading.rules.score import board_entries
 
 PRIOR_TRADES: Final = 40
 """Closed trades at which a record counts half, and from which on it is no longer explored daily."""
@@ -47,13 +58,12 @@ def breakeven_win_rate(profit: float, loss: float) -> float:
 
 
 def clamp_edge(opinion: float, fair: float) -> float:
-    """Whoever claims more is not believed more."""
+    """Claims beyond `MAX_EDGE` count as that."""
     return min(MAX_EDGE, max(-MAX_EDGE, opinion - fair))
 
 
 def score_exit(trade: ClosedTrade) -> float:
-    """0 at the stop, 1 at the target, in between what a time or early exit brought. Its mean without drift is the fair
-    rate; counting resolved trades alone would be biased."""
+    """0 at the stop, 1 at the target, in between for time and early exits. Its mean without drift is the fair rate."""
     return min(1.0, max(0.0, (trade.exit_pct + trade.loss_pct) / (trade.profit_pct + trade.loss_pct)))
 
 
@@ -84,3 +94,170 @@ def find_slope(record: DeskRecord, judge: JudgeKind, family: RegimeFamily) -> Ed
     if sums.edge_squared <= 0:
         return EdgeSlope(sums.n, None, None)
     return EdgeSlope(sums.n, sums.edge_gain / sums.edge_squared, sqrt(sums.edge_variance) / sums.edge_squared)
+
+
+def list_closed_trades(summaries: Iterable[TradeSummary], before: Millis) -> tuple[ClosedTrade, ...]:
+    """Trades closed strictly before a moment. An entry at two exchanges is one trade: the leg that closed first counts.
+    Manual positions and undone entries do not count."""
+    trades: dict[str, ClosedTrade] = {}
+    for summary in summaries:
+        if summary.closed < before and summary.intent not in trades and (trade := to_closed_trade(summary)) is not None:
+            trades[summary.intent] = trade
+    return tuple(trades.values())
+
+
+def to_closed_trade(summary: TradeSummary) -> ClosedTrade | None:
+    judge, family, edge = summary.judge, summary.family, summary.edge
+    if judge is None or family is None or edge is None or summary.stop is None or summary.target is None:
+        return None
+    if summary.reason in (ExitReason.UNDONE, ExitReason.MANUAL):
+        return None
+    sign = summary.side.sign
+
+    def percent(price: Decimal) -> float:
+        return round_digits(float(100 * sign * (price / summary.entry - 1)))
+
+    profit, loss = percent(summary.target), -percent(summary.stop)
+    if profit <= 0 or loss <= 0:  # filled beyond a level: no claim was made about such a trade
+        return None
+    return ClosedTrade(
+        closed=summary.closed,
+        judge=judge,
+        family=family,
+        edge=min(MAX_EDGE, max(-MAX_EDGE, edge)),
+        profit_pct=profit,
+        loss_pct=loss,
+        exit_pct=percent(summary.exit),
+    )
+
+
+JUDGE = "judge"
+
+
+def list_claims(outcome: Outcome, summary: TradeSummary) -> tuple[AgentClaim, ...]:
+    """Of the run that opened a trade; none of a trade that counts for nobody's record."""
+    trade = to_closed_trade(summary)
+    if trade is None:
+        return ()
+    fair = round_digits(breakeven_win_rate(trade.profit_pct, trade.loss_pct))
+    claims = [
+        AgentClaim(
+            role=JUDGE,
+            source=judge_kind(outcome.decision),
+            claimed=outcome.decision.win_probability_pct / 100,
+            outcome=round_digits(score_exit(trade)),
+            fair=fair,
+        )
+    ]
+    came = 0.5 if trade.exit_pct == 0 else 1.0 if trade.exit_pct > 0 else 0.0
+    for expert, entry in board_entries(outcome.board).items():
+        if not entry.stance:
+            continue
+        same = (entry.stance > 0) is (summary.side is Side.LONG)
+        claims.append(
+            AgentClaim(
+                role=expert.value,
+                source=JudgeKind.MODEL if entry.source in ("model", "repaired") else JudgeKind.RULES,
+                claimed=round_digits((1 + entry.confidence) / 2),
+                outcome=came if same else 1 - came,
+                fair=fair if same else round_digits(1 - fair),
+            )
+        )
+    return tuple(claims)
+
+
+LEAST_OUTCOMES: Final = 50
+"""Below this many no verdict is given: chance alone could explain what is seen."""
+BINS: Final = 10
+EVERY_REGIME: Final = "all"
+_SCALE: Final = 10**6
+"""Claims are put into bins as whole millionths: no last bit moves one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    low: float
+    high: float
+    n: int
+    claimed: float
+    """Mean of what was claimed."""
+    came: float
+    """Mean of what came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Of one agent, by who spoke for it and in which regime."""
+
+    role: str
+    source: JudgeKind
+    regime: str
+    n: int
+    brier: float
+    """Mean squared distance of claim and outcome; 0 is best."""
+    skill: float | None
+    """1 − Brier / Brier of the fair rate: above zero, claims said more than the distances. None where that is zero."""
+    ece: float
+    """Mean distance of claimed and come, bin by bin."""
+    bins: tuple[ReliabilityBin, ...]
+
+    @property
+    def enough(self) -> bool:
+        return self.n >= LEAST_OUTCOMES
+
+
+class ClaimedTrade(Protocol):
+    """A closed trade and what agents had claimed of it."""
+
+    @property
+    def claims(self) -> Sequence[AgentClaim]: ...
+
+    @property
+    def regime(self) -> Regime | None: ...
+
+
+def measure_reliability(cases: Iterable[ClaimedTrade]) -> tuple[Reliability, ...]:
+    """Each agent, first over all regimes, then in each that occurred."""
+    groups: dict[tuple[str, JudgeKind, str], list[AgentClaim]] = {}
+    for case in cases:
+        for claim in case.claims:
+            for regime in (EVERY_REGIME, *([] if case.regime is None else [case.regime.value])):
+                groups.setdefault((claim.role, claim.source, regime), []).append(claim)
+    order = [EVERY_REGIME, *Regime]
+    keys = sorted(groups, key=lambda key: (key[0] != "judge", key[0], key[1], order.index(key[2])))
+    return tuple(_measure(*key, groups[key]) for key in keys)
+
+
+def _measure(role: str, source: JudgeKind, regime: str, claims: Sequence[AgentClaim]) -> Reliability:
+    n = len(claims)
+    brier = fsum((claim.claimed - claim.outcome) ** 2 for claim in claims) / n
+    fair = fsum((claim.fair - claim.outcome) ** 2 for claim in claims) / n
+    bins = _fill_bins(claims)
+    return Reliability(
+        role=role,
+        source=source,
+        regime=regime,
+        n=n,
+        brier=round_digits(brier),
+        skill=None if fair == 0 else round_digits(1 - brier / fair),
+        ece=round_digits(fsum(each.n * abs(each.claimed - each.came) for each in bins) / n),
+        bins=bins,
+    )
+
+
+def _fill_bins(claims: Sequence[AgentClaim]) -> tuple[ReliabilityBin, ...]:
+    """Only bins that hold any; the last one includes 1."""
+    held: dict[int, list[AgentClaim]] = {}
+    for claim in claims:
+        place = min(BINS - 1, round(claim.claimed * _SCALE) * BINS // _SCALE)
+        held.setdefault(place, []).append(claim)
+    return tuple(
+        ReliabilityBin(
+            low=place / BINS,
+            high=(place + 1) / BINS,
+            n=len(members),
+            claimed=round_digits(fsum(claim.claimed for claim in members) / len(members)),
+            came=round_digits(fsum(claim.outcome for claim in members) / len(members)),
+        )
+        for place, members in sorted(held.items())
+    )

@@ -19,8 +19,6 @@ from zuno.trading.model.cycle import (
 
 
 class RuleOwner(StrEnum):
-    """Who owns a rule."""
-
     DESK = "desk"
     CRO = "cro"
     GUARD = "guard"
@@ -145,7 +143,7 @@ def record_change(
 
 
 def record_skipped_rule(draft: RulingDraft, rule: RuleName, field: str, why: str) -> RulingDraft:
-    """Tell that a rule was not held against the draft, for its feed was never recorded: it neither fired nor passed."""
+    """Record that a rule was not judged because its feed was never recorded."""
     change = RuleChange(by=f"{rule.value} (not judged)", field=field, from_=None, to=None, why=why)
     return replace(draft, changes=(*draft.changes, change))
 

@@ -1,5 +1,5 @@
-"""How an entry is worked, style by style: from what was ordered so far to the next orders. Quantities and prices are
-rounded down to the lot and the tick."""
+"""How an entry is worked, style by style: from what was ordered so far to the next orders; and which orders a venue's
+filters take. Quantities and prices are rounded down to the lot and the tick."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Final
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
-from zuno.trading.model.orders import ZERO, Filters, OrderSide, OrderStatus, OrderType, TimeInForce, VenueQuote
+from zuno.trading.model.orders import (
+    ZERO,
+    Filters,
+    OrderRequest,
+    OrderSide,
+    OrderStatus,
+    OrderType,
+    TimeInForce,
+    VenueQuote,
+)
 
 MAX_DRIFT_ATR: Final = Decimal("0.5")
 """How far the mark may be from the ruling's, in ATR(1h), for a new entry order."""
@@ -170,3 +179,31 @@ def _step_dca(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
     if not meets_minimum(first, task.quote.mark, task.filters):
         return EntryStep(done=True, why="it is less than the exchange takes")
     return EntryStep(place=(EntryPlan(OrderType.MARKET, first, None, TimeInForce.GTC), *rest))
+
+
+CONDITIONAL: Final = frozenset({OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET})
+
+
+def find_filter_breach(order: OrderRequest, filters: Filters) -> str | None:
+    """Why the venue would reject an order; None where it would not. The notional of a market order is left to the
+    venue."""
+    if not filters.trading:
+        return f"{order.symbol} is not trading"
+    if (order.price is None) != (order.type is not OrderType.LIMIT):
+        return f"a price belongs to a LIMIT order and to no other, and this is {order.type}"
+    if (order.trigger is None) != (order.type not in CONDITIONAL):
+        return f"a trigger belongs to a conditional order and to no other, and this is {order.type}"
+    if order.type in CONDITIONAL and not filters.holds_stops:
+        return f"{filters.exchange} holds no stop orders"
+    if order.quantity % filters.lot:
+        return f"quantity {order.quantity} is not in whole lots of {filters.lot}"
+    if order.quantity < filters.min_quantity:
+        return f"quantity {order.quantity} is under the minimum of {filters.min_quantity}"
+    if order.quantity > filters.max_quantity:
+        return f"quantity {order.quantity} is over the maximum of {filters.max_quantity}"
+    for name, price in (("price", order.price), ("trigger", order.trigger)):
+        if price is not None and price % filters.tick:
+            return f"{name} {price} is not on the tick of {filters.tick}"
+    if order.price is not None and not order.reduce_only and order.price * order.quantity < filters.min_notional:
+        return f"notional {(order.price * order.quantity).normalize():f} is under the minimum of {filters.min_notional}"
+    return None

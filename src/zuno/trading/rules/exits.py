@@ -16,7 +16,7 @@ import numpy as np
 
 from zuno.trading.measure.bars import Bars, bars, timeframe_of
 from zuno.trading.measure.features import fresh_rows
-from zuno.trading.measure.indicators.all import drop_invalid_bars
+from zuno.trading.measure.indicators import drop_invalid_bars
 from zuno.trading.model.account import Account, Holding
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
@@ -41,8 +41,8 @@ class PositionExit:
 def find_exits(bundle: Bundle, account: Account, mark: Known[float]) -> tuple[PositionExit, ...]:
     """Of the bundle's symbol, in the order they are held. A position without levels is never among them."""
     held = [position for position in account.positions if position.symbol is bundle.symbol]
-    found = [_find_exit(bundle, position, mark) for position in held]
-    return tuple(passed for passed in found if passed is not None)
+    exits = [_find_exit(bundle, position, mark) for position in held]
+    return tuple(passed for passed in exits if passed is not None)
 
 
 def hold_text(text: str, mode: Mode) -> str:
@@ -56,8 +56,8 @@ def hold_hours(text: str, mode: Mode) -> int:
 
 def parse_hours(text: str) -> int:
     """Of a duration such as 12h, 5d or 6w; 0 for anything else."""
-    found = _HOLD.fullmatch(text)
-    return int(found[1]) * _HOURS[found[2]] if found and found[1].isascii() else 0
+    parsed = _HOLD.fullmatch(text)
+    return int(parsed[1]) * _HOURS[parsed[2]] if parsed and parsed[1].isascii() else 0
 
 
 def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
@@ -73,7 +73,7 @@ def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> Positio
 def _first_level(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
     """What a bar since the opening reached first; else where the market stands."""
     seen = [_bars_since(series, bundle, position) for series in _series_of(position)]
-    stop, target = (min(_first_touch(found, level, above) for found in seen) for level, above in _bounds(position))
+    stop, target = (min(_first_touch(window, level, above) for window in seen) for level, above in _bounds(position))
     if min(stop, target) < inf:
         return _passed(position, stop=stop <= target, how="a bar since its opening reached it")
     now = _price_now(bundle, position, mark)

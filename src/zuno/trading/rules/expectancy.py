@@ -1,20 +1,43 @@
-"""Expected value of a trade: the edge that the record supports, less what the trade costs for as long as it lasts."""
+"""Expected value of a trade: the edge that the record supports, less what the trade costs for as long as it lasts; and
+what may be opened on paper while no edge is proven.
+
+A desk that has proven nothing would hold for ever: on paper a small trade without a proven edge may be opened for the
+record's sake. It is marked as an exploration, and never opened live.
+
+How long a trade lasts, and how often it ends at its target, its stop or by time in a market without drift, is drawn by
+a block bootstrap of the market's own bars, highs and lows kept, mean and trend removed. In a bar that touches both, the
+stop came first. Whole numbers of 1e-9 of log price, so that every machine draws the same paths and counts the same
+touches. The shares are no probability of winning: time exits and the sample's own lean bias them; that is the fair rate
+of the distances.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf
-from typing import Final
+from dataclasses import dataclass, replace
+from math import fsum, inf, sqrt
+from typing import Final, TypeAlias
 
-from zuno.trading.measure.portable import nano_log, round_digits
-from zuno.trading.model.cycle import Decision, Exchange, Expectation, Style
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.trading.measure.bars import LOOKBACK, Bars
+from zuno.trading.measure.portable import NANO, exp, nano_log, round_digits
+from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Exchange, Expectation, Style
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import HOUR_MS, Side
-from zuno.trading.rules.calibration import EdgeSlope, breakeven_win_rate, clamp_edge
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Side
+from zuno.trading.rules.calibration import PRIOR_TRADES, EdgeSlope, breakeven_win_rate, clamp_edge, judge_kind
+from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.exits import hold_hours
-from zuno.trading.rules.first_touch import TouchOdds, fill_share, first_touch
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.price_menu import TradePrices
+from zuno.trading.rules.routing import (
+    MAX_EXPLORATION_RISK_PCT,
+    leg_notional_usd,
+    raise_to_minimum,
+    stop_loss_pct,
+    with_lots,
+    with_margin,
+)
 
 FUNDING_INTERVAL_HOURS: Final = 8
 """Funding rates are quoted for this interval."""
@@ -46,8 +69,7 @@ def trade_prices(decision: Decision, side: Side) -> TradePrices | None:
 
 
 def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: RulingInputs) -> Known[Costs]:
-    """In by its style, out at market. Who waits pays the smaller fee and half a spread of adverse selection: an order
-    is filled when the market comes through it. Everybody else takes."""
+    """Entry by style, exit at market. A waiting order pays the maker fee and half a spread of adverse selection."""
     if isinstance(inputs.slippage, Missing):
         return inputs.slippage
     rates, patient = inputs.fees.at(exchange), style is Style.PASSIVE_MAKER
@@ -60,8 +82,8 @@ def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: Rulin
 
 
 def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inputs: RulingInputs) -> Known[Costs]:
-    """Of a trade that lasts so long: funding at the predicted rate for these hours and no longer. What is received pays
-    fees and slippage and nothing beyond: a rate is known for one interval, and is no proof of an edge."""
+    """Costs including funding at the predicted rate for these hours. Received funding offsets fees and slippage at
+    most: a rate is known for one interval and is no proof of an edge."""
     costs = round_trip_costs(exchange, side, style, inputs)
     if isinstance(costs, Missing) or exchange is not Exchange.BINANCE:
         return costs
@@ -72,8 +94,8 @@ def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inpu
 
 
 def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) -> Known[float]:
-    """Of an order that waits: how often the market trades through its price within one bar of the mode's shortest
-    timeframe. An order that takes, or stands where the market has been already, is filled."""
+    """How often the market trades through a waiting order's price within one bar of the shortest timeframe; 1 for an
+    order that takes, or whose price was passed already."""
     if style is not Style.PASSIVE_MAKER:
         return 1.0
     if isinstance(inputs.bars, Missing):
@@ -105,10 +127,10 @@ def estimate_expectation(
         return touch
     assert not isinstance(inputs.bars, Missing)
     hours = min(float(hold), touch.bars * inputs.bars.timeframe.millis / HOUR_MS)
-    found = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
+    estimates = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
     fill = fill_probability(prices, style, inputs)
-    missing = next((costs for costs in (*found, fill) if isinstance(costs, Missing)), None)
-    known = [costs for costs in found if not isinstance(costs, Missing)]
+    missing = next((costs for costs in (*estimates, fill) if isinstance(costs, Missing)), None)
+    known = [costs for costs in estimates if not isinstance(costs, Missing)]
     if missing is not None or isinstance(fill, Missing) or not known:
         return missing or Missing("no exchange carries it")
     profit, loss = round_digits(prices.reward * 100), round_digits(prices.risk * 100)
@@ -151,7 +173,7 @@ def gross_ev(expectation: Expectation) -> float:
 
 
 def judged_ev(expectation: Expectation, notional_usd: float) -> float:
-    """By the Judge's own probability, as if it were known: a trade that loses even so is none."""
+    """EV by the Judge's own probability."""
     costs = trading_costs(expectation) + llm_cost_pct(expectation, notional_usd)
     odds = expectation.p_judge
     return round_digits(odds * (expectation.profit_pct - costs) - (1 - odds) * (expectation.loss_pct + costs))
@@ -174,3 +196,247 @@ def _touch(prices: TradePrices, hold: int, inputs: RulingInputs) -> Known[TouchO
         return inputs.bars
     bars_held = max(1, round(hold * HOUR_MS / inputs.bars.timeframe.millis))
     return first_touch(inputs.bars, prices.entry, prices.stop, prices.take, prices.side, bars_held, inputs.seed)
+
+
+SIZE_FRACTION: Final = 0.25
+"""Of the size that was decided."""
+MAX_PER_DAY: Final = 2
+"""Explorations of the whole desk in 24 hours."""
+MAX_PER_30_DAYS: Final = 2
+"""Explorations in 30 days of a judge and regime family whose record has spoken against it."""
+MONTH_MS: Final = 30 * DAY_MS
+
+
+def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """Veto a trade without positive EV at its size, or that loses by the Judge's own probability; explore one that only
+    lacks a proven edge."""
+    if not draft.opens:
+        return draft
+    expectation = draft.expectation
+    entry, stop = draft.decision.entry_price or 0.0, draft.decision.stop_loss
+    size = fsum(leg_notional_usd(with_lots(leg, entry, stop, inputs) or leg, inputs.krw_rate) for leg in draft.legs)
+    if expectation is None or not size > 0:
+        return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
+    expectation = apply_llm_cost(expectation, size)
+    draft = replace(draft, expectation=expectation)
+    if (judged := judged_ev(expectation, size)) <= 0:
+        why = f"{judged:+.4f} % of the notional by the Judge's own {100 * expectation.p_judge:.0f} %"
+        return veto_trade(draft, RuleName.JUDGE_EV, why)
+    if not inputs.paper and expectation.n < PRIOR_TRADES:
+        why = f"{expectation.n} of the {PRIOR_TRADES} closed trades in real time that live needs: it stays on paper"
+        return veto_trade(draft, RuleName.EXPECTANCY, why)
+    if expectation.ev_pct > 0 or draft.exploration:
+        return draft
+    refusal = explain_refusal(draft, expectation, inputs)
+    if refusal is not None:
+        return veto_trade(draft, RuleName.EXPECTANCY, f"{_describe_ev(expectation)}; {refusal}")
+    return _explore(draft, expectation, inputs)
+
+
+def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> str | None:
+    """Why a trade may not be explored; None if it may."""
+    record = inputs.record
+    if not inputs.paper:
+        return "nothing is explored live"
+    if isinstance(record, Missing):
+        return f"the record is not known: {record.reason}"
+    if draft.family is None:
+        return "its regime is not known"
+    day = sum(exploration.at > inputs.as_of - DAY_MS for exploration in record.explorations)
+    if day >= MAX_PER_DAY:
+        return f"{day} explorations in 24 h are all there may be"
+    if expectation.n < PRIOR_TRADES:
+        return None
+    own = (judge_kind(draft.decision), draft.family)
+    month = sum(
+        exploration.at > inputs.as_of - MONTH_MS and (exploration.judge, exploration.family) == own
+        for exploration in record.explorations
+    )
+    if month < MAX_PER_30_DAYS:
+        return None
+    return f"after {expectation.n} closed trades {month} explorations in 30 days are all there may be"
+
+
+def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> RulingDraft:
+    leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
+    loss = stop_loss_pct(expectation)
+    allocation = min(SIZE_FRACTION * draft.allocation_pct, 100 * MAX_EXPLORATION_RISK_PCT / (leverage * loss))
+    why = (
+        f"{_describe_ev(expectation)} with {expectation.n} closed trades: a quarter of its size on paper, "
+        f"for the record"
+    )
+    before, after = round(draft.allocation_pct, 6), round(allocation, 6)
+    changed = record_change(draft, RuleName.EXPLORATION, "allocation_pct", before, after, why)
+    smaller = replace(
+        changed,
+        allocation_pct=allocation,
+        exploration=True,
+        expectation=expectation.model_copy(update={"exploration": True}),
+    )
+    share = allocation / draft.allocation_pct if draft.allocation_pct > 0 else 0.0
+    legs = tuple(with_margin(leg, leg.margin * share) for leg in draft.legs)
+    return raise_to_minimum(replace(smaller, legs=legs), inputs)
+
+
+def _describe_ev(expectation: Expectation) -> str:
+    return (
+        f"{gross_ev(expectation):+.4f} % of the notional less {trading_costs(expectation):.4f} % of costs is not "
+        "above zero"
+    )
+
+
+Ints: TypeAlias = NDArray[np.int64]
+PATHS: Final = 10_000
+"""A share's standard error is then 0.005 at most."""
+BLOCK: Final = 24
+_STRIDES: Final = (16, 8, 4, 2, 1)
+"""That add up to any bar of a block."""
+MIN_RETURNS: Final = 10 * BLOCK
+"""Consecutive bars needed for the bootstrap."""
+MAX_HOLD_BARS: Final = 6_000
+"""Longer holds are cut to this."""
+
+
+@dataclass(frozen=True, slots=True)
+class TouchOdds:
+    """Shares of all paths, and how long they took."""
+
+    target: float
+    stop: float
+    time: float
+    """Neither was touched before the hold was over."""
+    bars: float
+    """How many a path lasts on average."""
+    error: float
+    """Standard error: of the shares and of the duration as a share of the hold, the largest."""
+
+
+def first_touch(
+    bars: Bars, entry: float, stop: float, take: float, side: Side, hold_bars: int, seed: int
+) -> Known[TouchOdds]:
+    """Of the last thousand bars, sound ones. `ValueError` where the stop is not behind, or the target not ahead."""
+    if not (0 < stop < entry < take if side is Side.LONG else 0 < take < entry < stop):
+        raise ValueError(f"a {side} from {entry} cannot stop at {stop} and take at {take}")
+    steps = log_returns(bars)
+    if isinstance(steps, Missing):
+        return steps
+    hold = min(hold_bars, MAX_HOLD_BARS)
+    ends = _walk_paths(
+        _bootstrap_blocks(steps, side),
+        abs(int(nano_log(take) - nano_log(entry))),
+        -abs(int(nano_log(stop) - nano_log(entry))),
+        hold,
+        seed,
+    )
+    won, lost, late = (count / PATHS for count in (ends.won, ends.lost, PATHS - ends.won - ends.lost))
+    mean = ends.lasted / PATHS
+    spread = max(0.0, ends.lasted_squared / PATHS - mean * mean) / hold**2
+    error = sqrt(max(spread, *(share * (1 - share) for share in (won, lost, late))) / PATHS)
+    return TouchOdds(won, lost, late, mean, error)
+
+
+def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
+    """How often a market without drift trades through a price that lies `away` (1e-9 of log price) behind it within one
+    bar, by the rule of succession."""
+    steps = log_returns(bars)
+    if isinstance(steps, Missing):
+        return steps
+    reached = sum(int((low < -away).sum()) for _, _, low in _both_ways_up(steps, side))
+    return (reached + 1) / (2 * len(steps[0]) + 2)
+
+
+def log_returns(bars: Bars) -> Known[Ints]:
+    """Close, high and low of the last thousand bars against the close before, in 1e-9 of log price; only consecutive
+    bars."""
+    bars = bars.last(LOOKBACK)
+    follows = np.flatnonzero(np.diff(bars.at) == bars.timeframe.millis) + 1
+    if len(follows) < MIN_RETURNS:
+        return Missing(f"{len(follows)} bars that follow one another are known, {MIN_RETURNS} are needed")
+    close, high, low = nano_log(np.stack((bars.close, bars.high, bars.low)))
+    steps: Ints = np.stack((close[follows], high[follows], low[follows])) - close[follows - 1]
+    return steps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Blocks:
+    """Every block of the past by how far it goes from where it begins: a row for each bar, a column for each block."""
+
+    close: Ints
+    highest: Ints
+    """So far."""
+    lowest: Ints
+
+
+def _mirror_returns(steps: Ints) -> Ints:
+    """The same returns with up and down swapped."""
+    return -steps[[0, 2, 1]]
+
+
+def _both_ways_up(steps: Ints, side: Side) -> tuple[Ints, Ints]:
+    """The past and its mirror image, both without mean return, so that a chance trend does not bias the odds. Seen from
+    the side: a SHORT's gain is up."""
+    pasts: list[Ints] = []
+    for given in (steps, _mirror_returns(steps)):
+        returns = exp(given[0] / NANO)
+        fair = given - nano_log(fsum(returns.tolist()) / len(returns))
+        pasts.append(fair if side is Side.LONG else _mirror_returns(fair))
+    return pasts[0], pasts[1]
+
+
+def _bootstrap_blocks(steps: Ints, side: Side) -> _Blocks:
+    past = len(steps[0])
+    blocks = _Blocks(*(np.empty((BLOCK, 2 * past), dtype=np.int64) for _ in range(3)))
+    for place, seen in enumerate(_both_ways_up(steps, side)):
+        # The past wraps round, so that its ends are drawn as often as the rest.
+        close, high, low = np.concatenate((seen, seen[:, : BLOCK - 1]), axis=1)
+        ends = np.cumsum(close)
+        begins = ends - close
+        start, highs, lows = begins[:past], begins + high, begins + low
+        highest, lowest = highs[:past], lows[:past]
+        own = slice(place * past, (place + 1) * past)
+        for bar in range(BLOCK):
+            highest = np.maximum(highest, highs[bar : bar + past])
+            lowest = np.minimum(lowest, lows[bar : bar + past])
+            blocks.close[bar, own] = ends[bar : bar + past] - start
+            blocks.highest[bar, own] = highest - start
+            blocks.lowest[bar, own] = lowest - start
+    return blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _PathEnds:
+    """Paths that touched the target and the stop first, the bars all of them lasted, and the sum of their squares."""
+
+    won: int
+    lost: int
+    lasted: int
+    lasted_squared: int
+
+
+def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -> _PathEnds:
+    generator, count = np.random.PCG64(seed), blocks.close.shape[1]
+    close, highest, lowest = (table.ravel() for table in (blocks.close, blocks.highest, blocks.lowest))
+    at = np.zeros(PATHS, dtype=np.int64)
+    won = lost = lasted = squared = 0
+    for start in range(0, hold, BLOCK):
+        last = min(BLOCK, hold - start) - 1
+        # Raw words: numpy promises them for ever, its bounded integers only for a version.
+        drawn = (generator.random_raw(len(at)) % np.uint64(count)).astype(np.int64)
+        up, down, end = target - at, stop - at, drawn + last * count
+        done = (highest.take(end) >= up) | (lowest.take(end) <= down)
+        block, up, down = drawn[done], up[done], down[done]
+        # Highest and lowest so far only grow: the bar that reaches a bound is found by halving.
+        before = np.zeros(len(block), dtype=np.int64)
+        for stride in _STRIDES:
+            further = before + stride
+            bar = block + np.minimum(further - 1, last) * count
+            inside = (highest.take(bar) < up) & (lowest.take(bar) > down) & (further <= last)
+            before = np.where(inside, further, before)
+        losing = int((lowest.take(block + before * count) <= down).sum())
+        ended = start + 1 + before
+        won, lost = won + len(block) - losing, lost + losing
+        lasted, squared = lasted + int(ended.sum()), squared + int((ended * ended).sum())
+        at = (at + close.take(end))[~done]
+        if not len(at):
+            break
+    return _PathEnds(won, lost, lasted + hold * len(at), squared + hold * hold * len(at))

@@ -18,33 +18,15 @@ from zuno.trading.measure.events import MarketEvent
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
-from zuno.trading.measure.tape import Stream, TapeTotals, tally
+from zuno.trading.measure.tape import Stream, TapeMinutes, TapeTotals
 from zuno.trading.measure.triage import Label, Rule, Triage
+from zuno.trading.model import market
 from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, NotRecorded
-from zuno.trading.model.market import (
-    DAY_MS,
-    MINUTE_MS,
-    Feed,
-    Level,
-    Mode,
-    Row,
-    Series,
-    Side,
-    Symbol,
-    alive,
-    books,
-    candles,
-    dvol,
-    funding,
-    liquidations,
-    macro,
-    options,
-    rates,
-)
-from zuno.trading.model.record import RECORD, DeskRecord
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Level, Mode, Row, Series, Side, Symbol, candles, funding
+from zuno.trading.model.memory import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
 from zuno.trading.rules.exits import PositionExit, find_exits
@@ -56,7 +38,7 @@ MIN_COVERAGE: Final = 0.9
 """Share of a day's minutes that must be recorded for its liquidations to be known."""
 LIQUIDATION_TRAP_USD: Final = 50e6
 """Liquidated on the other side in a day; beyond it the move is considered spent."""
-CURVE: Final = (macro(FRED, "DGS2"), macro(FRED, "DGS10"))
+CURVE: Final = (market.macro(FRED, "DGS2"), market.macro(FRED, "DGS10"))
 ASSUMED_FUNDING: Final = 0.0001
 """Of eight hours, as a fraction: the rate perpetuals rest at, where none was recorded."""
 IMPORTED_FUNDING_DAYS: Final = 2
@@ -111,8 +93,7 @@ class Slippage:
 
     @property
     def half_spread(self) -> float:
-        """What an order that waits is filled against. A large order pays it at least, so where it is not known it is
-        taken to be as much as that pays."""
+        """What a waiting order is filled against; where the book is unknown, the smaller slippage of a large order."""
         return min(self.buy, self.sell) if self.spread is None else self.spread / 2
 
 
@@ -191,8 +172,7 @@ class RulingInputs:
 
     @property
     def seed(self) -> int:
-        """Of the bars that are drawn from and nothing else, in whole units of their prices: what has no part in it, or
-        is less than prices differ by, cannot change the draw."""
+        """Of the bars that are drawn from alone, in whole units of price, so that nothing else changes the draw."""
         if isinstance(self.bars, Missing):
             return 0
         text = b"".join(price_units(column).tobytes() for column in (self.bars.close, self.bars.high, self.bars.low))
@@ -210,7 +190,7 @@ def build_ruling_inputs(
 ) -> RulingInputs:
     symbol = bundle.symbol
     slope, forced = features.economy.slope, _liquidated_by_side(bundle)
-    tapes = [liquidations(venue, symbol) for venue in TAPES]
+    tapes = [market.liquidations(venue, symbol) for venue in TAPES]
     shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
     account, mark = account_of(bundle), mark_of(bundle, symbol)
     return RulingInputs(
@@ -220,9 +200,14 @@ def build_ruling_inputs(
         bars=_bars(bundle, cache or FrameCache()),
         atr=menu.atr,
         mark=mark,
-        slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(books(BINANCE, symbol)) else _slippage(features),
+        slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(market.books(BINANCE, symbol)) else _slippage(features),
         funding_next=_funding(bundle, features),
-        panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *_options_of(symbol)),
+        panic=_judged(
+            bundle,
+            _rule_fired(features.triage, Rule.OPTIONS_PANIC),
+            market.dvol(DERIBIT, symbol.base),
+            market.options(DERIBIT, symbol.base),
+        ),
         day_volatility_rank=features.volatility
         if isinstance(features.volatility, Missing)
         else features.volatility.rank,
@@ -233,8 +218,8 @@ def build_ruling_inputs(
         high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
-        dollar=_judged(bundle, _value_of(features.dollar), rates(BINANCE, USDC_USDT)),
-        krw_rate=_judged(bundle, _value_of(features.krw_rate), rates(UPBIT, USDT_KRW)),
+        dollar=_judged(bundle, _value_of(features.dollar), market.rates(BINANCE, USDC_USDT)),
+        krw_rate=_judged(bundle, _value_of(features.krw_rate), market.rates(UPBIT, USDT_KRW)),
         account=account,
         marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),
@@ -248,7 +233,7 @@ def build_ruling_inputs(
 
 def read_record(bundle: Bundle) -> Known[DeskRecord]:
     """The record in the slot of a bundle."""
-    slot = next((slot for slot in bundle.slots if slot.name == RECORD), None)
+    slot = bundle.slot(RECORD)
     if slot is None:
         return Missing("nobody looked")
     try:
@@ -276,10 +261,6 @@ def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
     return NotRecorded(f"never recorded here: {', '.join(gone)}")
 
 
-def _options_of(symbol: Symbol) -> tuple[Series[Any], Series[Any]]:
-    return dvol(DERIBIT, symbol.base), options(DERIBIT, symbol.base)
-
-
 def _value_of(level: Known[Level]) -> Known[float]:
     return level if isinstance(level, Missing) else level.value
 
@@ -289,8 +270,7 @@ def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
 
 
 def _funding(bundle: Bundle, features: Features) -> Known[float]:
-    """The predicted rate, for eight hours. A home of candles has those that were imported, the last of two days; where
-    it has none, the usual rate is assumed."""
+    """The predicted rate for eight hours. With candles only: the last imported rate of two days, else the usual one."""
     if bundle.never_recorded(funding(BINANCE, bundle.symbol)):
         return ASSUMED_FUNDING
     if bundle.candles_only:
@@ -312,33 +292,34 @@ def _slippage(features: Features) -> Known[Slippage]:
     return sell if isinstance(sell, Missing) else Slippage(buy / 100, sell / 100, book.spread_bps / 100)
 
 
-def _rule_fired(found: Triage, *rules: Rule) -> Known[bool]:
-    if any(anomaly.rule in rules for anomaly in found.anomalies):
+def _rule_fired(triage: Triage, *rules: Rule) -> Known[bool]:
+    if any(anomaly.rule in rules for anomaly in triage.anomalies):
         return True
-    unknown = next((rule_gap for rule_gap in found.unknown if rule_gap.rule in rules), None)
+    unknown = next((rule_gap for rule_gap in triage.unknown if rule_gap.rule in rules), None)
     return False if unknown is None else Missing(unknown.reason)
 
 
-def _breakout(found: Triage) -> Known[bool]:
-    if any(anomaly.label is Label.TRUE_BREAKOUT for anomaly in found.anomalies):
+def _breakout(triage: Triage) -> Known[bool]:
+    if any(anomaly.label is Label.TRUE_BREAKOUT for anomaly in triage.anomalies):
         return True
-    known = _rule_fired(found, Rule.SPIKE)
+    known = _rule_fired(triage, Rule.SPIKE)
     return known if isinstance(known, Missing) else False
 
 
 def _liquidated_by_side(bundle: Bundle) -> Mapping[Side, Known[float]]:
-    """A day's forced trades of every venue that is listened to, minutes nobody heard counted like the others. Where one
-    was not heard, the rest is known only if it is too much already."""
+    """A day's liquidations of every tape venue, scaled up for minutes nobody heard. Where a venue is missing, the sum
+    is known only if it exceeds the bound already."""
     since = Millis(bundle.as_of - DAY_MS)
     days: list[TapeTotals] = []
     gone: list[str] = []
     for venue in TAPES:
-        strikes = fresh_rows(bundle, liquidations(venue, bundle.symbol))
+        strikes = fresh_rows(bundle, market.liquidations(venue, bundle.symbol))
         if isinstance(strikes, Missing):
             gone.append(f"{venue}: {strikes.reason}")
             continue
-        signs = bundle.rows(alive(Feed.LIQUIDATIONS, venue, bundle.symbol))
-        day = tally([Stream(venue, _rows_since(strikes, since), _rows_since(signs, since))], since, bundle.as_of)
+        signs = bundle.rows(market.alive(Feed.LIQUIDATIONS, venue, bundle.symbol))
+        stream = Stream(venue, _rows_since(strikes, since), _rows_since(signs, since))
+        day = TapeMinutes([stream]).tally(since, bundle.as_of)
         days.append(day)
         if day.heard < MIN_COVERAGE * day.minutes:
             gone.append(f"{venue}: {day.heard} of {day.minutes} minutes were heard")
@@ -369,19 +350,19 @@ def list_skipped_rules(inputs: RulingInputs) -> tuple[str, ...]:
         "dollar": "USDC/USDT",
     }
     gone = [called for name, called in named.items() if isinstance(getattr(inputs, name), NotRecorded)]
-    found = [f"not judged, never recorded: {', '.join(gone)}"] if gone else []
+    skipped = [f"not judged, never recorded: {', '.join(gone)}"] if gone else []
     if inputs.slippage == ASSUMED_SLIPPAGE:
-        found.append(f"slippage of {100 * ASSUMED_SLIPPAGE.buy:g} bps a side is assumed")
+        skipped.append(f"slippage of {100 * ASSUMED_SLIPPAGE.buy:g} bps a side is assumed")
     if inputs.funding_assumed:
-        found.append(f"funding of {100 * ASSUMED_FUNDING:g} % for 8 h is charged to either side")
-    return (*found, "paper trades only")
+        skipped.append(f"funding of {100 * ASSUMED_FUNDING:g} % for 8 h is charged to either side")
+    return (*skipped, "paper trades only")
 
 
 def missing_essentials(inputs: RulingInputs) -> tuple[str, ...]:
     """Missing figures without which no trade is opened, each with its reason."""
-    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
     for name, called in ESSENTIAL.items():
         figure = getattr(inputs, name)
         if isinstance(figure, Missing):
-            found.setdefault(called, f"{called}: {figure.reason}")
-    return tuple(found.values())
+            missing.setdefault(called, f"{called}: {figure.reason}")
+    return tuple(missing.values())

@@ -23,8 +23,8 @@ MIN_CASES: Final = 5
 MIN_SHARE: Final = Fraction(4, 5)
 """Of the cases of a setup that came out the same way."""
 MAX_P_VALUE: Final = Fraction(1, 20)
-"""How likely so many may be where the setup means nothing: both ways are equally likely, or as on other setups of that
-side where these are more one-sided."""
+"""Of so many equal outcomes by chance: at even odds, or at those of other setups of that side if they are more
+one-sided."""
 MIN_PHRASES: Final = 3
 """Phrases a setup needs to have a lesson of its own."""
 CASE_DAYS: Final = 365
@@ -53,9 +53,9 @@ def split_setup(setup: str) -> tuple[str, ...]:
 
 
 def list_resolved(post_mortems: Iterable[PostMortem], origin: str) -> tuple[PostMortem, ...]:
-    """Cases of a market in the order they closed. An entry at two exchanges, or of two accounts at the same moment, is
-    one case: what closed first counts. An entry that was undone is none."""
-    found: list[PostMortem] = []
+    """Cases of a market in the order they closed. An entry at two exchanges, or of two accounts at one moment, is one
+    case: what closed first counts. Undone entries are none."""
+    resolved: list[PostMortem] = []
     seen: set[tuple[str, ...]] = set()
     for post_mortem in sorted(post_mortems, key=lambda each: (each.closed, each.id)):
         summary = post_mortem.summary
@@ -66,17 +66,14 @@ def list_resolved(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Post
         if post_mortem.origin != origin or summary.reason is ExitReason.UNDONE or keys & seen:
             continue
         seen |= keys
-        found.append(post_mortem)
-    return tuple(found)
+        resolved.append(post_mortem)
+    return tuple(resolved)
 
 
 def derive_lessons(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Lesson, ...]:
-    """Every lesson the cases of a market give, in the order it could be written, in the rules' own words.
-
-    Each case asks once: what do it and the most similar earlier ones of its side share, and did all trades of that
-    setup come out the same way? A setup that has a lesson gets no second one until the first expires, or is
-    contradicted: then from cases since.
-    """
+    """Every lesson of a market in the order it could be written, in the rules' words. For each case: what do it and the
+    most similar earlier ones of its side share, and did trades of that setup come out the same way? A setup gets no
+    second lesson until the first expires or is contradicted."""
     written: list[tuple[int, Lesson]] = []
     earlier: dict[Side, list[_Case]] = {side: [] for side in Side}
     resolved = list_resolved(post_mortems, origin)
@@ -105,8 +102,8 @@ def _draw_new_lesson(case: _Case, known: Sequence[_Case], standings: Sequence[Le
         lesson = _draw_lesson(case, [each for each in known if each.closed > standing.since])
         if lesson is None or not _includes(standing.lesson, lesson):
             continue
-        said = [each for each in standings if _includes(each.lesson, lesson)]
-        if all(each.state is LessonState.CONTRADICTED and each.since <= standing.since for each in said):
+        covering = [each for each in standings if _includes(each.lesson, lesson)]
+        if all(each.state is LessonState.CONTRADICTED and each.since <= standing.since for each in covering):
             return lesson
     return None
 
@@ -170,8 +167,10 @@ def describe_lesson(side: Side, verdict: Verdict, agree: Sequence[PostMortem], a
     """The lesson in the rules' own words."""
     mean = mean_r(agree)
     average = "" if mean is None else f", at {mean:+.2f} R on average"
-    said = "claim less edge for it" if verdict is Verdict.FAILURE else "it has paid so far"
-    return f"A {side} in this setup {_PAST[verdict]} in {len(agree)} of {len(agree) + against} cases{average}: {said}."
+    advice = "claim less edge for it" if verdict is Verdict.FAILURE else "it has paid so far"
+    return (
+        f"A {side} in this setup {_PAST[verdict]} in {len(agree)} of {len(agree) + against} cases{average}: {advice}."
+    )
 
 
 def mean_r(cases: Sequence[PostMortem]) -> float | None:
@@ -202,8 +201,7 @@ def review_lessons(
 
 
 def review_lesson(lesson: Lesson, cases: Sequence[PostMortem], before: Millis) -> LessonStanding:
-    """By the resolved cases that are remembered, in the order they closed. Contradicted once, it stays so: what speaks
-    for it again is a new lesson."""
+    """A lesson's state by the resolved cases since. Once contradicted it stays so."""
     confirmed: list[str] = []
     contradicted: list[str] = []
     drawn = {*lesson.cases, *lesson.against}

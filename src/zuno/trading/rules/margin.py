@@ -50,12 +50,6 @@ def _build_tiers() -> tuple[MaintenanceTier, ...]:
 TIERS: Final = _build_tiers()
 
 
-def maintenance_margin(notional: Decimal) -> Decimal:
-    """What a position worth so much has to keep."""
-    tier = next(tier for tier in TIERS if notional <= tier.up_to)
-    return notional * tier.rate - tier.deduction
-
-
 def liquidation_price(side: Side, quantity: Decimal, cost: Decimal, margin: Decimal) -> Decimal | None:
     """The mark at which what is left of the margin is the maintenance margin; None for a long of one's own money."""
     for tier in TIERS:
@@ -74,15 +68,15 @@ def bankruptcy_price(side: Side, quantity: Decimal, cost: Decimal, margin: Decim
 
 
 def liquidation_distance(leverage: float, side: Side) -> float:
-    """As a share of the entry, in the first tier. What has to be kept is a share of what the position is worth: it
-    shrinks with a LONG's price and grows with a SHORT's."""
+    """As a share of the entry, in the first tier. The maintenance margin shrinks with a LONG's price and grows with a
+    SHORT's."""
     sign = -1 if side is Side.LONG else 1
     return (1 / leverage - MAINTENANCE_MARGIN) / (1 + sign * MAINTENANCE_MARGIN)
 
 
 def find_liquidation(trade: OpenTrade, bars: Iterable[Candle], mark: float | None, at: Millis) -> PositionClosed | None:
-    """How a position that a person wrote down ended, where the market reached its liquidation since. A bar that began
-    before the position counts by its close alone."""
+    """The liquidation of a manual position, if the market reached it. Bars that began before the position count by
+    their close."""
     if trade.exchange is not Exchange.BINANCE:
         return None
     price = liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)

@@ -14,9 +14,19 @@ from enum import StrEnum
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.orders import ZERO
-from zuno.trading.model.trade_events import TradeSummary
+from zuno.trading.model.trade_events import (
+    AccountOpened,
+    Adopted,
+    FillBooked,
+    FundingBooked,
+    ManualChange,
+    TradeEvent,
+    TradeSummary,
+)
+from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
+from zuno.trading.rules.trading_book import TradingBook
 
 
 class GroupBy(StrEnum):
@@ -46,8 +56,8 @@ class Performance:
     profit_factor: Decimal | None
     """Net profit of winners over net loss of losers; None without a loser."""
     expectancy_r: Decimal | None
-    """Mean net PnL over the risk at the first stop, of the `r_trades` that had one. Each counts alike, whatever its
-    size: its sign may differ from that of `expectancy`, in which larger trades weigh more."""
+    """Mean net PnL in R over the `r_trades` that had a stop. Each counts alike, so its sign may differ from
+    `expectancy`'s."""
     r_trades: int
     mean_duration_ms: int | None
     best: Decimal | None
@@ -156,9 +166,8 @@ def risk_multiple(trade: TradeSummary) -> Decimal | None:
 def build_equity_curve(
     steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], krw_rate: Decimal | None, until: Millis
 ) -> tuple[EquityPoint, ...]:
-    """Total equity in dollars at every step and every close up to a moment, both given oldest first.
-
-    A point where something is held that has no price yet is left out. Without a rate the won count nothing."""
+    """Total equity in dollars at every step and close up to a moment, both given oldest first. Points without a price
+    for something held are left out. Without a rate KRW count nothing."""
     if not steps:
         return ()
     moments = {until, *(step.at for step in steps if step.at <= until)}
@@ -194,8 +203,8 @@ def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], krw_rate: Dec
 
 
 def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
-    """The deepest fall below an earlier peak, by its share of that peak; None for an empty curve. While no peak was
-    above zero it is the deepest in money."""
+    """The deepest fall below an earlier peak, by its share of that peak, in money while no peak was above zero; None
+    for no curve."""
     if not curve:
         return None
     peak, deepest = curve[0], Drawdown(ZERO, ZERO if curve[0].equity > 0 else None, curve[0].at, curve[0].at)
@@ -211,12 +220,12 @@ def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
 
 def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...]:
     """For each point how far it is below the highest so far, in per cent of that: 0 or less."""
-    found: list[Decimal | None] = []
+    percents: list[Decimal | None] = []
     peak: Decimal | None = None
     for point in curve:
         peak = point.equity if peak is None else max(peak, point.equity)
-        found.append((point.equity - peak) / peak * 100 if peak > 0 else None)
-    return tuple(found)
+        percents.append((point.equity - peak) / peak * 100 if peak > 0 else None)
+    return tuple(percents)
 
 
 # -- parts
@@ -228,16 +237,111 @@ def _rate(trade: TradeSummary, krw_rate: Decimal | None) -> Decimal | None:
 
 def _group_name(trade: TradeSummary, by: GroupBy) -> str:
     day = datetime.fromtimestamp(trade.closed // 1_000, UTC)
-    match by:
-        case GroupBy.DAY:
-            return f"{day:%Y-%m-%d}"
-        case GroupBy.WEEK:
-            return f"{day - timedelta(days=day.weekday()):%Y-%m-%d}"
-        case GroupBy.MONTH:
-            return f"{day:%Y-%m}"
-        case GroupBy.SYMBOL:
-            return trade.symbol.value
-        case GroupBy.EXIT:
-            return trade.reason.value
-        case GroupBy.SIDE:
-            return trade.side.value
+    return {
+        GroupBy.DAY: f"{day:%Y-%m-%d}",
+        GroupBy.WEEK: f"{day - timedelta(days=day.weekday()):%Y-%m-%d}",
+        GroupBy.MONTH: f"{day:%Y-%m}",
+        GroupBy.SYMBOL: trade.symbol.value,
+        GroupBy.EXIT: trade.reason.value,
+        GroupBy.SIDE: trade.side.value,
+    }[by]
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """Lines that were booked together; they add up to zero. Money in the exchange's own currency."""
+
+    number: int
+    """Of the event, counted from 1."""
+    at: Millis
+    exchange: Exchange
+    what: str
+    lines: tuple[tuple[LedgerAccount, Decimal], ...]
+    """A debit is above zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountHistory:
+    book: TradingBook
+    postings: tuple[Posting, ...]
+    steps: tuple[AccountStep, ...]
+
+
+def trace_account(events: Iterable[TradeEvent]) -> AccountHistory:
+    """Fold an account's events and keep what each of them changed."""
+    book = TradingBook()
+    postings: list[Posting] = []
+    steps: list[AccountStep] = []
+    before = _balances(book)
+    for number, event in enumerate(events, 1):
+        if number == 1 and not isinstance(event, AccountOpened):
+            # A paper account that nobody opened starts just before its first event.
+            before = _opening_balances()
+            postings += _find_postings(0, AccountOpened(at=event.at, usd=ZERO, krw=ZERO), _balances(book), before)
+            steps.append(current_step(book, Millis(event.at - 1)))
+        book.apply(event)
+        after = _balances(book)
+        if after != before:
+            postings += _find_postings(number, event, before, after)
+            steps.append(current_step(book, event.at))
+            before = after
+    return AccountHistory(book, tuple(postings), tuple(steps))
+
+
+def _opening_balances() -> _Balances:
+    cash = {(exchange, LedgerAccount.CASH): amount for exchange, amount in STARTING_CASH.items()}
+    capital = {(exchange, LedgerAccount.CAPITAL): -amount for exchange, amount in STARTING_CASH.items()}
+    return {**_balances(TradingBook()), **cash, **capital}
+
+
+_Balances = dict[tuple[Exchange, LedgerAccount], Decimal]
+
+
+def _balances(book: TradingBook) -> _Balances:
+    return {
+        (exchange, account): book.ledger.balance(exchange, account)
+        for exchange in Exchange
+        for account in LedgerAccount
+    }
+
+
+def _find_postings(number: int, event: TradeEvent, before: _Balances, after: _Balances) -> list[Posting]:
+    postings = []
+    for exchange in Exchange:
+        lines = tuple(
+            (account, change)
+            for account in LedgerAccount
+            if (change := after[exchange, account] - before[exchange, account])
+        )
+        if lines:
+            postings.append(Posting(number, event.at, exchange, _describe_event(event), lines))
+    return postings
+
+
+def _describe_event(event: TradeEvent) -> str:
+    match event:
+        case FillBooked(fill=fill):
+            kind = "liquidation" if fill.liquidation else f"{fill.side.lower()} fill"
+            return f"{kind} of {fill.quantity.normalize():f} {fill.symbol.base} at {fill.price.normalize():f}"
+        case FundingBooked(payment=payment):
+            return f"funding of {payment.symbol}"
+        case ManualChange(change=change):
+            return f"written by hand: {change.kind}"
+        case AccountOpened():
+            return "account opened"
+        case Adopted(what=what):
+            return what
+        case _:
+            return event.kind.replace("_", " ")
+
+
+def current_step(book: TradingBook, at: Millis) -> AccountStep:
+    """What an account holds at a moment, as its equity is counted."""
+    held = tuple(
+        OpenQuantity(
+            trade.exchange, trade.symbol, trade.quantity if trade.side is Side.LONG else -trade.quantity, trade.entry
+        )
+        for trade in book.trades.values()
+    )
+    usd = book.cash(Exchange.BINANCE) + book.margin(Exchange.BINANCE)
+    return AccountStep(at, usd, book.cash(Exchange.UPBIT), held)

@@ -16,7 +16,7 @@ from zuno.trading.measure.bars import bars
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.heat import measure_open_now
-from zuno.trading.measure.indicators.all import drop_invalid_bars
+from zuno.trading.measure.indicators import drop_invalid_bars
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
@@ -101,9 +101,9 @@ class TradePrices:
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
     rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, ATR_FRAME[bundle.mode]))
     atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
-    found = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
+    candidates = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
     tick = bundle.symbol.tick
-    rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in found)
+    rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in candidates)
     kept = [MenuLevel(id_, kind, price) for price, id_, kind in sorted(rounded) if price > 0]
     return PriceMenu(tuple(kept), atr, tick, now)
 

@@ -1,6 +1,5 @@
-"""What keeps the desk from taking new risk, each with its reason and the time it ends. Exits are never kept back.
-
-What cannot be judged counts as hit.
+"""What keeps the desk from taking new risk: protections, each with its reason and the time it ends, and the limits of a
+mandate. Exits are never kept back. What cannot be judged counts as hit; what a mandate does not name is not allowed.
 """
 
 from __future__ import annotations
@@ -10,19 +9,20 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
+from zuno.kernel.canonical import Digest, canonical, digest, to_json
 from zuno.kernel.clock import iso
+from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
 from zuno.trading.model.orders import ZERO
-from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
+from zuno.trading.model.trade_events import ExitReason, LockSet, Mandate, Protection, TradeSummary
 from zuno.trading.rules.book_state import RealisedResult
 
 STOPPED: Final = frozenset({ExitReason.STOP, ExitReason.LIQUIDATION})
 STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Protection.STOPLOSS_GUARD})
-"""Those that are written down when they are hit, for they last longer than what set them off. The others are judged
-anew each time; kill switch, pause and reconciliation are set by hand or by the desk."""
+"""Written down when they are hit, because they outlast their cause. The others are judged anew each time."""
 
 MANUAL_UNLOCK: Final = frozenset({Protection.KILL_SWITCH, Protection.PAUSED, Protection.RECONCILIATION})
 """Those that stand until somebody lifts them."""
@@ -53,8 +53,6 @@ class ProtectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class RiskState:
-    """What protections are judged by."""
-
     now: Millis
     open_symbols: frozenset[Symbol]
     closed: Sequence[TradeSummary]
@@ -75,12 +73,13 @@ class RiskState:
 
 def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
     """Everything that keeps new risk back now: stored locks that are not over, and what is hit at this moment."""
-    found: dict[LockKey, LockSet] = {}
-    for lock in (*unexpired_locks(state.locks, state.now), *triggered_protections(state, limits)):
-        known = found.get((lock.protection, lock.symbol))
+    locks: dict[LockKey, LockSet] = {}
+    stored = [lock for lock in state.locks if lock.until is None or lock.until > state.now]
+    for lock in (*stored, *triggered_protections(state, limits)):
+        known = locks.get((lock.protection, lock.symbol))
         if known is None or _ends(lock) > _ends(known):
-            found[lock.protection, lock.symbol] = lock
-    return tuple(found.values())
+            locks[lock.protection, lock.symbol] = lock
+    return tuple(locks.values())
 
 
 def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tuple[LockSet, ...]:
@@ -91,12 +90,8 @@ def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tup
     return (*locks, kill)
 
 
-def unexpired_locks(locks: Iterable[LockSet], now: Millis) -> tuple[LockSet, ...]:
-    return tuple(lock for lock in locks if lock.until is None or lock.until > now)
-
-
 def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
-    """The lock that keeps a symbol from new risk; of several the one that lasts longest."""
+    """The lock that refuses new risk in a symbol; of several the one that lasts longest."""
     mine = [lock for lock in locks if lock.symbol in (None, symbol)]
     return max(mine, key=_ends, default=None)
 
@@ -122,7 +117,7 @@ def describe_lock(lock: LockSet) -> str:
 
 def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
     """The protections that are hit at this moment."""
-    found = [
+    locks = [
         _too_many_trades(state, limits),
         _daily_loss(state, limits),
         _drawdown(state, limits),
@@ -130,7 +125,7 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
         *(_cooldown(state, limits, symbol) for symbol in Symbol),
         *(_stale_price(state, limits, symbol) for symbol in state.price_times),
     ]
-    return tuple(lock for lock in found if lock is not None)
+    return tuple(lock for lock in locks if lock is not None)
 
 
 def net_usd(summary: TradeSummary, krw_rate: Known[Decimal]) -> Known[Decimal]:
@@ -172,12 +167,12 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     tomorrow = Millis(midnight + DAY_MS)
     lifted = state.lifted.get((Protection.DAILY_LOSS, None), 0)
     realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.krw_rate)
-    for unknown in (realised, state.equity_usd, state.unrealised_usd):
-        if isinstance(unknown, Missing):
-            return _unknown(state, Protection.DAILY_LOSS, unknown)
-    assert not isinstance(realised, Missing)
-    assert not isinstance(state.equity_usd, Missing)
-    assert not isinstance(state.unrealised_usd, Missing)
+    if isinstance(realised, Missing):
+        return _unknown(state, Protection.DAILY_LOSS, realised)
+    if isinstance(state.equity_usd, Missing):
+        return _unknown(state, Protection.DAILY_LOSS, state.equity_usd)
+    if isinstance(state.unrealised_usd, Missing):
+        return _unknown(state, Protection.DAILY_LOSS, state.unrealised_usd)
     open_loss = ZERO if lifted >= midnight else min(ZERO, state.unrealised_usd)
     loss = -(realised + open_loss)
     if loss <= 0:
@@ -258,12 +253,12 @@ def _stale_price(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> 
 
 def _closed_since(state: RiskState, since: int) -> list[TradeSummary]:
     """Newest last. Read from the end: a long past costs nothing."""
-    found: list[TradeSummary] = []
+    closed: list[TradeSummary] = []
     for summary in reversed(state.closed):
         if summary.closed < since:
             break
-        found.append(summary)
-    return found[::-1]
+        closed.append(summary)
+    return closed[::-1]
 
 
 def _unknown(state: RiskState, protection: Protection, missing: Missing) -> LockSet:
@@ -278,3 +273,68 @@ def _lock(
 
 def _ends(lock: LockSet) -> float:
     return float("inf") if lock.until is None else lock.until
+
+
+LONGEST_MANDATE: Final = 30 * DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEntry:
+    """New risk that somebody wants to take with money."""
+
+    symbol: Symbol
+    exchanges: tuple[Exchange, ...]
+    margin_usd: Decimal
+    margin_today_usd: Decimal
+    """Margin of the entries since midnight UTC, without this one, and what is unfilled of earlier ones."""
+    lost_today_usd: Decimal
+    """Net loss since midnight UTC, and what open positions have lost; below zero is a gain."""
+    margin_held_usd: Decimal = Decimal(0)
+    """Of the trade that this entry adds to, and of entries in that symbol that wait to be ordered or filled."""
+    without_stops: tuple[Exchange, ...] = ()
+    """Exchanges among them that hold no stop orders."""
+    judge_failed: bool = False
+    """Rules decided because the Judge's model failed."""
+
+
+def hash_mandate(mandate: Mandate) -> Digest:
+    return digest(canonical(to_json(mandate)))
+
+
+def check_grant(mandate: Mandate, now: Millis) -> None:
+    """`Refused` for a mandate that nobody may grant."""
+    if not mandate.symbols or not mandate.venues:
+        raise Refused("A mandate names at least one symbol and one exchange.")
+    if mandate.expires <= max(now, mandate.granted):
+        raise Refused(f"A mandate that ended at {iso(mandate.expires)} allows nothing.")
+    if mandate.expires - mandate.granted > LONGEST_MANDATE:
+        raise Refused("A mandate lasts 30 days at most; grant it for less, and again when it ends.")
+    if mandate.max_margin_per_day_usd < mandate.max_margin_per_trade_usd:
+        raise Refused("A day's margin is less than that of one trade; raise the one or lower the other.")
+
+
+def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis) -> str | None:
+    """Why a mandate does not cover an entry; None where it does."""
+    if mandate is None:
+        return "no mandate is granted: the desk trades on paper (`zuno trade mandate grant`)"
+    if now < mandate.granted or now >= mandate.expires:
+        return f"the mandate is good from {iso(mandate.granted)} to {iso(mandate.expires)}"
+    if entry.symbol not in mandate.symbols:
+        return f"the mandate is for {', '.join(mandate.symbols)}, not for {entry.symbol}"
+    for exchange in entry.exchanges:
+        if exchange not in mandate.venues:
+            return f"the mandate is for {', '.join(mandate.venues)}, not for {exchange}"
+    if entry.without_stops and mandate.stops != "watched":
+        named = ", ".join(entry.without_stops)
+        return f"{named} holds no stop orders, and the mandate wants stops at the exchange (`--stops watched`)"
+    if entry.judge_failed and not mandate.judge_fallback:
+        return "the Judge's model failed, and the mandate does not let rules decide"
+    trade = entry.margin_held_usd + entry.margin_usd
+    if trade > mandate.max_margin_per_trade_usd:
+        return f"a margin of ${trade:,.2f} is more than ${mandate.max_margin_per_trade_usd:,.2f} per trade"
+    day = entry.margin_today_usd + entry.margin_usd
+    if day > mandate.max_margin_per_day_usd:
+        return f"a margin of ${day:,.2f} today would be more than ${mandate.max_margin_per_day_usd:,.2f} per day"
+    if entry.lost_today_usd >= mandate.max_daily_loss_usd:
+        return f"${entry.lost_today_usd:,.2f} are lost today; at most ${mandate.max_daily_loss_usd:,.2f}"
+    return None

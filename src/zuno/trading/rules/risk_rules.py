@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style
+from zuno.trading.model.cycle import LEVERAGE_CAP, Style
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
-from zuno.trading.rules.minimum_order import raise_to_minimum
 from zuno.trading.rules.routing import (
     LegCut,
     Placement,
     allocation_pct_of,
     cheaper_style,
+    raise_to_minimum,
     size_legs,
     target_of,
     with_margin,
@@ -52,8 +52,8 @@ def apply_risk_rules(draft: RulingDraft, inputs: RulingInputs, tightening: Tight
 
 
 def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Size the legs of the draft, those of a trade whose worth is known in orders the exchange takes. Veto it if none
-    can be placed."""
+    """Size the legs, no smaller than the exchange takes where the expectation is known. Veto the trade if none can be
+    placed."""
     side, routed_to = draft.call.side, draft.routed_to
     if side is None or routed_to is None:
         return draft
@@ -200,7 +200,10 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     if asked.leverage is not None and max(1.0, asked.leverage) < draft.leverage:
         lower = max(1.0, float(asked.leverage))
         changed = record_change(draft, RuleName.TIGHTENED, "leverage", draft.leverage, lower, why)
-        legs = tuple(_lower_leverage(leg.margin, leg.leverage, lower, leg) for leg in draft.legs)
+        legs = tuple(
+            leg.model_copy(update={"leverage": (kept := min(leg.leverage, lower)), "notional": leg.margin * kept})
+            for leg in draft.legs
+        )
         draft = replace(changed, leverage=lower, legs=legs)
     if asked.allocation_pct is None or asked.allocation_pct >= draft.allocation_pct:
         return draft
@@ -226,11 +229,5 @@ def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDra
     return replace(record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, kept, why), style=kept)
 
 
-def _lower_leverage(margin: float, leverage: float, lower: float, leg: Leg) -> Leg:
-    kept = min(leverage, lower)
-    return leg.model_copy(update={"leverage": kept, "notional": margin * kept})
-
-
 def _round_figure(value: float) -> float:
-    """As much of a double as a person reads."""
     return round(value, 6)

@@ -1,16 +1,18 @@
-"""Routing: exchanges by direction and leverage, execution style, and the size of each leg within its cap."""
+"""Routing: exchanges by direction and leverage, execution style, and the size of each leg: within its cap, and no
+smaller than the least order its exchange takes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, fsum
 from typing import Final
 
-from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
+from zuno.trading.model.cycle import Call, Exchange, Expectation, Leg, Style, Target
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.rules.account import MarkedAccount
+from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.inputs import Fees, RulingInputs
 
 MARGIN_CAPS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 2_000_000.0, Exchange.BINANCE: 2_000.0}
@@ -34,8 +36,6 @@ STYLES_BY_COST: Final = (Style.PASSIVE_MAKER, Style.SMART_DCA, Style.MOMENTUM_SN
 
 @dataclass(frozen=True, slots=True)
 class LegCut:
-    """A reduction of one leg."""
-
     exchange: Exchange
     meant: float
     left: float
@@ -72,8 +72,8 @@ def target_of(several: tuple[Exchange, ...]) -> Target | None:
 
 
 def choose_style(inputs: RulingInputs) -> Style:
-    """A true breakout is caught, a restless market entered in parts, a calm one waited for; what is not known to be
-    calm is restless, so that not knowing never makes a trade cheaper."""
+    """A true breakout is taken at once, a restless market in parts, a calm one passively; unknown counts as
+    restless."""
     if inputs.breakout is True:
         return Style.MOMENTUM_SNIPER
     return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.high_volatility is False else Style.SMART_DCA
@@ -84,8 +84,8 @@ def cheaper_style(style: Style, other: Style) -> Style:
 
 
 def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target, inputs: RulingInputs) -> Placement:
-    """Each exchange's part of the allocation, of its own equity, less its part of what is held of the symbol that way
-    already, within its cap. A leg that cannot be carried is dropped and never moved."""
+    """Each exchange's part of the allocation, of its own equity, less what is held of the symbol that way, within its
+    cap. A leg that cannot be placed is dropped, never moved."""
     several = exchanges_of(target)
     placed = Placement((), (), (), ())
     account = inputs.marked_account
@@ -105,8 +105,8 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
 
 
 def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
-    """The margin that is left for a leg under its exchange's cap, and that the book can pay with the fee; below zero
-    where more is used."""
+    """Margin that is left for a leg under its cap and that the account can pay with the fee; below zero where more is
+    used."""
     exchange = leg.venue
     fee = leg.leverage * fees.at(exchange).taker / 100
     return min(MARGIN_CAPS[exchange] - account.margin[exchange].total, account.free[exchange] / (1 + fee))
@@ -121,13 +121,14 @@ def leg_notional_usd(leg: Leg, krw_rate: Known[float]) -> float:
 
 def with_margin(leg: Leg, margin: float) -> Leg:
     """The same leg with that margin, in whole parts of its currency, rounded down."""
-    kept = round_money_down(margin, leg.venue)
+    grain = CURRENCY_PARTS[leg.venue]
+    kept = floor(max(0.0, margin) * grain + 1e-9) / grain  # what a double falls short of a whole part by is no part
     return leg.model_copy(update={"margin": kept, "notional": kept * leg.leverage})
 
 
 def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """The least notional that an entry may have, in the exchange's currency. What waits for its stop without an order
-    at the exchange must still be sold there when it is worth less."""
+    """The least notional of an entry, in the exchange's currency. Without stops at the exchange it must still be
+    sellable when worth less at the stop."""
     least = MINIMUM_ORDERS[exchange, inputs.symbol]
     if exchange is Exchange.BINANCE or stop is None or not 0 < stop < entry:
         return least
@@ -135,8 +136,8 @@ def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs:
 
 
 def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """How much of the base the leg's notional buys at the entry, in whole lots, rounded down; 0 below the least the
-    exchange takes, or where the price is not known."""
+    """Base units the leg buys at the entry, in whole lots, rounded down; 0 below the minimum order or without a
+    price."""
     price = price_at(leg.venue, entry, inputs)
     if isinstance(price, Missing) or price <= 0:
         return 0.0
@@ -177,12 +178,6 @@ def price_at(exchange: Exchange, entry: float, inputs: RulingInputs) -> Known[fl
     return inputs.krw_rate if isinstance(inputs.krw_rate, Missing) else entry * inputs.krw_rate
 
 
-def round_money_down(money: float, exchange: Exchange) -> float:
-    grain = CURRENCY_PARTS[exchange]
-    # What a double falls short of a whole part by is no part.
-    return floor(max(0.0, money) * grain + 1e-9) / grain
-
-
 def allocation_pct_of(legs: tuple[Leg, ...], account: Known[MarkedAccount]) -> float:
     """Margin as a percentage of the equity that carries it; halves add up."""
     if isinstance(account, Missing):
@@ -200,8 +195,7 @@ def _leg(exchange: Exchange, side: Side, margin: float, leverage: float) -> Leg:
 
 
 def _share_not_held(whole_usd: float, held_usd: float) -> float:
-    """How much of a trade is not held yet. Sizes are compared, for margin says nothing of what a stop costs; and all of
-    both at once, for what one exchange holds the other need not buy."""
+    """How much of a trade is not held yet, by size over both exchanges together."""
     if held_usd <= 0:
         return 1.0
     return max(0.0, 1 - held_usd / whole_usd) if whole_usd > 0 else 0.0
@@ -235,3 +229,59 @@ def held_usd(account: MarkedAccount, symbol: Symbol, side: Side) -> float:
     sizes = [] if position is None or position.side is not side else [holding.quantity for holding in position.holdings]
     sizes += [order.quantity for order in account.pending if order.side is side and not order.reduce_only]
     return fsum(sizes) * account.marks[symbol]
+
+
+MAX_STOP_RISK_PCT: Final = 1.0
+"""Per cent of the equity that a stop may cost."""
+MAX_EXPLORATION_RISK_PCT: Final = 0.25
+"""The same of an exploration, fees and slippage included."""
+
+
+def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg, ...] = ()) -> RulingDraft:
+    """Raise each leg to the least its exchange takes, or drop it; veto a trade without legs. `before`: the legs as last
+    recorded; unchanged ones are not recorded again."""
+    fitted = [(leg, _fit_leg(leg, draft, inputs)) for leg in draft.legs]
+    kept = tuple(result for _, result in fitted if isinstance(result, Leg))
+    if not kept:
+        why = next((result for _, result in fitted if isinstance(result, str)), "no money is left to place")
+        return veto_trade(draft, RuleName.MINIMUM_ORDER, why)
+    recorded = {leg.venue: 0.0 for leg in draft.legs if before} | {leg.venue: leg.margin for leg in before}
+    for leg, result in fitted:
+        margin, why = (
+            (0.0, result) if isinstance(result, str) else (result.margin, f"{leg.venue} takes no smaller order")
+        )
+        if margin not in (leg.margin, recorded.get(leg.venue)):
+            name = f"legs.{leg.venue.value}.margin"
+            draft = record_change(draft, RuleName.MINIMUM_ORDER, name, round(leg.margin, 6), margin, why)
+    return replace(draft, legs=kept, target=target_of(tuple(leg.venue for leg in kept)))
+
+
+def stop_loss_pct(expectation: Expectation) -> float:
+    """What the stop costs, in per cent of the notional, fees and slippage included."""
+    return expectation.loss_pct + expectation.fees_pct + expectation.slippage_pct
+
+
+def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
+    """The leg as it may be placed, or why not. The Judge's allocation is a ceiling, what is held already is not raised,
+    and each leg has its own share of what the stop may cost."""
+    account, worth, routed_to = inputs.marked_account, draft.expectation, draft.routed_to
+    least = minimum_margin(leg, draft.decision.entry_price or 0.0, draft.decision.stop_loss, inputs)
+    if isinstance(least, Missing) or leg.margin >= least:
+        return leg
+    if isinstance(account, Missing) or worth is None or routed_to is None:
+        return leg
+    count, unit = len(exchanges_of(routed_to)), leg.currency
+    minimum = f"{leg.venue} takes {least:,.2f} {unit} of margin at least"
+    if held_usd(account, inputs.symbol, leg.side) > 0:
+        return f"{minimum}, and what is held already is topped up by less"
+    asked = draft.decision.allocation_pct / 100 / count * max(0.0, account.equity[leg.venue])
+    room = min(asked, margin_room(account, leg, inputs.fees))
+    if least > room:
+        return f"{minimum}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
+    raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
+    loss = leg_notional_usd(raised, inputs.krw_rate) * stop_loss_pct(worth) / 100
+    share = MAX_EXPLORATION_RISK_PCT if draft.exploration else MAX_STOP_RISK_PCT
+    most = max(0.0, account.equity_usd) * share / 100 / count
+    if loss > most:
+        return f"{minimum}, and the stop would cost ${loss:,.2f} of at most ${most:,.2f}"
+    return raised

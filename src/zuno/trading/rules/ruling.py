@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
+from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import Holding, RestingOrder
 from zuno.trading.model.cycle import (
     LEVERAGE_CAP,
@@ -19,29 +20,38 @@ from zuno.trading.model.cycle import (
     Call,
     Closing,
     Decision,
+    Exchange,
+    Leg,
     Meta,
     RuleChange,
     Ruling,
     Style,
     Target,
+    TradeCard,
 )
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy
 from zuno.trading.rules.calibration import EdgeSlope, find_slope, judge_kind
-from zuno.trading.rules.draft import RuleName as RuleName
-from zuno.trading.rules.draft import RuleOwner as RuleOwner
-from zuno.trading.rules.draft import RulingDraft as RulingDraft
-from zuno.trading.rules.draft import Tightening as Tightening
-from zuno.trading.rules.draft import draft_from_decision, record_change, veto_trade
-from zuno.trading.rules.exploration import require_expectancy
+from zuno.trading.rules.draft import RuleName, RulingDraft, draft_from_decision, record_change, veto_trade
+from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, require_expectancy, trade_prices
 from zuno.trading.rules.inputs import RulingInputs, missing_essentials
-from zuno.trading.rules.leverage_guard import apply_leverage_guard as apply_leverage_guard
-from zuno.trading.rules.minimum_order import MAX_STOP_RISK_PCT, raise_to_minimum
-from zuno.trading.rules.risk_rules import apply_risk_rules as apply_risk_rules
+from zuno.trading.rules.margin import liquidation_distance
+from zuno.trading.rules.price_menu import round_to_tick
 from zuno.trading.rules.risk_rules import place_legs
-from zuno.trading.rules.routing import choose_style, choose_target, exchanges_of, leg_notional_usd, target_of
-from zuno.trading.rules.trade_card import build_card, size_orders
+from zuno.trading.rules.routing import (
+    MAX_STOP_RISK_PCT,
+    allocation_pct_of,
+    choose_style,
+    choose_target,
+    exchanges_of,
+    leg_notional_usd,
+    raise_to_minimum,
+    stop_loss_pct,
+    target_of,
+    with_lots,
+    with_margin,
+)
 
 PANIC_BUDGET: Final = 20
 """The most that is risked of what could be, in per cent, unless the market is known to be calm."""
@@ -131,9 +141,13 @@ def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
 def _exit_position(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """A stop, target or hold time that is passed ends the position, whatever was decided."""
     for passed in inputs.exits:
-        draft = record_change(draft, passed.rule, "decision", draft.call, Call.CANCEL_AND_CLOSE, passed.why)
-        draft = replace(draft, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0)
+        draft = _turn_into_exit(draft, passed.rule, passed.why)
     return _close_all(draft, inputs)
+
+
+def _turn_into_exit(draft: RulingDraft, rule: RuleName, why: str) -> RulingDraft:
+    changed = record_change(draft, rule, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
+    return replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0)
 
 
 def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -142,8 +156,7 @@ def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDra
     if not against:
         return draft
     why = f"a {against[0]} is open: it ends now, the other side may begin next cycle"
-    changed = record_change(draft, RuleName.CLOSE_FIRST, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
-    return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+    return _close_all(_turn_into_exit(draft, RuleName.CLOSE_FIRST, why), inputs)
 
 
 def _close_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -152,8 +165,7 @@ def _close_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         shock = inputs.shock_against(side)
         if shock is not None and not isinstance(shock, Missing):
             why = f"a {side} is open, and within the last hour it ran against it: {shock}"
-            changed = record_change(draft, RuleName.SHOCK_EXIT, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
-            return _close_all(replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0), inputs)
+            return _close_all(_turn_into_exit(draft, RuleName.SHOCK_EXIT, why), inputs)
     return draft
 
 
@@ -192,8 +204,8 @@ def _list_closes(inputs: RulingInputs) -> tuple[Closing, ...]:
     )
     return tuple(
         Closing(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
-        for what, found in several
-        for held in found
+        for what, group in several
+        for held in group
         if held.symbol is inputs.symbol
     )
 
@@ -233,15 +245,14 @@ def _panic_reason(inputs: RulingInputs) -> str | None:
 
 
 def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Fees and slippage included. No exchange owns more than the account: a part of its equity is at most that part of
-    all."""
+    """Fees and slippage included."""
     side, style, target = draft.call.side, draft.style, draft.routed_to
     prices = None if side is None else expectancy.trade_prices(draft.decision, side)
     if side is None or prices is None or style is None or target is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    found = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in exchanges_of(target)]
-    costs = max(costs.total for costs in found if not isinstance(costs, Missing))
+    estimates = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in exchanges_of(target)]
+    costs = max(costs.total for costs in estimates if not isinstance(costs, Missing))
     loss = prices.risk * 100 + costs
     most = 100 * MAX_STOP_RISK_PCT / (leverage * loss)
     if draft.allocation_pct <= most:
@@ -285,3 +296,115 @@ def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: 
         return draft
     before, after = round(draft.allocation_pct, 6), round(allocation, 6)
     return replace(record_change(draft, rule, "allocation_pct", before, after, why), allocation_pct=allocation)
+
+
+MAX_ACCOUNT_LEVERAGE: Final = 2.0
+
+
+def apply_leverage_guard(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """Scale the legs into the remaining room, then check the EV at that size. Calls that open nothing pass."""
+    if not draft.opens:
+        return draft
+    return require_expectancy(_scale_into_room(draft, inputs), inputs)
+
+
+def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    account = inputs.marked_account
+    if isinstance(account, Missing):
+        return veto_trade(draft, RuleName.LEVERAGE_GUARD, account.reason, unknown=True)
+    if draft.routed_to is None:
+        return veto_trade(draft, RuleName.LEVERAGE_GUARD, "it was sent nowhere", unknown=True)
+    room = MAX_ACCOUNT_LEVERAGE * account.equity_usd - account.exposure_usd
+    # Each leg has its own part of the room, so that losing one never lets the other grow.
+    share = max(0.0, room) / len(exchanges_of(draft.routed_to))
+    why = (
+        f"the account carries ${account.exposure_usd:,.2f} on ${account.equity_usd:,.2f} and may carry "
+        f"{MAX_ACCOUNT_LEVERAGE:.1f}×: ${max(0.0, room):,.2f} are left"
+    )
+    kept: list[Leg] = []
+    for leg in draft.legs:
+        size = leg_notional_usd(leg, inputs.krw_rate)
+        smaller = leg if 0 < size <= share else with_margin(leg, leg.margin * share / size if size > 0 else 0.0)
+        if smaller is not leg:
+            name = f"legs.{leg.venue.value}.margin"
+            draft = record_change(draft, RuleName.LEVERAGE_GUARD, name, leg.margin, smaller.margin, why)
+        kept += [smaller] if smaller.margin > 0 else []
+    legs = tuple(kept)
+    if not legs:
+        return veto_trade(draft, RuleName.LEVERAGE_GUARD, why)
+    percent = min(draft.allocation_pct, allocation_pct_of(legs, account))
+    return replace(draft, legs=legs, allocation_pct=percent, target=target_of(tuple(leg.venue for leg in legs)))
+
+
+def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """Legs in whole lots. A leg below the least its exchange takes is dropped; with none left nothing is opened."""
+    entry = draft.decision.entry_price
+    if not draft.opens or entry is None:
+        return draft
+    sized: list[Leg] = []
+    for leg in draft.legs:
+        whole = with_lots(leg, entry, draft.decision.stop_loss, inputs)
+        if whole is not None:
+            sized.append(whole)
+            continue
+        why = f"{leg.venue} takes no order of less than its minimum in whole lots"
+        draft = record_change(draft, RuleName.MINIMUM_ORDER, f"legs.{leg.venue.value}.margin", leg.margin, 0.0, why)
+    legs = tuple(sized)
+    if not legs:
+        return veto_trade(draft, RuleName.MINIMUM_ORDER, "no leg is as large as the least its exchange takes")
+    allocation = allocation_pct_of(legs, inputs.marked_account)
+    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(tuple(leg.venue for leg in legs)))
+
+
+def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
+    """The card of a draft in whole lots; None where nothing is opened."""
+    side, worth = draft.call.side, draft.expectation
+    prices = None if side is None else trade_prices(draft.decision, side)
+    if side is None or worth is None or prices is None or isinstance(inputs.marked_account, Missing) or not draft.legs:
+        return None
+    tick = inputs.symbol.tick
+    entry, stop, target = (round_to_tick(price, tick) for price in (prices.entry, prices.stop, prices.take))
+    quantity = fsum(leg.quantity or 0.0 for leg in draft.legs)
+    notional = quantity * entry
+    loss = notional * stop_loss_pct(worth) / 100
+    equity = inputs.marked_account.equity_usd
+    margin = fsum(leg_notional_usd(leg, inputs.krw_rate) / leg.leverage for leg in draft.legs)
+    return TradeCard(
+        side=side,
+        entry=entry,
+        stop=stop,
+        target=target,
+        stop_pct=round_digits(100 * (stop / entry - 1), 9),
+        target_pct=round_digits(100 * (target / entry - 1), 9),
+        quantity=round(quantity, 8),
+        notional_usd=round(notional, 2),
+        margin_usd=round(margin, 2),
+        leverage=draft.leverage,
+        loss_at_stop_usd=round(loss, 2),
+        loss_at_stop_pct=round_digits(100 * loss / equity, 9) if equity > 0 else 0.0,
+        reward_risk=round_digits(worth.profit_pct / worth.loss_pct, 9),
+        liquidation=_liquidation_price(draft.legs, side, entry, tick),
+        hold=draft.decision.hold_duration,
+        duration_hours=worth.duration_hours,
+        fair=worth.fair,
+        edge=worth.edge,
+        ev_pct=worth.ev_pct,
+        gross_pct=round_digits(gross_ev(worth)),
+        fees_pct=worth.fees_pct,
+        slippage_pct=worth.slippage_pct,
+        funding_pct=worth.funding_pct,
+        llm_cost_pct=round_digits(
+            llm_cost_pct(worth, fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in draft.legs))
+        ),
+        fill=worth.fill,
+        exploration=draft.exploration,
+    )
+
+
+def _liquidation_price(legs: tuple[Leg, ...], side: Side, entry: float, tick: float) -> float | None:
+    """Of the leg that is borrowed for. A long of one's own money is not liquidated."""
+    futures = next((leg for leg in legs if leg.venue is Exchange.BINANCE), None)
+    if futures is None or (side is Side.LONG and futures.leverage <= 1):
+        return None
+    distance = liquidation_distance(futures.leverage, side)
+    return round_to_tick(entry * (1 - distance if side is Side.LONG else 1 + distance), tick)

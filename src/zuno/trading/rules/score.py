@@ -7,8 +7,7 @@ from math import fsum
 from typing import Final, TypeAlias
 
 from zuno.trading.measure.features import Features
-from zuno.trading.measure.structure.lines import DivergenceSource
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import DivergenceSource
 from zuno.trading.model.cycle import (
     CONVICTION,
     WEIGHTS,
@@ -38,8 +37,7 @@ _LEANS: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DO
 
 
 def entry_stance(entry: ExpertOpinion, flow: Stance = 0) -> Stance:
-    """Which way an expert looks, whatever it says of itself. Liquidity names no direction: `flow` is the one that was
-    measured."""
+    """Which way an expert looks. Liquidity names no direction: `flow` is the measured one."""
     match entry:
         case LiquidityOpinion():
             return flow
@@ -55,10 +53,11 @@ def bias_stance(word: str) -> Stance:
 
 
 def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
-    """Which way an anomaly of the flow points, by what was measured: a divergence where it points, else where large
-    takers lean; a hunt against the side that was hunted, for its sellers (or buyers) are spent."""
+    """Which way a flow anomaly points: a divergence where it points, else as large takers lean; a hunt against the
+    hunted side."""
     if anomaly == "whale_cvd_divergence":
-        return _divergence_stance(features) or _whale_stance(features)
+        whales = features.whales_day
+        return _divergence_stance(features) or _sign(whales if isinstance(whales, Missing) else whales.net_usd)
     return _liquidation_stance(features) if anomaly == "liquidation_hunting" else 0
 
 
@@ -99,15 +98,12 @@ def _divergence_stance(features: Features) -> Stance:
     for _, frame in features.frames:
         if isinstance(frame, Missing):
             continue
-        found = [divergence for divergence in frame.structure.divergences if divergence.gauge is DivergenceSource.CVD]
-        if found:
-            return 1 if max(found, key=lambda divergence: divergence.known_at).way is PriceDirection.UP else -1
+        divergences = [
+            divergence for divergence in frame.structure.divergences if divergence.gauge is DivergenceSource.CVD
+        ]
+        if divergences:
+            return max(divergences, key=lambda divergence: divergence.known_at).way.sign
     return 0
-
-
-def _whale_stance(features: Features) -> Stance:
-    flow = features.whales_day
-    return _sign(flow if isinstance(flow, Missing) else flow.net_usd)
 
 
 def _liquidation_stance(features: Features) -> Stance:

@@ -8,18 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import assert_never
+from typing import Final, assert_never
 
 from zuno.kernel.canonical import canonical, digest
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
+from zuno.trading.model.account import (
+    BookChange,
+    Holding,
+    Liquidity,
+    LiquidityStated,
+    OrderCancelled,
+    OrderPlaced,
+    PositionClosed,
+    PositionOpened,
+    RestingOrder,
+)
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side
-from zuno.trading.model.orders import Fill, Order, OrderSide, OrderStatus, opening_side
+from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
 from zuno.trading.model.trade_events import (
     AccountOpened,
     Adopted,
     ClockSet,
+    ExitReason,
     FillBooked,
     FundingBooked,
     IntentEnded,
@@ -37,9 +49,15 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeIntent,
 )
-from zuno.trading.rules.book_state import BookState, OpenTrade, TrackedIntent, TrackedOrder, hold_until
-from zuno.trading.rules.ledger import ZERO, LedgerAccount, round_money
-from zuno.trading.rules.manual_changes import apply_manual_change
+from zuno.trading.rules.book_state import (
+    BookState,
+    LedgerAccount,
+    OpenTrade,
+    TrackedIntent,
+    TrackedOrder,
+    hold_until,
+    round_money,
+)
 
 
 class TradingBook(BookState):
@@ -317,7 +335,7 @@ class TradingBook(BookState):
         manual = [held for held in self.trades_at(event.exchange) if held.manual and held.symbol is event.symbol]
         held = [trade] if trade is not None else manual
         if event.trade is not None:
-            held = [found for found in self.trades_at(event.exchange) if found.id == event.trade]
+            held = [candidate for candidate in self.trades_at(event.exchange) if candidate.id == event.trade]
         if not held:
             raise Refused(f"Nothing of {event.trade or event.symbol} is open at {event.exchange}.")
         for changed in held:
@@ -341,3 +359,145 @@ def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
     if leg is not None:
         trade.stop = trade.first_stop = leg.stop
         trade.target = trade.first_target = leg.target
+
+
+MAX_MANUAL_LEVERAGE: Final = 3.0
+_ROUNDING: Final = Decimal("1e-9")
+"""Of a margin that was asked for as a whole number and came back through a double."""
+
+
+def apply_manual_change(book: BookState, change: BookChange) -> Exchange | None:
+    """The exchange whose money moved. `Refused` or `NotFound` for a change that cannot be."""
+    match change:
+        case PositionOpened():
+            return _open_by_hand(book, change.position, to_decimal(change.fee))
+        case PositionClosed():
+            return _close_by_hand(book, change)
+        case OrderPlaced():
+            _check_by_hand(book, change.order)
+            _check_affordable(book, change.order, ZERO)
+            book.resting[change.order.id] = change.order
+        case OrderCancelled():
+            del book.resting[find_resting(book, change.id).id]
+        case LiquidityStated():
+            book.liquidity.pop(change.symbol, None)
+            if change.quantity:
+                book.liquidity[change.symbol] = Liquidity(symbol=change.symbol, quantity=change.quantity)
+        case _:
+            assert_never(change)
+    return None
+
+
+def _open_by_hand(book: BookState, holding: Holding, fee: Decimal) -> Exchange:
+    _check_by_hand(book, holding)
+    _check_affordable(book, holding, fee)
+    book.require_account()
+    spot = holding.exchange is Exchange.UPBIT
+    quantity, leverage = to_decimal(holding.quantity), to_decimal(holding.leverage)
+    cost, fee = round_money(quantity * to_decimal(holding.entry)), round_money(fee)
+    margin = ZERO if spot else round_money(cost / leverage)
+    stop, target = _decimal_or_none(holding.stop), _decimal_or_none(holding.take)
+    trade = OpenTrade(
+        id=holding.id,
+        exchange=holding.exchange,
+        symbol=holding.symbol,
+        side=holding.side,
+        leverage=leverage,
+        opened=holding.opened,
+        quantity=quantity,
+        cost=cost,
+        margin=margin,
+        stop=stop,
+        target=target,
+        first_stop=stop,
+        first_target=target,
+        hold=holding.hold,
+        hold_until=hold_until(holding.opened, holding.hold),
+        fees=fee,
+        most=quantity,
+        entered=quantity,
+        entered_value=cost,
+        holding=holding,
+    )
+    book.trades[trade.id] = trade
+    asset, put = (LedgerAccount.INVENTORY, cost) if spot else (LedgerAccount.MARGIN, margin)
+    book.ledger.post(holding.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (LedgerAccount.MANUAL, fee))
+    book.realise(holding.exchange, -fee)
+    return holding.exchange
+
+
+def _close_by_hand(book: BookState, change: PositionClosed) -> Exchange:
+    trade = book.trades.get(change.id)
+    if trade is None:
+        raise NotFound(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
+    if not trade.manual:
+        raise Refused(f"{trade.id} is a trade of the desk; `zuno trade close {trade.id}` ends it at its exchange.")
+    if change.at < trade.opened:
+        raise Refused(f"{trade.id} was opened at {trade.opened} ms; it cannot be closed before, at {change.at} ms.")
+    value, fee = round_money(trade.quantity * to_decimal(change.price)), round_money(to_decimal(change.fee))
+    gross = value - trade.cost if trade.side is Side.LONG else trade.cost - value
+    spot = trade.exchange is Exchange.UPBIT
+    asset, back = (LedgerAccount.INVENTORY, trade.cost) if spot else (LedgerAccount.MARGIN, trade.margin)
+    book.ledger.post(
+        trade.exchange,
+        (asset, -back),
+        (LedgerAccount.CASH, back + gross - fee),
+        (LedgerAccount.MANUAL, fee - gross),
+    )
+    book.realise(trade.exchange, gross - fee)
+    trade.exited, trade.exited_value = trade.quantity, value
+    trade.gross, trade.fees, trade.closed = gross, trade.fees + fee, change.at
+    del book.trades[trade.id]
+    book.closed.append(book.summarise(trade, ExitReason.MANUAL))
+    return trade.exchange
+
+
+def _check_by_hand(book: BookState, entry: Holding | RestingOrder) -> None:
+    if entry.id in book.trades or entry.id in book.resting:
+        raise Refused(f"{entry.id} is in the book already.")
+    if not 1 <= entry.leverage <= MAX_MANUAL_LEVERAGE:
+        raise Refused(f"A leverage of {entry.leverage:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
+    if entry.exchange is Exchange.UPBIT:
+        if entry.leverage != 1:
+            raise Refused(f"UPBIT is a spot exchange: its leverage is 1, not {entry.leverage:g}.")
+        if entry.side is not Side.LONG:
+            raise Refused("UPBIT is a spot exchange: nothing can be sold short there; choose --exchange binance.")
+    held = book.side_of(entry.symbol)
+    if held is not None and held is not entry.side:
+        raise Refused(
+            f"The book is {held} {entry.symbol.base} and holds one side of a symbol only; "
+            f"`zuno trade book close {entry.symbol}` comes first."
+        )
+
+
+def _check_affordable(book: BookState, entry: Holding | RestingOrder, fee: Decimal) -> None:
+    """Of the cash: what open positions have lost since is the writer's to look at, who knows the market."""
+    free = book.cash(entry.exchange) - book.pending_margin(entry.exchange)
+    needed = to_decimal(entry.margin) + fee
+    if needed > free * (1 + _ROUNDING) + _ROUNDING:
+        raise Refused(
+            f"A margin of {format_money(entry.margin, entry.exchange)} and a fee of "
+            f"{format_money(float(fee), entry.exchange)} are more than the "
+            f"{format_money(float(free), entry.exchange)} that are free at {entry.exchange}."
+        )
+
+
+def find_resting(book: BookState, id: str) -> RestingOrder:
+    resting = book.resting.get(id)
+    if resting is None:
+        raise NotFound(f"No order {id} rests; `zuno trade book show` lists those that do.")
+    return resting
+
+
+def new_id(kind: str, origin: str, number: int, *content: object) -> str:
+    """A short name, the same for the same change in the same place of the same book."""
+    return f"{kind}_{digest(canonical([origin, number, *content]))[:8]}"
+
+
+def format_money(amount: float, exchange: Exchange) -> str:
+    sign = "-" if amount < 0 else ""
+    return f"{sign}${abs(amount):,.2f}" if exchange is Exchange.BINANCE else f"{sign}₩{abs(amount):,.0f}"
+
+
+def _decimal_or_none(number: float | None) -> Decimal | None:
+    return None if number is None else to_decimal(number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from zuno.trading.model.cycle import Blackboard, Call, Decision, JudgeOpinion
+from zuno.trading.model.cycle import Blackboard, Call, Decision, Expert, JudgeOpinion
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.exits import hold_text
@@ -27,8 +27,8 @@ ROUNDING: Final = 1e-9
 
 
 def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> Decision:
-    """The decision as it may stand: prices of the menu, signs and duration normalised; a HOLD with its reason where a
-    rule is broken. An exit needs nothing."""
+    """The decision with prices snapped to the menu and signs normalised; a HOLD with its reason where a rule is
+    broken."""
     plain = raw.model_copy(
         update={
             "hold_duration": hold_text(raw.hold_duration, inputs.mode),
@@ -57,23 +57,22 @@ def find_objection(raw: JudgeOpinion, menu: PriceMenu, inputs: RulingInputs, boa
     prices = _snap_prices(raw, side, menu)
     if isinstance(prices, str):
         return prices
-    return (
-        _check_risk_reward(prices, raw.leverage, inputs)
-        or _check_market_distance(prices, menu.now, inputs)
-        or _check_expert_support(side, board)
-    )
+    objection = _check_risk_reward(prices, raw.leverage, inputs) or _check_market_distance(prices, menu.now, inputs)
+    if objection is not None or find_supporters(board, side):
+        return objection
+    return f"no expert that reads numbers looks {side} with a confidence of {MIN_SUPPORT_CONFIDENCE} or more: HOLD"
 
 
 def _snap_prices(raw: JudgeOpinion, side: Side, menu: PriceMenu) -> TradePrices | str:
-    found: list[float] = []
+    levels: list[float] = []
     for name in ("entry_price", "stop_loss", "take_profit"):
         price = getattr(raw, name)
         level = None if price is None else menu.snap(price)
         if level is None:
-            said = "is missing" if price is None else f"of {price:g} is no level of the menu"
-            return f"{name} {said}: take one from it, or HOLD"
-        found.append(level)
-    return TradePrices(side, *found)
+            fault = "is missing" if price is None else f"of {price:g} is no level of the menu"
+            return f"{name} {fault}: take one from it, or HOLD"
+        levels.append(level)
+    return TradePrices(side, *levels)
 
 
 def _check_risk_reward(prices: TradePrices, leverage: int, inputs: RulingInputs) -> str | None:
@@ -114,12 +113,13 @@ def _check_market_distance(prices: TradePrices, now: Known[float], inputs: Rulin
     return None
 
 
-def _check_expert_support(side: Side, board: Blackboard) -> str | None:
-    stance = side.sign
-    for expert, entry in board_entries(board).items():
-        if expert.numeric and entry.stance == stance and entry.confidence >= MIN_SUPPORT_CONFIDENCE:
-            return None
-    return f"no expert that reads numbers looks {side} with a confidence of {MIN_SUPPORT_CONFIDENCE} or more: HOLD"
+def find_supporters(board: Blackboard, side: Side) -> list[Expert]:
+    """The experts that read numbers and second a side with enough confidence."""
+    return [
+        expert
+        for expert, entry in board_entries(board).items()
+        if expert.numeric and entry.stance == side.sign and entry.confidence >= MIN_SUPPORT_CONFIDENCE
+    ]
 
 
 def _without_prices(decision: Decision) -> Decision:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import pairwise
+from operator import or_
 from typing import Annotated, Any, Final, Protocol, TypeAlias, TypedDict
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -40,24 +41,17 @@ _STEPS: Final[ContextVar[Mapping[Node, Step]]] = ContextVar("steps")
 """Of the run that is being conducted: each is a task of its own, and hands them to the tasks of its nodes."""
 
 
-def _merge_names(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
-    return {**first, **second}
-
-
 class GraphState(TypedDict):
     """Names alone: what they stand for is in the journal."""
 
     run: str
-    said: Annotated[dict[str, str], _merge_names]
+    said: Annotated[dict[str, str], or_]
     """Node → the hash of what it put on record."""
 
 
 async def run_graph(run_id: str, steps: Mapping[Node, Step], saver: Saver | None) -> dict[Node, Digest]:
-    """Take every step that was not taken yet, and say what each has put on record.
-
-    With a saver a run that was cut off goes on after the last step that is known to be whole. What a step raises is
-    raised; a step that is known may be taken again.
-    """
+    """Take every step that was not taken yet, and return what each put on record. With a saver an interrupted run goes
+    on after the last complete step; a step may be taken again. What a step raises is raised."""
     graph = _ORDER.copy({"checkpointer": saver})
     _STEPS.set(steps)
     begun = saver is not None and await saver.aget_tuple({"configurable": {"thread_id": run_id}}) is not None

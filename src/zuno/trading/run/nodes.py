@@ -21,6 +21,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import (
     VALID_MINUTES,
     AgentAnswer,
+    AnomalyRecord,
     AnswerSource,
     Blackboard,
     Decision,
@@ -30,29 +31,25 @@ from zuno.trading.model.cycle import (
     MacroEntry,
     Meta,
     MicrostructureEntry,
+    MissingInput,
     Node,
+    NodeEvent,
+    Outcome,
     Part,
     Ruling,
     Synthesis,
+    with_hash,
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import MINUTE_MS
+from zuno.trading.model.memory import DeskRecord, Exploration
 from zuno.trading.model.orders import ZERO, to_decimal
-from zuno.trading.model.outcome import AnomalyRecord, MissingInput, NodeEvent, Outcome, with_hash
-from zuno.trading.model.record import DeskRecord, Exploration
 from zuno.trading.rules.calibration import judge_kind
+from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import RulingInputs, list_skipped_rules, missing_essentials
 from zuno.trading.rules.price_menu import hour_atr
-from zuno.trading.rules.ruling import (
-    RulingDraft,
-    Tightening,
-    apply_leverage_guard,
-    apply_risk_rules,
-    expire_ruling,
-    finish_ruling,
-    start_draft,
-    valid_until,
-)
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import apply_leverage_guard, expire_ruling, finish_ruling, start_draft, valid_until
 from zuno.trading.run.record import (
     BundleName,
     CasesRecord,
@@ -151,9 +148,9 @@ class Cycle:
         from zuno.trading.run.graph import run_graph
 
         run_id = self._journal.run_id
-        said = await run_graph(run_id, self.steps(), saver)
+        recorded = await run_graph(run_id, self.steps(), saver)
         for node in Node:
-            if said.get(node) != self._journal.digest(node):
+            if recorded.get(node) != self._journal.digest(node):
                 raise Broken(
                     f"The checkpoints of {run_id} name another {node} than the journal holds; run `zuno journal "
                     "verify`, and remove cycles.db if that finds nothing."
@@ -206,14 +203,14 @@ class Cycle:
 
     async def _triage(self) -> TriageRecord:
         """Anomalies, and the shocks of the last hour among them."""
-        found = (await self.load_case()).features
+        features = (await self.load_case()).features
         anomalies = [
             AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said)
-            for anomaly in found.triage.anomalies
+            for anomaly in features.triage.anomalies
         ]
         anomalies += [
             AnomalyRecord(rule=event.kind, label=f"{event.kind}_{event.way}", said=event.said)
-            for event in found.events.events
+            for event in features.events.events
             if event.kind is EventKind.SHOCK
         ]
         return TriageRecord(anomalies=tuple(anomalies))
@@ -348,17 +345,18 @@ class Cycle:
 
     async def _list_cases(self) -> Part:
         """Closing happens outside of the cycle that opened: this node only shows what was labelled meanwhile."""
-        found = await self._sources.new_cases()
-        return CasesRecord(records=found) if found else SkipRecord(skipped="no close")
+        cases = await self._sources.new_cases()
+        return CasesRecord(records=cases) if cases else SkipRecord(skipped="no close")
 
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
-        found = [_missing_input(said) for said in missing_essentials(case.inputs)]
-        found += [MissingInput(what="candles only", why=said) for said in list_skipped_rules(case.inputs)]
+        essentials = (reason.partition(": ") for reason in missing_essentials(case.inputs))
+        missing = [MissingInput(what=what, why=why) for what, _, why in essentials]
+        missing += [MissingInput(what="candles only", why=skipped) for skipped in list_skipped_rules(case.inputs)]
         painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
-        found += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
+        missing += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
-        found += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
-        return tuple(found)
+        missing += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
+        return tuple(missing)
 
     # -- what is on record
 
@@ -370,8 +368,8 @@ class Cycle:
 
     @property
     def _meta(self) -> Meta:
-        found: Meta = self._answer(Node.META_AGENT)
-        return found
+        answer: Meta = self._answer(Node.META_AGENT)
+        return answer
 
     @property
     def _board(self) -> Blackboard:
@@ -386,11 +384,6 @@ class Cycle:
 
 def _exact(figure: Known[float]) -> Decimal | None:
     return None if isinstance(figure, Missing) else to_decimal(figure)
-
-
-def _missing_input(said: str) -> MissingInput:
-    what, _, why = said.partition(": ")
-    return MissingInput(what=what, why=why)
 
 
 def outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:

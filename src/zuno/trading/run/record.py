@@ -1,36 +1,43 @@
-"""What the nodes of a run put on record, each once: a node that is run again finds what stands."""
+"""What the nodes of a run put on record, each once: a node that is run again finds what stands. And what earlier runs
+of a journal came to."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar, cast
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
 from zuno.journal.port import Author, Journal
-from zuno.kernel.canonical import Digest, Json, canonical, digest
+from zuno.kernel.canonical import Digest, Json, canonical, digest, to_json
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import FIRST_EDITION, Edition
 from zuno.llm.port import Attempt, Image, ModelRequest
-from zuno.trading.model.bundle import Bundle, read_bundle
+from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import (
     EDITION,
     AgentAnswer,
+    AnomalyRecord,
     Call,
+    Chart,
     Decision,
     Expectation,
     JudgeKind,
     Node,
+    Outcome,
     Part,
     Regime,
     Ruling,
     Signal,
 )
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import AnomalyRecord, Chart, Outcome
-from zuno.trading.model.record import Exploration
+from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.calibration import judge_kind
+from zuno.trading.rules.expectancy import MONTH_MS
 
 P = TypeVar("P", bound=Part)
 
@@ -109,24 +116,13 @@ class RunSummary(Part):
 def summarise_run(outcome: Outcome, expired: bool = False, account: str | None = None) -> RunSummary:
     board, decision, ruling = outcome.board.synthesis, outcome.decision, outcome.ruling
     return RunSummary(
-        symbol=outcome.symbol,
-        mode=outcome.mode,
-        as_of=outcome.as_of,
-        origin=outcome.origin,
+        **pick(outcome, "symbol", "mode", "as_of", "origin", "hash"),
+        **pick(decision, "decision", "entry_price", "stop_loss", "take_profit", "hold_duration", "win_probability_pct"),
+        **pick(ruling, "allocation_pct", "leverage", "veto"),
         regime=outcome.meta.regime,
         signal=None if board is None else board.dominant_signal,
         score=None if board is None else board.score,
-        decision=decision.decision,
-        entry_price=decision.entry_price,
-        stop_loss=decision.stop_loss,
-        take_profit=decision.take_profit,
-        hold_duration=decision.hold_duration,
-        win_probability_pct=decision.win_probability_pct,
         ruling=ruling.decision,
-        allocation_pct=ruling.allocation_pct,
-        leverage=ruling.leverage,
-        veto=ruling.veto,
-        hash=outcome.hash,
         judge=judge_kind(decision),
         exploration=ruling.card is not None and ruling.card.exploration,
         account=account,
@@ -239,9 +235,9 @@ class RunJournal:
     def has(self, kind: str | Node) -> bool:
         return _kind(kind) in self._kept
 
-    async def keep(self, kind: str | Node, said: Part) -> None:
+    async def keep(self, kind: str | Node, part: Part) -> None:
         """Put it on record, unless something stands there."""
-        entry = await self.journal.append_once(kind=_kind(kind), author=DESK, payload=said, request_id=self.run_id)
+        entry = await self.journal.append_once(kind=_kind(kind), author=DESK, payload=part, request_id=self.run_id)
         self._kept[_kind(kind)] = entry.payload
 
     def read(self, kind: str | Node, shape: type[P]) -> P:
@@ -300,3 +296,107 @@ async def load_image(journal: Journal, painted: ChartRecord) -> Image | None:
         return None
     media_type = cast(Literal["image/png", "image/jpeg", "image/webp"], chart.media_type)
     return Image(media_type, await journal.bundle(Digest(chart.sha256)))
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedClaim:
+    """An exploration as it stands in the journal."""
+
+    seq: int
+    run_id: str
+    claim: ExplorationClaim
+
+
+class RunHistory(Protocol):
+    """Earlier runs, for whoever looks back at them."""
+
+    async def list_ended(self) -> list[RunSummary]:
+        """The newest first."""
+        ...
+
+    async def list_claims(self) -> list[LoggedClaim]:
+        """The oldest first."""
+        ...
+
+    async def find_summary(self, run_id: str) -> RunSummary | None:
+        """How a run ended; None where it has not."""
+        ...
+
+
+class PastRuns:
+    """The newest runs that ended, and every exploration. Other processes may write to the journal beside this one."""
+
+    def __init__(self, journal: Journal, most: int) -> None:
+        """`most`: runs that are looked back at."""
+        self.journal = journal
+        self._most = most
+        self._ended: dict[str, RunSummary] = {}
+        self._claims: list[LoggedClaim] = []
+        self._last_ended: int | None = None
+        self._last_claim = 0
+        self._reading = asyncio.Lock()
+
+    async def list_ended(self) -> list[RunSummary]:
+        async with self._reading:
+            if self._last_ended is None:
+                entries = (await self.journal.latest(self._most, kind=ENDED))[::-1]
+            else:
+                entries = [entry async for entry in self.journal.entries(kind=ENDED, after=self._last_ended)]
+            for entry in entries:
+                self._ended[entry.request_id or ""] = RunSummary.model_validate(dict(entry.payload))
+            self._last_ended = entries[-1].seq if entries else self._last_ended or 0
+            for run_id in list(self._ended)[: -self._most]:
+                del self._ended[run_id]
+        return list(self._ended.values())[::-1]
+
+    async def list_claims(self) -> list[LoggedClaim]:
+        async with self._reading:
+            async for entry in self.journal.entries(kind=EXPLORED, after=self._last_claim):
+                claim = ExplorationClaim.model_validate(dict(entry.payload), strict=False)
+                self._claims.append(LoggedClaim(entry.seq, entry.request_id or "", claim))
+                self._last_claim = entry.seq
+        return list(self._claims)
+
+    async def find_summary(self, run_id: str) -> RunSummary | None:
+        if run_id in self._ended:
+            return self._ended[run_id]
+        entries = await self.journal.latest(1, request_id=run_id, kind=ENDED)
+        return RunSummary.model_validate(dict(entries[0].payload)) if entries else None
+
+
+async def read_previous_decision(past: RunHistory, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
+    """The last earlier decision about a symbol of this market and mode; of two at one moment the newer one."""
+    best: RunSummary | None = None
+    for run in await past.list_ended():
+        same = (run.symbol, run.mode, run.origin) == (asked.symbol, asked.mode, moment.origin)
+        same = same and asked.account in (None, run.account)
+        if same and run.as_of < moment.as_of and (best is None or run.as_of > best.as_of):
+            best = run
+    if best is None:
+        return []
+    content = best.model_dump(exclude={"symbol", "origin", "hash"})
+    return [Slot("previous_decision", to_json(content), best.as_of, "journal")]
+
+
+async def list_explorations(
+    past: RunHistory, asked: RunRequest, moment: MarketMoment, before: int | None = None
+) -> tuple[Exploration, ...]:
+    """Explorations of this market in the thirty days before, of every symbol. `before`: only entries earlier than this
+    one. A run that is made again does not count against itself, one ruled twice counts once, one that came to nothing
+    not at all."""
+    explorations: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
+    for logged in await past.list_claims():
+        if before is not None and logged.seq >= before:
+            break
+        claim = logged.claim
+        at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
+        if claim.origin != moment.origin or not moment.as_of - MONTH_MS < at <= moment.as_of:
+            continue
+        if asked.account not in (None, claim.account):
+            continue
+        if key == (moment.as_of, asked.symbol, asked.mode):
+            continue
+        ended = await past.find_summary(logged.run_id)
+        if ended is None or ended.exploration:
+            explorations[key] = claim.explored
+    return tuple(explorations[key] for key in sorted(explorations))

@@ -14,15 +14,13 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.trading.chart.equity_chart import describe_equity
+from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, parse_symbol
+from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import FillBooked, Mandate, Protection, account_mode
-from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.book_state import OpenTrade
-from zuno.trading.rules.mandate import LONGEST_MANDATE, check_grant
 from zuno.trading.rules.performance import (
     Close,
     EquityPoint,
@@ -32,8 +30,9 @@ from zuno.trading.rules.performance import (
     find_max_drawdown,
     group_trades,
     measure_trades,
+    trace_account,
 )
-from zuno.trading.rules.protections import describe_lock
+from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader
 from zuno.trading.service.account_to_views import (

@@ -18,10 +18,9 @@ from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
-from zuno.trading.model.orders import ZERO, to_decimal
+from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import (
     AccountOpened,
     LockSet,
@@ -33,8 +32,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.account_history import current_step
-from zuno.trading.rules.performance import Close, equity_usd
+from zuno.trading.rules.performance import Close, current_step, equity_usd
 from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk

@@ -11,12 +11,10 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Symbol
 from zuno.trading.model.orders import ZERO, Fill, to_decimal
 from zuno.trading.model.trade_events import MandateGranted, TradeSummary
-from zuno.trading.rules.account_history import Posting
-from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
-from zuno.trading.rules.ledger import LedgerAccount
-from zuno.trading.rules.leverage_guard import MAX_ACCOUNT_LEVERAGE
+from zuno.trading.rules.book_state import LedgerAccount, OpenTrade, TrackedOrder
 from zuno.trading.rules.margin import liquidation_price
-from zuno.trading.rules.performance import Performance, risk_multiple
+from zuno.trading.rules.performance import Performance, Posting, risk_multiple
+from zuno.trading.rules.ruling import MAX_ACCOUNT_LEVERAGE
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountPage
 from zuno.trading.service.account_view import (

@@ -41,8 +41,8 @@ from zuno.present.values import (
     quiet,
     warn,
 )
-from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import Symbol
+from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.trade_desk import ProtectionView

@@ -20,8 +20,18 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import foreign
-from zuno.trading.data.intake import PATIENCE, Hole, Intake, Now, clause, describe_bug
-from zuno.trading.data.sources import Sources, fresh_for, is_streamed, poll_schedule_of
+from zuno.trading.data.intake import (
+    PATIENCE,
+    Hole,
+    Intake,
+    Now,
+    Sources,
+    clause,
+    describe_bug,
+    fresh_for,
+    is_streamed,
+    poll_schedule_of,
+)
 from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol
 from zuno.trading.model.venues import wanted_series

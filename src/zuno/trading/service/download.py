@@ -13,9 +13,11 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import count, foreign
-from zuno.trading.data.intake import PATIENCE, Now, clause
-from zuno.trading.data.sources import (
+from zuno.trading.data.intake import (
+    PATIENCE,
+    Now,
     Sources,
+    clause,
     find_missing,
     find_missing_spans,
     is_snapshot_only,

@@ -15,18 +15,16 @@ from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso as iso
 from zuno.kernel.view import ForeignText, View, sanitise
-from zuno.trading.measure.events import EventKind
+from zuno.trading.measure.events import EventKind, Shock, ShockScan
 from zuno.trading.measure.features import Features, Perpetual, fresh_rows
-from zuno.trading.measure.frames import Frame
-from zuno.trading.measure.shock import Shock, ShockScan
-from zuno.trading.measure.structure.all import Structure
+from zuno.trading.measure.frames import Frame, Structure
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
+from zuno.trading.model.cycle import MissingInput
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
-from zuno.trading.model.outcome import MissingInput
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.service.origin_view import OriginView
 

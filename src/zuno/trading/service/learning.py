@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
-from zuno.trading.chart.reliability_chart import describe_reliability
+from zuno.trading.chart.account_charts import describe_reliability
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.learn.evaluator import Evaluator
 from zuno.trading.model.memory import PostMortem, VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
-from zuno.trading.rules.veto_ledger import VetoTotals, belongs_to_account, total_vetoes
+from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability, measure_reliability
+from zuno.trading.rules.trade_outcomes import VetoTotals, belongs_to_account, total_vetoes
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (

@@ -20,10 +20,8 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     account_mode,
 )
-from zuno.trading.ports.record import TradeRecord
-from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.calibration import PRIOR_TRADES
-from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.ports.trade_log import TradeLog, TradeRecord
+from zuno.trading.rules.calibration import PRIOR_TRADES, list_closed_trades
 from zuno.trading.rules.trading_book import TradingBook
 
 Confirm = Callable[[str, str], bool]

@@ -11,8 +11,7 @@ from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents.learned import describe_cut, find_cut, lesson_id, memory_id, read_feedback, read_memories
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Decision
-from zuno.trading.model.memory import LessonReview, LessonStanding, PostMortem
-from zuno.trading.model.memory_slots import LessonNote, MemoryNote
+from zuno.trading.model.memory import LessonNote, LessonReview, LessonStanding, MemoryNote, PostMortem
 
 
 class MemoryView(View):

@@ -42,9 +42,8 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
 from zuno.trading.rules.exits import parse_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.manual_changes import MAX_MANUAL_LEVERAGE, find_resting, format_money, new_id
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
-from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.rules.trading_book import MAX_MANUAL_LEVERAGE, TradingBook, find_resting, format_money, new_id
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.features_view import iso
 from zuno.trading.service.origin_view import OriginView

@@ -10,9 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from zuno.trading.model.cycle import CONVICTION, Call, Decision, Expert, LiquidityEntry, MacroEntry
+from zuno.trading.model.cycle import CONVICTION, Call, Decision, Expert, LiquidityEntry, MacroEntry, MissingInput
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import MissingInput
 from zuno.trading.rules.score import Entry as Entry
 from zuno.trading.rules.score import board_entries
 from zuno.trading.service.features_view import SourceView

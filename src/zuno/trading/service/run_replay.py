@@ -15,9 +15,8 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Attempt
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import STARTED, Decision, Node
-from zuno.trading.model.outcome import Outcome, content_for_hash, recorded_content
-from zuno.trading.model.record import Exploration
+from zuno.trading.model.cycle import STARTED, Decision, Node, Outcome, content_for_hash, recorded_content
+from zuno.trading.model.memory import Exploration
 from zuno.trading.run.nodes import Cycle, CycleSources, outcome_at_end
 from zuno.trading.run.record import (
     ENDED,

@@ -35,19 +35,15 @@ from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
-from zuno.trading.model.cycle import EDITION, STARTED, Decision, Node
+from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, Node, NodeEvent, Outcome
 from zuno.trading.model.market import Symbol, parse_mode, parse_symbol
-from zuno.trading.model.memory import CASE_RECORD, CaseRecord
-from zuno.trading.model.outcome import Chart, NodeEvent, Outcome
-from zuno.trading.model.record import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
-from zuno.trading.ports.record import TradeRecord
-from zuno.trading.rules.calibration import calibrate
-from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.ports.trade_log import TradeRecord
+from zuno.trading.rules.calibration import calibrate, list_closed_trades
 from zuno.trading.rules.ruling import valid_until
 from zuno.trading.run.nodes import Cycle, CycleSources, expire_outcome, outcome_at_end
 from zuno.trading.run.nodes import Listen as Listen
-from zuno.trading.run.past_runs import PastRuns, list_explorations, read_previous_decision
 from zuno.trading.run.record import (
     DESK,
     ENDED,
@@ -57,14 +53,17 @@ from zuno.trading.run.record import (
     ExecutionRecord,
     ExplorationClaim,
     MarketMoment,
+    PastRuns,
     ReportRecord,
     RunExpiry,
     RunJournal,
     RunRequest,
     RunSummary,
     kind_of,
+    list_explorations,
     load_bundle,
     load_image,
+    read_previous_decision,
     summarise_run,
 )
 from zuno.trading.service.features import TradingDesk

@@ -34,12 +34,13 @@ from zuno.trading.model.cycle import (
     Expectation,
     FirstExpectation,
     Meta,
+    MissingInput,
     Node,
+    Outcome,
     RuleChange,
     Ruling,
 )
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import MissingInput, Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.run.record import ENDED, RunJournal, RunRequest, RunSummary, load_bundle
 from zuno.trading.service.features_view import AnomalyView, SourceView, absent_views, anomaly_view, iso, source_views

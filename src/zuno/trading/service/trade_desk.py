@@ -26,28 +26,28 @@ from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.day_summary import DAY_SUMMARY, DaySummary
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.trade_events import (
+    DAY_SUMMARY,
     DEMO_ACCOUNT,
     LIVE_ACCOUNT,
+    DaySummary,
     LockSet,
     account_mode,
     account_name,
     paper_account,
 )
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.ledger import LedgerAccount
+from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.protections import describe_end, describe_lock
-from zuno.trading.rules.schedule import Job, JobKind
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.runs import Cycles
-from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock, list_symbols
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock, list_symbols
 
 EVALUATED: Final = "trading_evaluation"
 STOP_REQUEST: Final = "trading_stop"

@@ -1,22 +1,70 @@
 """The desk as one process: scheduled cycles, and beside them the protective watch, until somebody stops it.
 
-Live, the watch is a task of its own: while a cycle waits for a model it goes on. Over recorded time the same steps are
-taken one after the other, and the clock jumps to the next moment at which something is due.
+What is due follows from the clock alone; every job has a name made of its slot, so that a restart neither skips nor
+doubles one. Live, the watch is a task of its own: while a cycle waits for a model it goes on. Over recorded time the
+same steps are taken one after the other, and the clock jumps to the next moment at which something is due.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, Protocol
 
+from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.model.market import MINUTE_MS, SECOND_MS, Mode, Symbol
-from zuno.trading.rules.schedule import CADENCE, Job, JobKind, current_jobs, next_slot, slot_of
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Mode, Symbol
+
+CADENCE: Final[Mapping[Mode, int]] = {Mode.SWING: 4 * HOUR_MS, Mode.POSITION: DAY_MS}
+"""How often a mode's cycle runs, counted from midnight UTC."""
+
+
+class JobKind(StrEnum):
+    CYCLE = "cycle"
+    DAILY_SUMMARY = "daily_summary"
+    """Of the day that ended."""
+    EVALUATION = "evaluation"
+    """What was learned from closed trades, once a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One thing that is due at the beginning of its slot."""
+
+    kind: JobKind
+    slot: Millis
+    symbol: Symbol | None = None
+    mode: Mode | None = None
+
+    def name(self, account: str) -> str:
+        """The same whenever the same job of the same account is meant."""
+        return digest(canonical([account, self.kind, self.slot, self.symbol, self.mode]))[:16]
+
+
+def slot_of(span: int, now: Millis) -> Millis:
+    return Millis(now // span * span)
+
+
+def current_jobs(symbols: Iterable[Symbol], mode: Mode, now: Millis) -> tuple[Job, ...]:
+    """The newest slot of every job at a moment. Missed slots are not made up for."""
+    day = slot_of(DAY_MS, now)
+    slot = slot_of(CADENCE[mode], now)
+    return (
+        Job(JobKind.DAILY_SUMMARY, day),
+        *(Job(JobKind.CYCLE, slot, symbol, mode) for symbol in symbols),
+        Job(JobKind.EVALUATION, day),
+    )
+
+
+def next_slot(mode: Mode, now: Millis) -> Millis:
+    """When the next job is due, strictly later."""
+    return Millis(slot_of(CADENCE[mode], now) + CADENCE[mode])
+
 
 WATCH_SECONDS: Final = 3.0
 """Between two looks of the protective watch."""
@@ -51,8 +99,6 @@ class DeskWork(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeskPlan:
-    """What is to be traded, and how."""
-
     symbols: tuple[Symbol, ...]
     mode: Mode
 

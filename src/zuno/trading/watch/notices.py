@@ -23,10 +23,11 @@ from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.pushes.feed import KeyedNotice
 from zuno.trading.model.cycle import STARTED, Exchange, Node
-from zuno.trading.model.day_summary import DAY_SUMMARY, DaySummary
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
 from zuno.trading.model.trade_events import (
+    DAY_SUMMARY,
     TRADE_EVENTS,
+    DaySummary,
     ExitReason,
     FillBooked,
     IntentEnded,
@@ -131,24 +132,28 @@ class TradingNotices:
         book = await self._open_book(written.account, written.first - 1)
         if book.recorded:
             return []  # its last minutes may be near the wall's clock
-        found = []
+        notices = []
         for number, event in enumerate(written.events, start=written.first):
             if book.count == number - 1:
                 book.apply(event)
             notice = describe_event(event, book, written.account)
             if notice is not None:
-                found.append(KeyedNotice(f"trade:{written.account}:{number}", notice))
-        return found
+                notices.append(KeyedNotice(f"trade:{written.account}:{number}", notice))
+        return notices
 
     async def _goes_by_wall(self, account: str, entry: Entry, journal: Journal) -> bool:
-        """Whether an account is written as things happen, as told by this entry or the last one before that tells."""
-        told = True if account_mode(account) != "paper" else _find_clock(entry)
-        if told is None and account not in self._by_wall:
+        """Whether an account is written as things happen, by this entry or the last earlier one that tells."""
+        by_wall = True if account_mode(account) != "paper" else _find_clock(entry)
+        if by_wall is None and account not in self._by_wall:
             earlier = await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS, before=entry.seq)
-            own = (_find_clock(found) for found in earlier if found.payload.get("account") == account)
-            told = next((clock for clock in own if clock is not None), False)
-        if told is not None:
-            self._by_wall[account] = told
+            own = (
+                _find_clock(earlier_entry)
+                for earlier_entry in earlier
+                if earlier_entry.payload.get("account") == account
+            )
+            by_wall = next((clock for clock in own if clock is not None), False)
+        if by_wall is not None:
+            self._by_wall[account] = by_wall
         return self._by_wall[account]
 
     async def _open_book(self, account: str, upto: int | None) -> TradingBook:
@@ -186,8 +191,8 @@ def _is_live(entry: Entry) -> bool:
 
 
 def _find_clock(entry: Entry) -> bool | None:
-    """Whether it was written by the wall's clock. A trade is opened at its own moment, never late; None: what was only
-    booked late does not tell."""
+    """Whether it was written by the wall clock; None where only late bookings are in it. Trades are opened at their own
+    moment."""
     intents = [event.get("intent") for event in _list_events(entry) if event.get("kind") == "intent_stored"]
     opens = any(isinstance(intent, Mapping) and intent.get("kind") == IntentKind.OPEN for intent in intents)
     return True if _is_live(entry) else False if opens else None

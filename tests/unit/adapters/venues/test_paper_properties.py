@@ -18,9 +18,8 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import MINUTE_MS, Quote, Side, Symbol
 from zuno.trading.model.orders import Fill, FundingPayment, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 from zuno.trading.model.trade_events import FillBooked, FundingBooked
-from zuno.trading.rules.book_state import STARTING_CASH
+from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.ledger import LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
 
 BTC = Symbol.BTCUSDT

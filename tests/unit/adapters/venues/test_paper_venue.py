@@ -42,7 +42,7 @@ from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.margin import TIERS, liquidation_distance, liquidation_price, maintenance_margin
+from zuno.trading.rules.margin import TIERS, liquidation_distance, liquidation_price
 from zuno.trading.watch.desk_loop import MarketClock
 from zuno.wiring.orders import build_paper_venues
 
@@ -53,6 +53,11 @@ MARKET, LIMIT, STOP, TARGET = (
     OrderType.STOP_MARKET,
     OrderType.TAKE_PROFIT_MARKET,
 )
+
+
+def maintenance_margin(notional: D) -> D:
+    tier = next(tier for tier in TIERS if notional <= tier.up_to)
+    return notional * tier.rate - tier.deduction
 
 
 def bar(number: int, open_: float, high: float, low: float, close: float, span: int = MINUTE_MS) -> Bar:

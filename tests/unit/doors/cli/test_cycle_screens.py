@@ -18,8 +18,7 @@ from zuno.doors.cli import layout
 from zuno.doors.cli.cycle_progress import Progress
 from zuno.doors.cli.cycle_screens import show_run, show_runs, show_why
 from zuno.doors.cli.render import render
-from zuno.trading.model.cycle import Call, Node
-from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.model.cycle import Call, Node, NodeEvent
 from zuno.trading.service.report import page
 from zuno.trading.service.runs_view import RunsView, run_view, runs_view, why_view
 

@@ -12,8 +12,7 @@ from zuno.doors.mcp import analyses
 from zuno.doors.mcp.analyses import Analyses
 from zuno.doors.mcp.services import AssistantServices
 from zuno.kernel.errors import Refused, Unavailable, UsageError
-from zuno.trading.model.cycle import Node
-from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.model.cycle import Node, NodeEvent
 
 
 class SlowDesk:

@@ -32,8 +32,7 @@ from zuno.kernel.view import View
 from zuno.lp.model.debate import Role
 from zuno.lp.service.recommend import Waiting
 from zuno.present.document import select_columns
-from zuno.trading.model.cycle import Node
-from zuno.trading.model.outcome import NodeEvent
+from zuno.trading.model.cycle import Node, NodeEvent
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_view import TradePositionsView
 from zuno.trading.service.report import Reports

@@ -11,6 +11,7 @@ import pytest
 
 from tests.wire.cycling import Desk, market
 from tests.wire.fakes.series import MemorySeries
+from tests.wire.resampling import resample_bars
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.venues.synthetic.path import END
@@ -18,12 +19,10 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
-from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.account import Account, account_slots
-from zuno.trading.model.cycle import JudgeKind, RegimeFamily
+from zuno.trading.model.cycle import JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candles
-from zuno.trading.model.outcome import Outcome
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, SeriesStore
 from zuno.trading.rules.trading_book import TradingBook

@@ -32,7 +32,7 @@ from zuno.trading.data.price_path import read_bars
 from zuno.trading.model.market import DAY_MS, HOUR_MS
 from zuno.trading.model.trade_events import FillBooked, TradeClosed
 from zuno.trading.ports.series import PUBLIC_HISTORY
-from zuno.trading.rules.realised_path import trace_path
+from zuno.trading.rules.trade_outcomes import trace_path
 from zuno.trading.service.learning_view import VetoScoreView
 from zuno.wiring.lab import choose_runner
 from zuno.wiring.recordings import Recordings

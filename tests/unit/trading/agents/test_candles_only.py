@@ -17,7 +17,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.agents import liquidity, microstructure
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.chart.charting import describe
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle
 from zuno.trading.model.chart import MissingPanel, Panel

@@ -17,7 +17,7 @@ from zuno.provenance.slots import render
 from zuno.trading.agents import liquidity, meta, prompt_facts
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.measure.events import EventKind
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.model import market
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle

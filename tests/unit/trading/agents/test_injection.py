@@ -27,7 +27,9 @@ from zuno.trading.agents.meta import BUDGETS, regime_of
 from zuno.trading.model.cycle import LEVERAGE_CAP, Call, Decision, Expert, Meta, Part, Ruling, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
-from zuno.trading.rules.ruling import Tightening, apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
+from zuno.trading.rules.draft import Tightening
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import apply_leverage_guard, finish_ruling, start_draft
 from zuno.trading.rules.score import board_entries
 
 V = TypeVar("V")

@@ -21,8 +21,7 @@ from zuno.trading.agents.prompt_budget import fit_prompt
 from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import LONG_TEXT, Call, Decision, JudgeOpinion
 from zuno.trading.model.market import Side
-from zuno.trading.model.memory import Verdict
-from zuno.trading.model.memory_slots import MEMORY, NOBODY
+from zuno.trading.model.memory import MEMORY, NOBODY, Verdict
 from zuno.trading.service.memory_view import read_memory_view
 
 LONG, SHORT = Side.LONG, Side.SHORT

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.wire.desk_bundles import minds_of, saying
-from zuno.trading.agents.rag_extraction import extract_entities
-from zuno.trading.measure.entities import Entities, Relation, find_entities
+from zuno.trading.agents.learned import extract_entities
+from zuno.trading.measure.similarity import Entities, Relation, find_entities
 
 TEXT = "SEC delays decision on the ETF of Grayscale"
 

@@ -28,8 +28,7 @@ from zuno.trading.model.bundle import add_slots
 from zuno.trading.model.cycle import Call, Decision, Exchange, JudgeOpinion
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
-from zuno.trading.model.memory import Verdict
-from zuno.trading.model.memory_slots import NewsSlot, StoryNote, news_slot
+from zuno.trading.model.memory import NewsSlot, StoryNote, Verdict, news_slot
 from zuno.trading.rules.score import expert_weights
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)

@@ -17,9 +17,8 @@ from zuno.provenance.slots import render
 from zuno.trading.agents import evidence, geometry, judge, liquidity, macro_options, meta, microstructure, prompt_facts
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.chart.charting import describe
-from zuno.trading.measure.price_context import DOLLAR, FigureChange
-from zuno.trading.measure.structure.lines import Divergence, DivergenceSource
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.features import DOLLAR, FigureChange
+from zuno.trading.measure.structure import Divergence, DivergenceSource, PriceDirection
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, FeesSlot, RestingOrder, fees_slot
 from zuno.trading.model.bundle import Block, Bundle, bundle_hash

@@ -21,10 +21,8 @@ from zuno.trading.chart.charting import (
 from zuno.trading.chart.scales import day_text
 from zuno.trading.measure.bars import LOOKBACK, bars
 from zuno.trading.measure.features import measure_features
-from zuno.trading.measure.indicators.all import compute_indicators
-from zuno.trading.measure.indicators.profile import volume_profile
-from zuno.trading.measure.indicators.volume import vwap
-from zuno.trading.measure.structure.all import measure_structure
+from zuno.trading.measure.frames import measure_frame
+from zuno.trading.measure.indicators import compute_indicators, volume_profile, vwap
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import (
     CurveKind,
@@ -90,9 +88,9 @@ def test_a_mode_shows_its_own_bars(mode: Mode, timeframe: Timeframe, count: int)
 
 def test_levels_are_those_of_the_features() -> None:
     bundle = whole()
-    menu = measure_structure(bars(Timeframe.D1, bundle.rows(DAYS)), Mode.SWING.shoulder)
-    assert menu is not None
-    known = {level.id: level.price for level in menu.levels}
+    frame = measure_frame(bars(Timeframe.D1, bundle.rows(DAYS)), Mode.SWING.shoulder)
+    assert frame is not None
+    known = {level.id: level.price for level in frame.structure.levels}
     drawn = price(describe(bundle))
     own = ("view.", "1m.", "1h.")
     levels = {mark.id: mark.price for mark in drawn.marks} | {one.id: one.price for one in drawn.slants}
@@ -166,9 +164,9 @@ def test_only_the_nearest_pivots_and_gaps_are_drawn_and_the_rest_is_counted() ->
     counts = {kind: sum(mark.kind is kind for mark in drawn.marks) for kind in MarkKind}
     assert counts[MarkKind.PIVOT] <= MOST_PIVOTS
     assert counts[MarkKind.GAP] <= 2 * MOST_GAPS
-    menu = measure_structure(bars(Timeframe.D1, whole().rows(DAYS)), 5)
-    assert menu is not None
-    inside = [one for one in menu.levels if drawn.axis.low <= one.price <= drawn.axis.high]
+    frame = measure_frame(bars(Timeframe.D1, whole().rows(DAYS)), 5)
+    assert frame is not None
+    inside = [one for one in frame.structure.levels if drawn.axis.low <= one.price <= drawn.axis.high]
     places = sum(one.kind in ("pivot", "gap") for one in inside)
     assert drawn.left_out == places - counts[MarkKind.PIVOT] - counts[MarkKind.GAP]
     (now,) = (mark.price for mark in drawn.marks if mark.kind is MarkKind.NOW)

@@ -14,7 +14,7 @@ from zuno.adapters.chart.equity import BOTTOM, FALL_HEIGHT
 from zuno.adapters.chart.frames import LAST, LEFT
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.kernel.units import Millis
-from zuno.trading.chart.equity_chart import describe_equity
+from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.chart.scales import calendar_ticks
 from zuno.trading.model.chart import EquityChart
 from zuno.trading.model.market import DAY_MS, HOUR_MS

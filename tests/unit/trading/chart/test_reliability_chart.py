@@ -8,10 +8,10 @@ import pytest
 
 from tests.examples import mark_all_but
 from zuno.adapters.chart.painter import MatplotlibPainter
-from zuno.trading.chart.reliability_chart import describe_reliability
+from zuno.trading.chart.account_charts import describe_reliability
 from zuno.trading.model.chart import ReliabilityChart, ReliabilityPoint
 from zuno.trading.model.cycle import JudgeKind
-from zuno.trading.rules.reliability import Reliability, ReliabilityBin
+from zuno.trading.rules.calibration import Reliability, ReliabilityBin
 
 
 def row(role: str, regime: str = "all", n: int = 4) -> Reliability:

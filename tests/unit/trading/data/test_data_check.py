@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.wire.fakes.series import MemorySeries
+from tests.wire.resampling import resample_bars
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.data import check
 from zuno.trading.data.check import Fetch
-from zuno.trading.measure.bars import aggregate, resample_bars
+from zuno.trading.measure.bars import aggregate
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,

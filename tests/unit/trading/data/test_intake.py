@@ -14,8 +14,7 @@ from tests.wire.leaping import leaping
 from zuno.kernel.errors import Broken, Unavailable, Unreachable
 from zuno.kernel.units import Millis
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.data.intake import LAST_SECONDS, Intake, refresh_market
-from zuno.trading.data.sources import Sources, is_streamed
+from zuno.trading.data.intake import LAST_SECONDS, Intake, Sources, is_streamed, refresh_market
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,

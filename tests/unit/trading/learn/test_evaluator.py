@@ -20,8 +20,7 @@ from zuno.trading.learn.memory_book import memory_record, post_mortem_id
 from zuno.trading.model.bundle import Bundle, content
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, Verdict
-from zuno.trading.model.memory_slots import MemorySlot, memory_slot
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, MemorySlot, Verdict, memory_slot
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.run.record import DESK, ReportRecord, kind_of
 

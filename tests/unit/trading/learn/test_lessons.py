@@ -15,7 +15,7 @@ from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Broken
-from zuno.trading.learn.lessons import LessonBook
+from zuno.trading.learn.memory_book import LessonBook
 from zuno.trading.model.memory import LESSON, LESSON_REVIEW, POST_MORTEM, LessonState, Verdict
 
 FIVE = [post_mortem(number) for number in range(5)]

@@ -18,12 +18,11 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.agents import meta
 from zuno.trading.agents.case import Case, build_case, replace_bundle
-from zuno.trading.learn.news import NewsRecall
+from zuno.trading.learn.recall import NewsRecall
 from zuno.trading.model.account import read_slot
 from zuno.trading.model.bundle import add_slots
 from zuno.trading.model.market import HOUR_MS, Feed, Text, texts
-from zuno.trading.model.memory import RecallQuery, RecallResult
-from zuno.trading.model.memory_slots import NewsSlot
+from zuno.trading.model.memory import NewsSlot, RecallQuery, RecallResult
 from zuno.trading.model.venues import CHANNELS, SEARCH
 from zuno.trading.ports.series import Batch, Origin
 

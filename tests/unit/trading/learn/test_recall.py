@@ -20,15 +20,24 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Unavailable
 from zuno.trading.agents.case import Case, build_case, replace_bundle
 from zuno.trading.agents.learned import read_feedback, read_memories
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, memory_record
+from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import add_slots, content, read_bundle
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.memory import LESSON, MEMORY_FORGOTTEN, POST_MORTEM, Lesson, MemoryForgotten, PostMortem
-from zuno.trading.model.memory_slots import MOST_MEMORIES, NOBODY, FeedbackSlot, MemorySlot
+from zuno.trading.model.memory import (
+    LESSON,
+    MEMORY_FORGOTTEN,
+    MOST_MEMORIES,
+    NOBODY,
+    POST_MORTEM,
+    FeedbackSlot,
+    Lesson,
+    MemoryForgotten,
+    MemorySlot,
+    PostMortem,
+)
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.rules.lessons import derive_lessons
 

@@ -12,7 +12,7 @@ from tests.wire import told
 from tests.wire.learning import ACCOUNT, ORIGIN, Learning, candle, journal, market, minute
 from tests.wire.trades import decision
 from zuno.kernel.units import Millis
-from zuno.trading.learn.vetoes import VetoLedger
+from zuno.trading.learn.evaluator import VetoLedger
 from zuno.trading.model.cycle import Call, Node, RuleChange
 from zuno.trading.model.memory import VETO_SCORE
 from zuno.trading.model.trade_events import LIVE_ACCOUNT

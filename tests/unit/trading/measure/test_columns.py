@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.resampling import resample_bars
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import resample_bars
 from zuno.trading.measure.columns import (
     WIDTH,
     compare_rows,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.trading.measure.entities import MOST_ENTITIES, Relation, find_entities
+from zuno.trading.measure.similarity import MOST_ENTITIES, Relation, find_entities
 
 
 def test_a_headline_is_about_its_names() -> None:

@@ -13,10 +13,9 @@ from tests.paths import SHARED_DATA
 from tests.wire.real_hours import instant
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, bars
-from zuno.trading.measure.frame_history import FEWEST, PreparedFrames
-from zuno.trading.measure.frames import Frame, FrameCache
-from zuno.trading.measure.indicators.volatility_bands import SUPERTREND, atr, newest_supertrends, supertrend
-from zuno.trading.measure.structure.lines import DivergenceSource
+from zuno.trading.measure.frames import FEWEST, Frame, FrameCache, PreparedFrames
+from zuno.trading.measure.indicators import SUPERTREND, atr, newest_supertrends, supertrend
+from zuno.trading.measure.structure import DivergenceSource
 from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe
 
 BTC, H1, SHOULDER = Symbol.BTCUSDT, Timeframe.H1, 5

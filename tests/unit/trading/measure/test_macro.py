@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.kernel.units import Millis
-from zuno.trading.measure.macro import last_print, slope
+from zuno.trading.measure.features import last_print, slope
 from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MacroRelease
 

@@ -215,11 +215,10 @@ def test_tenors_are_read_by_total_variance() -> None:
     assert or_none(found.week.atm) == pytest.approx(week, rel=1e-9)
     assert or_none(found.month.atm) == pytest.approx(month, rel=1e-9)
     assert or_none(found.term) == pytest.approx(week - month, rel=1e-9)
-    assert or_none(found.is_inverted) is True
 
 
 def test_a_term_structure_that_rises_is_not_inverted() -> None:
-    assert or_none(seen(smile(5, 50.0), smile(10, 52.0), smile(40, 60.0)).is_inverted) is False
+    assert (or_none(seen(smile(5, 50.0), smile(10, 52.0), smile(40, 60.0)).term) or 1.0) < 0
 
 
 def test_an_expiry_on_the_day_speaks_alone() -> None:
@@ -252,7 +251,7 @@ def test_nothing_is_extrapolated() -> None:
     assert "at or before 7 days" in why(found.week.atm)
     assert "at or after 30 days" in why(found.month.atm)
     assert "7 days" in why(found.term)
-    assert "7 days" in why(found.is_inverted)
+    assert "7 days" in why(found.term)
     assert "30 days" in why(seen(smile(5), smile(29)).term)
 
 
@@ -272,13 +271,13 @@ def test_only_the_side_that_is_needed_is_blamed() -> None:
 
 def test_behaviour_12_a_missing_option_expiry_is_missing_not_not_inverted() -> None:
     nameless = seen(smile(None))
-    for figure in (nameless.term, nameless.is_inverted, nameless.week.atm, nameless.month.atm, nameless.week.skew25):
+    for figure in (nameless.term, nameless.week.atm, nameless.month.atm, nameless.week.skew25):
         assert why(figure).startswith("missing: no option of the chain names an expiry")
     assert nameless.unplaced == len(STRIKES) * 2
     assert nameless.expiries == ()
     # Part of a chain is missing the same way: what is left is not taken for the whole.
     for left in ([smile(None), smile(30)], [smile(7), smile(None)]):
-        assert why(seen(*left).is_inverted).startswith("missing: no expiry of two days or more")
+        assert why(seen(*left).term).startswith("missing: no expiry of two days or more")
 
 
 def test_an_empty_chain_says_so() -> None:

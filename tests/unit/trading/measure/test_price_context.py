@@ -9,7 +9,7 @@ import pytest
 
 from tests.wire.desk_bundles import AS_OF, bundle_of, without
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.price_context import DOLLAR, PRINTS, STOCKS, FigureChange, MacroQuote, read_price_context
+from zuno.trading.measure.features import DOLLAR, PRINTS, STOCKS, FigureChange, MacroQuote, read_price_context
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MacroRelease, macro

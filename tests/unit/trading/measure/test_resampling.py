@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.resampling import resample_bars
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, resample_bars, timeframe_of, total
+from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of, total
 from zuno.trading.measure.data_quality import describe_disagreement, find_row_fault
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Timeframe, candles, funding
 

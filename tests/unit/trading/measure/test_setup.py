@@ -13,12 +13,10 @@ import pytest
 
 from tests.wire.desk_bundles import World, bundle_of
 from zuno.trading.measure.derivatives import FundingFigures
-from zuno.trading.measure.features import Features, measure_features
+from zuno.trading.measure.features import Features, PriceContext, measure_features, read_price_context
 from zuno.trading.measure.frames import Frame
-from zuno.trading.measure.price_context import PriceContext, read_price_context
 from zuno.trading.measure.setup import NOTHING_MEASURED, describe_setup
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection
-from zuno.trading.measure.structure.swings import Break, BreakKind
+from zuno.trading.measure.structure import Break, BreakKind, Extreme, Pivot, PriceDirection
 from zuno.trading.measure.tape import SideHour
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Feed, Side, Timeframe

@@ -14,7 +14,7 @@ from tests.examples import examples
 from tests.wire.real_minutes import grouped, minutes
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, bars
-from zuno.trading.measure.shock import FLOORS, Shock, ShockScan, watch
+from zuno.trading.measure.events import FLOORS, Shock, ShockScan, scan_shocks
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Timeframe
 
@@ -43,7 +43,7 @@ def by_minute(closes: Sequence[float], missing: Sequence[int] = ()) -> Bars:
 def lasting(closes: Sequence[float], atr: float, missing: Sequence[int] = ()) -> ShockScan:
     """Minutes judged by one ATR throughout: hours of the same range go on beside them."""
     hours = len(closes) // 60 + 1
-    found = watch(
+    found = scan_shocks(
         by_minute(closes, missing), hourly(atr, 40 + hours, until=START + hours * HOUR_MS), after(len(closes))
     )
     assert not isinstance(found, Missing)
@@ -104,7 +104,7 @@ def test_the_atr_is_that_of_hours_not_of_shares() -> None:
     # At 200 the same range in dollars is half as wide in shares: 3·4·√(1/60)/200 is under the floor of 1 %.
     flat = [Candle(Millis(START + n * MINUTE_MS), 200, 200, 200, 200, 1.0, None) for n in range(70)]
     moved = Candle(Millis(START + 70 * MINUTE_MS), 202, 202, 202, 202, 1.0, None)
-    found = watch(bars(Timeframe.M1, [*flat, moved]), hourly(4.0, 42, 200.0, START + 2 * HOUR_MS), after(71))
+    found = scan_shocks(bars(Timeframe.M1, [*flat, moved]), hourly(4.0, 42, 200.0, START + 2 * HOUR_MS), after(71))
     assert not isinstance(found, Missing)
     assert len(found.shocks) == 1
 
@@ -116,7 +116,7 @@ def test_an_hour_counts_from_the_minute_it_closes_with() -> None:
     wild = Candle(Millis(START), 100, 150, 50, 100, 1.0, None)
     hours = bars(Timeframe.H1, [*past, wild])
     for last, known in ((58, 1), (59, 0)):
-        found = watch(by_minute([100.0] * last + [101.2]), hours, after(last + 1))
+        found = scan_shocks(by_minute([100.0] * last + [101.2]), hours, after(last + 1))
         assert not isinstance(found, Missing)
         assert len(found.shocks) == known
 
@@ -125,7 +125,7 @@ def test_a_minute_is_not_judged_by_an_hour_that_closed_after_it() -> None:
     calm = hourly(0.1)
     past = [Candle(Millis(int(at)), 100, 100.05, 99.95, 100, 1.0, None) for at in calm.at]
     wild = Candle(Millis(START), 100, 150, 50, 100, 1.0, None)
-    found = watch(by_minute([100.0] * 58 + [101.2] * 5), bars(Timeframe.H1, [*past, wild]), after(63))
+    found = scan_shocks(by_minute([100.0] * 58 + [101.2] * 5), bars(Timeframe.H1, [*past, wild]), after(63))
     assert not isinstance(found, Missing)
     assert [shock.at for shock in found.shocks] == [after(59)]
 
@@ -136,7 +136,7 @@ def test_hours_in_which_nothing_moved_are_hours() -> None:
 
 def test_hours_older_than_two_judge_no_minute() -> None:
     for count, judged in ((120, True), (121, False)):
-        found = watch(by_minute([100.0] * count), hourly(0.1), after(count))
+        found = scan_shocks(by_minute([100.0] * count), hourly(0.1), after(count))
         assert isinstance(found, ShockScan) is judged
 
 
@@ -160,7 +160,7 @@ def test_behaviour_16_holds_with_noise_and_in_hours_that_grow_wilder() -> None:
     ]
     before = hourly(0.5)
     past = [Candle(Millis(int(at)), 100, 100.25, 99.75, 100, 1.0, None) for at in before.at]
-    found = watch(rows, bars(Timeframe.H1, [*past, *grouped(candles, Timeframe.H1)]), after(len(closes)))
+    found = scan_shocks(rows, bars(Timeframe.H1, [*past, *grouped(candles, Timeframe.H1)]), after(len(closes)))
     assert not isinstance(found, Missing)
     assert len(found.shocks) == 1
 
@@ -226,28 +226,28 @@ def test_what_cannot_be_judged_is_said() -> None:
     flat = by_minute([100.0] * 70)
     hours = hourly(1.0, 42, until=START + 2 * HOUR_MS)
     nothing = bars(Timeframe.M1, [])
-    assert why(watch(nothing, hours, after(70))) == "no closed minute is known"
-    assert "more than two minutes ago" in why(watch(flat, hours, Millis(after(72) + 1)))
-    assert isinstance(watch(flat, hours, after(72)), ShockScan)
-    assert why(watch(flat, hourly(1.0, 14), after(70))) == "14 closed hours are known, 15 are needed for an ATR"
-    assert isinstance(watch(flat, hourly(1.0, 15), after(70)), ShockScan)
-    assert "no ATR is known" in why(watch(flat, hourly(1.0, 42, until=START - HOUR_MS), after(70)))
+    assert why(scan_shocks(nothing, hours, after(70))) == "no closed minute is known"
+    assert "more than two minutes ago" in why(scan_shocks(flat, hours, Millis(after(72) + 1)))
+    assert isinstance(scan_shocks(flat, hours, after(72)), ShockScan)
+    assert why(scan_shocks(flat, hourly(1.0, 14), after(70))) == "14 closed hours are known, 15 are needed for an ATR"
+    assert isinstance(scan_shocks(flat, hourly(1.0, 15), after(70)), ShockScan)
+    assert "no ATR is known" in why(scan_shocks(flat, hourly(1.0, 42, until=START - HOUR_MS), after(70)))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0])
 def test_prices_that_are_none_are_said_and_never_judged(bad: float) -> None:
     flat, hours = [100.0] * 70, hourly(1.0, 42, until=START + 2 * HOUR_MS)
-    assert why(watch(by_minute([*flat, bad]), hours, after(71))) == "a bar has a price that is none"
+    assert why(scan_shocks(by_minute([*flat, bad]), hours, after(71))) == "a bar has a price that is none"
     for column in ("high", "low", "close"):
         wrong = hourly(1.0, 40)
         getattr(wrong, column)[3] = bad
-        assert why(watch(by_minute(flat), wrong, after(70))) == "a bar has a price that is none"
+        assert why(scan_shocks(by_minute(flat), wrong, after(70))) == "a bar has a price that is none"
 
 
 def test_hours_whose_high_is_below_their_low_are_said() -> None:
     wrong = hourly(1.0, 40)
     wrong.high[3], wrong.low[3] = 90.0, 91.0
-    assert why(watch(by_minute([100.0] * 70), wrong, after(70))) == "a bar has a price that is none"
+    assert why(scan_shocks(by_minute([100.0] * 70), wrong, after(70))) == "a bar has a price that is none"
 
 
 walks = st.lists(st.sampled_from([-0.012, -0.004, -0.001, 0.0, 0.0, 0.001, 0.004, 0.012]), min_size=70, max_size=260)
@@ -291,7 +291,7 @@ def test_every_shock_is_one_by_a_rule_written_out_in_full(steps: list[float]) ->
 
 def test_three_weeks_of_a_real_market_have_a_shock_or_two_a_day() -> None:
     rows = minutes()
-    found = watch(
+    found = scan_shocks(
         bars(Timeframe.M1, rows), bars(Timeframe.H1, grouped(rows, Timeframe.H1)), Millis(rows[-1].at + MINUTE_MS)
     )
     assert not isinstance(found, Missing)
@@ -303,10 +303,10 @@ def test_since_tells_the_later_ones_and_knows_what_had_begun() -> None:
     closes = step(1, -0.04, before=70, then=30)
     minutes, hours = by_minute(closes), hourly(0.1, until=START)
     end = Millis(int(minutes.at[-1]) + MINUTE_MS)
-    whole = watch(minutes, hours, end)
+    whole = scan_shocks(minutes, hours, end)
     assert not isinstance(whole, Missing)
     (event,) = whole.shocks
-    later, before = watch(minutes, hours, end, event.at), watch(minutes, hours, end, Millis(event.at - 1))
+    later, before = scan_shocks(minutes, hours, end, event.at), scan_shocks(minutes, hours, end, Millis(event.at - 1))
     assert not isinstance(later, Missing)
     assert not isinstance(before, Missing)
     assert later.shocks == ()  # the hour after it is loud still, and it is the same event
@@ -316,9 +316,9 @@ def test_since_tells_the_later_ones_and_knows_what_had_begun() -> None:
 def test_since_counts_every_minute_that_was_not_judged_absent_ones_too() -> None:
     minutes, hours = by_minute([100.0] * 130), hourly(0.1, until=START + 2 * HOUR_MS)
     end = Millis(int(minutes.at[-1]) + MINUTE_MS)
-    found = watch(minutes, hours, end, Millis(end - 60 * MINUTE_MS))
+    found = scan_shocks(minutes, hours, end, Millis(end - 60 * MINUTE_MS))
     assert not isinstance(found, Missing)
     assert (found.minutes, found.unjudged) == (60, 0)
-    short = watch(minutes.last(1), hours, end, Millis(end - 24 * HOUR_MS))
+    short = scan_shocks(minutes.last(1), hours, end, Millis(end - 24 * HOUR_MS))
     assert not isinstance(short, Missing)
     assert (short.minutes, short.unjudged) == (1_440, 1_440)

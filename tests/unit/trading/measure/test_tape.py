@@ -18,7 +18,6 @@ from zuno.trading.measure.tape import (
     Stream,
     TapeMinutes,
     TapeTotals,
-    tally,
     whale_flow,
 )
 from zuno.trading.model.known import Known, Missing, or_none
@@ -47,6 +46,10 @@ def total_by_minute(streams: Sequence[Stream], since: Millis, until: Millis) -> 
 def total_by_hour(streams: Sequence[Stream], since: Millis, until: Millis) -> tuple[TapeTotals, ...]:
     """Clock hours, from the one that holds `since`."""
     return tally_by_step(streams, Millis(since // HOUR_MS * HOUR_MS), until, HOUR_MS)
+
+
+def tally(streams: Sequence[Stream], since: Millis, until: Millis) -> TapeTotals:
+    return TapeMinutes(streams).tally(since, until)
 
 
 def tally_by_step(streams: Sequence[Stream], since: Millis, until: Millis, step: int) -> tuple[TapeTotals, ...]:

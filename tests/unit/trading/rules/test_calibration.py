@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
-from zuno.trading.model.record import ClosedTrade, DeskRecord
+from zuno.trading.model.memory import ClosedTrade, DeskRecord
 from zuno.trading.rules.calibration import EdgeSlope, breakeven_win_rate, calibrate, clamp_edge, find_slope, score_exit
 
 RULES, MODEL = JudgeKind.RULES, JudgeKind.MODEL

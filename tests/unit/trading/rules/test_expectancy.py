@@ -19,15 +19,16 @@ from zuno.trading.rules.calibration import EdgeSlope
 from zuno.trading.rules.exits import hold_hours, hold_text
 from zuno.trading.rules.expectancy import (
     Costs,
+    TouchOdds,
     apply_llm_cost,
     estimate_expectation,
     fill_probability,
+    first_touch,
     judged_ev,
     trade_costs,
     trade_prices,
     trading_costs,
 )
-from zuno.trading.rules.first_touch import TouchOdds, first_touch
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
 from zuno.trading.rules.price_menu import TradePrices
 

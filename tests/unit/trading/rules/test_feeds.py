@@ -22,7 +22,7 @@ from zuno.trading.model.bundle import Absent, Bundle, Slot
 from zuno.trading.model.cycle import Call, Decision, Exchange
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, Symbol, alive, basis, liquidations
-from zuno.trading.model.record import record_slot
+from zuno.trading.model.memory import record_slot
 from zuno.trading.model.venues import BINANCE, TAPES, neighbour_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.draft import RulingDraft

@@ -14,7 +14,7 @@ from tests.examples import examples
 from tests.wire.trades import PRICE, fine, still, walk
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Side
-from zuno.trading.rules.first_touch import BLOCK, MIN_RETURNS, PATHS, TouchOdds, fill_share, first_touch
+from zuno.trading.rules.expectancy import BLOCK, MIN_RETURNS, PATHS, TouchOdds, fill_share, first_touch
 
 NOISE = 4 * 0.5 / sqrt(PATHS)
 LONG_HOLD = 4_000

@@ -13,7 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.model.trade_events import Mandate
-from zuno.trading.rules.mandate import LiveEntry, check_grant, find_mandate_refusal, hash_mandate
+from zuno.trading.rules.protections import LiveEntry, check_grant, find_mandate_refusal, hash_mandate
 
 NOW = Millis(20_000 * DAY_MS)
 

@@ -27,8 +27,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.trade_events import ManualChange
 from zuno.trading.rules.account import MarkedAccount, free_cash, mark_to_market
-from zuno.trading.rules.manual_changes import format_money, new_id
-from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.rules.trading_book import TradingBook, format_money, new_id
 
 BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
 STARTING_ACCOUNT = Account(usd=2_000.0, krw=2_000_000.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import Filters, OrderRequest, OrderSide, OrderType
-from zuno.trading.rules.order_filters import find_filter_breach
+from zuno.trading.rules.execution_styles import find_filter_breach
 
 FILTERS = Filters(
     exchange=Exchange.BINANCE,

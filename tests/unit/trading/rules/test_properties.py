@@ -31,11 +31,11 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Decision, Exchange, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.record import DeskRecord
+from zuno.trading.model.memory import DeskRecord
 from zuno.trading.rules.draft import Tightening
 from zuno.trading.rules.inputs import RulingInputs, Slippage
-from zuno.trading.rules.leverage_guard import MAX_ACCOUNT_LEVERAGE
-from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
+from zuno.trading.rules.risk_rules import apply_risk_rules
+from zuno.trading.rules.ruling import MAX_ACCOUNT_LEVERAGE, apply_leverage_guard, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
 SOFT = (

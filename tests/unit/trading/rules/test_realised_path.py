@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.learning import minute, summary
-from zuno.trading.measure.finest_bars import SpanBar, select_finest_bars
+from zuno.trading.measure.bars import SpanBar, select_finest_bars
 from zuno.trading.model.market import HOUR_MS, Candle, Side, Timeframe
 from zuno.trading.model.memory import Verdict
 from zuno.trading.model.trade_events import ExitReason
-from zuno.trading.rules.realised_path import judge_outcome, trace_path
+from zuno.trading.rules.trade_outcomes import judge_outcome, trace_path
 
 
 def bar(number: int, low: float, high: float, opened: float | None = None) -> SpanBar:

@@ -13,15 +13,19 @@ from hypothesis import strategies as st
 from tests.wire import told
 from tests.wire.learning import minute, summary
 from tests.wire.trades import board, decision
-from zuno.trading.model.cycle import JudgeKind, Regime
+from zuno.trading.model.cycle import JudgeKind, Outcome, Regime
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import AgentClaim, CaseRecord, Verdict
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.trade_events import ExitReason
-from zuno.trading.rules.calibration import breakeven_win_rate, score_exit
-from zuno.trading.rules.claims import list_claims
-from zuno.trading.rules.closed_trades import to_closed_trade
-from zuno.trading.rules.reliability import LEAST_OUTCOMES, Reliability, measure_reliability
+from zuno.trading.rules.calibration import (
+    LEAST_OUTCOMES,
+    Reliability,
+    breakeven_win_rate,
+    list_claims,
+    measure_reliability,
+    score_exit,
+    to_closed_trade,
+)
 from zuno.trading.rules.score import board_entries
 
 

@@ -31,14 +31,14 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
-from zuno.trading.model.record import Calibration, DeskRecord, Exploration
+from zuno.trading.model.memory import Calibration, DeskRecord, Exploration
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
 from zuno.trading.rules.exits import PositionExit
-from zuno.trading.rules.exploration import require_expectancy
+from zuno.trading.rules.expectancy import require_expectancy
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
-from zuno.trading.rules.risk_rules import place_legs
+from zuno.trading.rules.risk_rules import apply_risk_rules, place_legs
 from zuno.trading.rules.routing import minimum_margin, price_at, with_lots, with_margin
-from zuno.trading.rules.ruling import apply_leverage_guard, apply_risk_rules, finish_ruling, start_draft
+from zuno.trading.rules.ruling import apply_leverage_guard, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
 TIGHT = decision(leverage=1, allocation_pct=20)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Symbol
-from zuno.trading.rules.schedule import CADENCE, JobKind, current_jobs, next_slot
+from zuno.trading.watch.desk_loop import CADENCE, JobKind, current_jobs, next_slot
 
 DAY = 20_000 * DAY_MS
 

@@ -13,8 +13,7 @@ from tests.wire.desk_bundles import AS_OF, bundle_of
 from tests.wire.trades import board
 from zuno.kernel.units import Millis
 from zuno.trading.measure.features import Features, measure_features
-from zuno.trading.measure.structure.lines import Divergence, DivergenceSource
-from zuno.trading.measure.structure.pivots import PriceDirection
+from zuno.trading.measure.structure import Divergence, DivergenceSource, PriceDirection
 from zuno.trading.measure.tape import SideHour, WhaleFlow
 from zuno.trading.model.cycle import (
     Blackboard,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from zuno.adapters.memory.hashed import DUPLICATE, embed_text
 from zuno.kernel.units import Millis
-from zuno.trading.rules.stories import NewsText, merge_stories
+from zuno.trading.measure.similarity import NewsText, merge_stories
 
 BODIES = ("Orbit halts withdrawals", "Orbit halts withdrawals today", "Court postpones ruling", "A quiet weekend")
 TEXTS = st.builds(

@@ -32,7 +32,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeIntent,
 )
-from zuno.trading.rules.ledger import Ledger, LedgerAccount
+from zuno.trading.rules.book_state import Ledger, LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
 
 BTC, BINANCE, UPBIT = Symbol.BTCUSDT, Exchange.BINANCE, Exchange.UPBIT

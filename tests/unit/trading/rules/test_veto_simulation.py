@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from tests.wire.learning import minute
 from tests.wire.trades import decision
 from zuno.kernel.units import Millis
-from zuno.trading.measure.finest_bars import SpanBar
+from zuno.trading.measure.bars import SpanBar
 from zuno.trading.model.cycle import RuleChange
 from zuno.trading.model.market import Funding, Side
 from zuno.trading.model.memory import RuleShare, VetoScore
-from zuno.trading.rules.veto_ledger import total_vetoes
-from zuno.trading.rules.veto_simulation import (
+from zuno.trading.rules.trade_outcomes import (
     BarColumns,
     PlannedTrade,
     SimulatedTrade,
     share_of_veto,
     shares_of_cuts,
     simulate_trade,
+    total_vetoes,
 )
 
 WANTED = PlannedTrade(minute(0), Side.LONG, 98.0, 104.0, minute(60))

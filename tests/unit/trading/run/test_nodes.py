@@ -17,9 +17,8 @@ from zuno.llm.port import ModelRequest, Usage
 from zuno.trading.agents.risk_manager import PASSED
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
-from zuno.trading.model.cycle import Call
+from zuno.trading.model.cycle import Call, Outcome
 from zuno.trading.model.market import Mode, Symbol, rates
-from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.venues import BINANCE, USDC_USDT
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 

@@ -13,9 +13,8 @@ from zuno.journal.port import DamagedRow, Entry, Row
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Call, JudgeKind, Regime, RegimeFamily
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.record import Exploration
-from zuno.trading.run.past_runs import PastRuns
-from zuno.trading.run.record import DESK, ENDED, EXPLORED, ExplorationClaim, RunSummary
+from zuno.trading.model.memory import Exploration
+from zuno.trading.run.record import DESK, ENDED, EXPLORED, ExplorationClaim, PastRuns, RunSummary
 
 MOST = 3
 

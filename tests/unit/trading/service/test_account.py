@@ -25,7 +25,6 @@ from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.learn.memory_book import post_mortem_id
-from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -42,11 +41,12 @@ from zuno.trading.model.market import (
     candles,
     rates,
 )
+from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
-from zuno.trading.rules.account_history import trace_account
 from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.performance import trace_account
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account import AccountDesk

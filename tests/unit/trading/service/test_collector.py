@@ -20,7 +20,7 @@ from zuno.adapters.venues.binance import VENDOR, Binance
 from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import Sources, is_snapshot_only, is_streamed, kept_since, poll_schedule_of
+from zuno.trading.data.intake import Sources, is_snapshot_only, is_streamed, kept_since, poll_schedule_of
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
     HOUR_MS,

@@ -30,10 +30,20 @@ from zuno.llm.question import BY_RULE
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.chart import Picture
-from zuno.trading.model.cycle import STARTED, Call, Expectation, JudgeKind, Node, RegimeFamily
+from zuno.trading.model.cycle import (
+    STARTED,
+    Call,
+    Expectation,
+    JudgeKind,
+    Node,
+    NodeEvent,
+    Outcome,
+    RegimeFamily,
+    content_for_hash,
+    hash_of,
+)
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
-from zuno.trading.model.outcome import NodeEvent, Outcome, content_for_hash, hash_of
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of, load_bundle

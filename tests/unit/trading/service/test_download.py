@@ -13,14 +13,7 @@ from tests.wire.collecting import END, EVER, OWN, market, rows, sources
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.data.sources import (
-    LISTED_SINCE,
-    SETTLING,
-    Sources,
-    find_missing,
-    find_missing_spans,
-    split_into_pages,
-)
+from zuno.trading.data.intake import LISTED_SINCE, SETTLING, Sources, find_missing, find_missing_spans, split_into_pages
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
     DAY_MS,

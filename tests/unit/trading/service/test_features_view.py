@@ -9,8 +9,8 @@ import pytest
 
 from tests.wire.chart_bundles import AS_OF, BTC, changed, whole, without
 from zuno.kernel.units import Millis, Seconds
+from zuno.trading.measure.events import Move, Shock, ShockScan
 from zuno.trading.measure.features import measure_features
-from zuno.trading.measure.shock import Move, Shock, ShockScan
 from zuno.trading.measure.triage import Anomaly, Rule
 from zuno.trading.model.bundle import Block, Bundle
 from zuno.trading.model.market import (

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from tests.wire.fakes.series import MemorySeries
+from tests.wire.resampling import resample_bars
 from zuno.adapters.imports.files import HistoryFiles
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,

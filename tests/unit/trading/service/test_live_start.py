@@ -16,10 +16,10 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
 from zuno.trading.model.market import DAY_MS, Side, Symbol
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, MandateRevoked, TradeEvent
 from zuno.trading.rules.calibration import PRIOR_TRADES
-from zuno.trading.rules.mandate import hash_mandate
+from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.service.live_start import LiveBackends, LiveStart, check_account_choice, find_traded_exchanges
 
 NOW = Millis(1_700_000_000_000)

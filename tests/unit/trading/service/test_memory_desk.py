@@ -19,8 +19,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import NotFound, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import write_document
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, MemoryIndexes, update_index
+from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes, update_index
 from zuno.trading.measure.similarity import split_words
 from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.memory import LESSON, MEMORY_FORGOTTEN, POST_MORTEM, PostMortem, Verdict

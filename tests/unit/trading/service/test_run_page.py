@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from tests.wire.told import PNG, board, decided, held, left, outcome, spoilt, told
-from zuno.trading.model.cycle import Call, TradeCard
+from zuno.trading.model.cycle import Call, Chart, MissingInput, TradeCard
 from zuno.trading.model.market import Side
-from zuno.trading.model.outcome import Chart, MissingInput
 from zuno.trading.service.report import (
     build_report,
     feed_ages,

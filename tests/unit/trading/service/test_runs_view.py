@@ -9,8 +9,7 @@ import pytest
 
 from tests.wire.told import RUN, board, decided, held, ruled, spoilt, told, unfinished
 from zuno.kernel.errors import Refused
-from zuno.trading.model.cycle import Call, RuleChange
-from zuno.trading.model.outcome import MissingInput
+from zuno.trading.model.cycle import Call, MissingInput, RuleChange
 from zuno.trading.service.runs_view import run_view, runs_view, why_view
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\u202eevil\u2066\u200b\x00\r\nline two"

@@ -15,8 +15,8 @@ from zuno.journal.decision_view import DECISION_VIEW
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.kernel.errors import Broken, Unavailable
-from zuno.trading.measure.indicators import momentum
-from zuno.trading.model.outcome import Outcome
+from zuno.trading.measure import indicators
+from zuno.trading.model.cycle import Outcome
 from zuno.trading.run.record import ENDED
 from zuno.trading.service.report import Reports
 
@@ -34,8 +34,8 @@ def desk(tmp_path: Path, store: MemorySeries) -> Desk:
 
 
 def shift_adx(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = momentum.adx
-    monkeypatch.setattr(momentum, "adx", lambda *prices: real(*prices) + 7.0)
+    real = indicators.adx
+    monkeypatch.setattr(indicators, "adx", lambda *prices: real(*prices) + 7.0)
 
 
 async def stored_views(desk: Desk) -> list[Entry]:

@@ -33,20 +33,17 @@ from zuno.llm.port import ModelRequest
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.learn.lessons import LessonBook
-from zuno.trading.learn.memory_book import MemoryBook, post_mortem_id, read_post_mortem
+from zuno.trading.learn.memory_book import LessonBook, MemoryBook, post_mortem_id, read_post_mortem
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.account import POSITIONS
-from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Node, RegimeFamily
+from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Node, NodeEvent, RegimeFamily
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import HOUR_MS, Mode, Symbol
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, Verdict
-from zuno.trading.model.outcome import NodeEvent
-from zuno.trading.model.record import ClosedTrade
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, ClosedTrade, Verdict
 from zuno.trading.model.trade_events import ExitReason, Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
-from zuno.trading.rules.realised_path import judge_outcome
+from zuno.trading.rules.trade_outcomes import judge_outcome
 from zuno.trading.run.record import ENDED, load_bundle
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning import LearningDesk, LearningDeskBackends

@@ -11,6 +11,7 @@ import pytest
 from tests.wire.collecting import END, OWN, market, sources
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
+from tests.wire.resampling import resample_bars
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
@@ -19,7 +20,6 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.intake import Intake, refresh_market
-from zuno.trading.measure.bars import resample_bars
 from zuno.trading.model.chart import PricePanel
 from zuno.trading.model.market import (
     DAY_MS,

@@ -18,8 +18,7 @@ from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.schedule import Job, JobKind
-from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, MarketClock
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock
 
 PLAN = DeskPlan((BTC,), Mode.SWING)
 MIDNIGHT = Millis(START // DAY_MS * DAY_MS)

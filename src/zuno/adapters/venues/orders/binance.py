@@ -38,7 +38,7 @@ from zuno.trading.model.orders import (
     VenuePosition,
     VenueQuote,
 )
-from zuno.trading.rules.order_filters import CONDITIONAL
+from zuno.trading.rules.execution_styles import CONDITIONAL
 
 ASSET: Final = "USDT"
 NO_SUCH_ORDER: Final = "-2013"

@@ -24,7 +24,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import ClientId, Fill, Filters, Order, OrderRequest, OrderStatus, OrderType
-from zuno.trading.rules.order_filters import find_filter_breach
+from zuno.trading.rules.execution_styles import find_filter_breach
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
 KEY_CODES: Final = frozenset({"-1002", "-1022", "-2014", "-2015"})

@@ -24,6 +24,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side, Symbol
 from zuno.trading.model.orders import (
+    ZERO,
     ClientId,
     Fill,
     Filters,
@@ -41,7 +42,6 @@ from zuno.trading.model.orders import (
 from zuno.trading.model.trade_events import FillBooked, FundingBooked, OrderUpdated, TradeEvent
 from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates
-from zuno.trading.rules.ledger import ZERO
 from zuno.trading.rules.margin import bankruptcy_price, liquidation_price
 from zuno.trading.rules.routing import LOTS, MINIMUM_ORDERS
 from zuno.trading.rules.trading_book import TradingBook

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.units import Millis
-from zuno.trading.measure.finest_bars import select_finest_bars
+from zuno.trading.measure.bars import select_finest_bars
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     DAY_MS,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.wire.fakes.series import MemorySeries
+from tests.wire.resampling import resample_bars
 from zuno.adapters.venues.synthetic.candles import KRW_MINUTES_FROM
 from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, MarketFault, MarketFaultKind, inject_faults
 from zuno.adapters.venues.synthetic.macro import draw_depegs
@@ -29,10 +30,9 @@ from zuno.adapters.venues.synthetic.path import (
 from zuno.adapters.venues.synthetic.tape import HEARD_FROM
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import resample_bars
 from zuno.trading.measure.data_quality import complete_at, find_row_fault
 from zuno.trading.measure.derivatives import PLAUSIBLE_RATE
-from zuno.trading.measure.macro import CADENCE_DAYS, last_print
+from zuno.trading.measure.features import CADENCE_DAYS, last_print
 from zuno.trading.measure.options import measure_surface
 from zuno.trading.measure.order_book import (
     BookFigures,

@@ -17,18 +17,18 @@ from tests.wire import textbook
 from tests.wire.markets import MIDNIGHT, flat, of_closes, small_markets, walk
 from tests.wire.real_minutes import grouped, minutes
 from zuno.kernel.units import Millis
+from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars
-from zuno.trading.measure.indicators import volatility_bands
-from zuno.trading.measure.indicators import volume as flows
-from zuno.trading.measure.indicators.all import (
+from zuno.trading.measure.frames import measure_frame
+from zuno.trading.measure.indicators import (
+    BLOCK_ROWS,
     IndicatorSeries,
     IndicatorValues,
     compute_indicators,
-    compute_last_indicators,
     drop_invalid_bars,
+    rolling_sum,
     take_last_indicators,
 )
-from zuno.trading.measure.indicators.rolling import BLOCK_ROWS, rolling_sum
 from zuno.trading.measure.portable import GAUGE_DIGITS, places
 from zuno.trading.model.market import Candle, Mode, Timeframe
 
@@ -37,6 +37,11 @@ PRICE_LIKE = (
     "keltner_middle keltner_lower supertrend tenkan kijun span_a span_b lead_a lead_b chikou vwap"
 ).split()
 NAMES = [each.name for each in fields(IndicatorSeries)]
+
+
+def compute_last_indicators(market: Bars) -> IndicatorValues | None:
+    frame = measure_frame(market, 5)
+    return None if frame is None else frame.readings
 
 
 def agree(ours: Floats, theirs: textbook.Column, rel: float = 1e-9, abs_: float = 1e-9) -> None:
@@ -142,7 +147,7 @@ def test_ours_are_ta_libs_where_ta_lib_has_them_too() -> None:
         (ours.lead_b, talib.MIDPRICE(high, low, 52)),
         (ours.keltner_upper, talib.EMA(close, 20) + 1.5 * talib.ATR(high, low, close, 20)),
         (ours.bb_width * ours.bb_middle, 4 * talib.STDDEV(close, 20, 1)),
-        (flows.anchored_vwap(market, 0), np.cumsum(typical * volume) / np.cumsum(volume)),
+        (indicators.anchored_vwap(market, 0), np.cumsum(typical * volume) / np.cumsum(volume)),
         (rolling_sum(volume, 13), talib.SUM(volume, 13)),
     ):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
@@ -425,15 +430,15 @@ def test_chikou_is_kept_where_it_is_known() -> None:
     ours = compute_indicators(market)
     assert ours.chikou[59] == market.close[59]
     assert math.isnan(ours.chikou[25])
-    cloud = volatility_bands.ichimoku(market.high, market.low, market.close)
+    cloud = indicators.ichimoku(market.high, market.low, market.close)
     assert cloud.span_a[58] == cloud.lead_a[32]
 
 
 def test_the_days_vwap_begins_anew_at_midnight_and_needs_the_whole_day() -> None:
     market = walk(60, seed=15)
-    ours = flows.vwap(market)
+    ours = indicators.vwap(market)
     assert ours[24] == pytest.approx((market.high[24] + market.low[24] + market.close[24]) / 3)
-    late = flows.vwap(market.last(50))  # from 10:00 on
+    late = indicators.vwap(market.last(50))  # from 10:00 on
     assert np.isnan(late[:14]).all()
     np.testing.assert_allclose(late[14:], ours[24:], rtol=1e-12)
 
@@ -443,9 +448,9 @@ def test_a_day_that_lacks_its_first_hours_has_no_vwap_and_the_next_has() -> None
     here = np.delete(np.arange(72), [24, 25, 26])
     numbers = (market.open, market.high, market.low, market.close, market.volume, market.taker_buy)
     holed = Bars(Timeframe.H1, market.at[here], *(column[here] for column in numbers))
-    ours = flows.vwap(holed)
+    ours = indicators.vwap(holed)
     assert np.isnan(ours).tolist() == [False] * 24 + [True] * 21 + [False] * 24
-    np.testing.assert_allclose(ours[-24:], flows.vwap(market)[-24:], rtol=1e-12)
+    np.testing.assert_allclose(ours[-24:], indicators.vwap(market)[-24:], rtol=1e-12)
 
 
 @pytest.mark.parametrize("timeframe", [Timeframe.D1, Timeframe.W1])
@@ -457,14 +462,14 @@ def test_bars_of_a_day_or_more_have_no_days_vwap(timeframe: Timeframe) -> None:
 
 def test_an_anchored_vwap_begins_with_its_bar() -> None:
     market = walk(50, seed=16)
-    ours = flows.anchored_vwap(market, int(market.at[20]))
+    ours = indicators.anchored_vwap(market, int(market.at[20]))
     assert np.isnan(ours[:20]).all()
     tail = [(market.high[i] + market.low[i] + market.close[i]) / 3 * market.volume[i] for i in range(20, 50)]
     assert ours[-1] == pytest.approx(sum(tail) / sum(market.volume[20:].tolist()))
     assert ours[20] == pytest.approx(tail[0] / market.volume[20])
-    between = flows.anchored_vwap(market, int(market.at[20]) - 1)
+    between = indicators.anchored_vwap(market, int(market.at[20]) - 1)
     np.testing.assert_array_equal(between, ours)
-    assert np.isnan(flows.anchored_vwap(market, int(market.at[-1]) + 1)).all()
+    assert np.isnan(indicators.anchored_vwap(market, int(market.at[-1]) + 1)).all()
 
 
 def candle(i: int, volume: float = 10.0, taker: float | None = 5.0, close: float = 100.0) -> Candle:
@@ -473,7 +478,7 @@ def candle(i: int, volume: float = 10.0, taker: float | None = 5.0, close: float
 
 def test_cvd_adds_what_takers_bought_less_what_they_sold_and_begins_anew_after_silence() -> None:
     takers = [None, 6.0, 4.0, 10.0, None, 0.0, 5.0, 10.0]
-    ours = flows.cvd(bars(Timeframe.H1, [candle(i, 10.0, taker) for i, taker in enumerate(takers)]))
+    ours = indicators.cvd(bars(Timeframe.H1, [candle(i, 10.0, taker) for i, taker in enumerate(takers)]))
     assert [None if math.isnan(value) else value for value in ours] == [None, 2, 0, 10, None, -10, -10, 0]
 
 

@@ -10,7 +10,7 @@ from tests.examples import examples
 from tests.wire.markets import MIDNIGHT, flat, small_markets, walk
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, bars
-from zuno.trading.measure.indicators.profile import BINS, volume_profile
+from zuno.trading.measure.indicators import BINS, volume_profile
 from zuno.trading.model.market import Candle, Timeframe
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.structure.patterns import PatternKind, find_pattern
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection
+from zuno.trading.measure.levels import PatternKind, find_pattern
+from zuno.trading.measure.structure import Extreme, Pivot, PriceDirection
 
 
 def turns(*prices: float, first: Extreme = Extreme.HIGH) -> list[Pivot]:

@@ -16,24 +16,37 @@ from tests.wire.markets import MIDNIGHT, flat, of_closes, small_markets, walk
 from tests.wire.real_minutes import grouped, minutes
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.indicators.all import compute_indicators
+from zuno.trading.measure.frames import Structure, measure_frame, measure_structure_of_window
+from zuno.trading.measure.indicators import compute_indicators
+from zuno.trading.measure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, find_pattern, find_zones
 from zuno.trading.measure.portable import GAUGE_DIGITS, places
-from zuno.trading.measure.structure.all import Structure, measure_structure, measure_structure_of_window
-from zuno.trading.measure.structure.gaps import Gap, find_fair_value_gaps
-from zuno.trading.measure.structure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, find_zones
-from zuno.trading.measure.structure.lines import (
+from zuno.trading.measure.structure import (
+    BreakKind,
     Divergence,
     DivergenceSource,
+    Extreme,
+    Gap,
+    Pivot,
+    PriceDirection,
+    SwingKind,
     TrendLine,
+    build_zigzag,
+    find_breaks,
     find_divergences,
+    find_fair_value_gaps,
+    find_pivots,
+    find_swings,
     find_trend_lines,
+    measure_fibonacci,
 )
-from zuno.trading.measure.structure.patterns import find_pattern
-from zuno.trading.measure.structure.pivots import Extreme, Pivot, PriceDirection, build_zigzag, find_pivots
-from zuno.trading.measure.structure.swings import BreakKind, SwingKind, find_breaks, find_swings, measure_fibonacci
 from zuno.trading.model.market import Candle, Mode, Timeframe
 
 HOUR = Timeframe.H1.millis
+
+
+def measure_structure(market: Bars, shoulder: int) -> Structure | None:
+    frame = measure_frame(market, shoulder)
+    return None if frame is None else frame.structure
 
 
 def bar(i: int) -> Millis:

@@ -1,1 +1,0 @@
-"""Technical indicators as columns."""

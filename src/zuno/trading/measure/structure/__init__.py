@@ -1,1 +1,0 @@
-"""Pivots, swings, levels, lines, gaps and patterns."""

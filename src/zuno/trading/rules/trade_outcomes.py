@@ -1,0 +1,326 @@
+"""What came of trades that were taken, and of those that a rule vetoed or cut.
+
+A closed trade, from recorded candles: first touch, MFE, MAE, R and the verdict. Only candles that lie wholly between
+entry and exit count. A candle that touched both levels touched the stop first. Of the candle in which a level ended the
+trade, nothing beyond the exit is the trade's.
+
+A trade that was vetoed or cut is played on the market that followed, with its own levels, fees and funding, and
+totalled rule by rule. It is filled at the open of the next bar, and ends at its stop, at its target or when its hold is
+over, whichever comes first; a bar that opens beyond a level fills at its open, as at the paper venue. Until one of them
+has happened, or where prices up to the end of its hold were not recorded, it has no score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import fsum, sqrt
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zuno.kernel.units import Millis
+from zuno.trading.measure.bars import SpanBar
+from zuno.trading.measure.portable import round_digits
+from zuno.trading.model.cycle import Decision, RuleChange
+from zuno.trading.model.market import HOUR_MS, Funding, Side
+from zuno.trading.model.memory import RealisedPath, RuleShare, Verdict, VetoScore
+from zuno.trading.model.trade_events import ExitReason, TradeSummary, account_mode
+from zuno.trading.rules.draft import RuleName, RuleOwner
+from zuno.trading.rules.inputs import ASSUMED_FUNDING
+from zuno.trading.rules.performance import risk_multiple
+
+FLAT_R: Final = 0.1
+"""Below this many R either way a trade came to nothing."""
+SLIPPAGE_SHARE: Final = 0.0025
+"""Of the entry: how far from its level an exit by stop or target may have been filled."""
+
+Touch = Literal["stop", "target"]
+
+
+def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
+    """The path of a closed trade. `bars` in its exchange's currency, in any order."""
+    sign = summary.side.sign
+    entry, last = float(summary.entry), float(summary.exit)
+    stop, target = _price(summary.stop), _price(summary.target)
+    inside = sorted(bar for bar in bars if summary.opened <= bar.start and bar.end <= summary.closed)
+    whole = inside[:-1] if _ends_in(summary, inside) else inside
+    prices = [last, *(price for bar in whole for price in (bar.high, bar.low))]
+    if len(whole) < len(inside):  # what it went through before the level: the way it hurts comes first
+        prices += [inside[-1].open]
+        if summary.reason is ExitReason.TARGET:
+            reached = bar_touch(inside[-1], sign, None, target) is not None
+            prices += [_worst(inside[-1], sign), *([target] if target is not None and reached else [])]
+    moves = [percent_move(price, entry, sign) for price in prices]
+    touches = (bar_touch(bar, sign, stop, target) for bar in whole)
+    multiple = risk_multiple(summary)
+    held = summary.closed - summary.opened
+    return RealisedPath(
+        first_touch=next(filter(None, touches), None) or _touch_of_exit(summary, sign),
+        mfe_pct=round_digits(max(0.0, *moves)),
+        mae_pct=round_digits(-min(0.0, *moves)),
+        exit_pct=moves[0],
+        r=None if multiple is None else round_digits(float(multiple)),
+        hold_hours=round_digits(held / HOUR_MS),
+        bars=len(inside),
+        uncovered_hours=round_digits((held - _sum_covered_time(inside)) / HOUR_MS),
+    )
+
+
+def judge_outcome(path: RealisedPath, net_pnl: Decimal) -> Verdict:
+    """By R after fees and funding; without a stop, by the sign of the money."""
+    if path.r is None:
+        return Verdict.SUCCESS if net_pnl > 0 else Verdict.FAILURE if net_pnl < 0 else Verdict.FLAT
+    if abs(path.r) < FLAT_R:
+        return Verdict.FLAT
+    return Verdict.SUCCESS if path.r > 0 else Verdict.FAILURE
+
+
+def percent_move(price: float, entry: float, sign: int) -> float:
+    """From the entry, above zero where it went the trade's way."""
+    return round_digits(100 * sign * (price / entry - 1))
+
+
+def bar_touch(bar: SpanBar, sign: int, stop: float | None, target: float | None) -> Touch | None:
+    """What a bar touched; the stop where it touched both."""
+    if stop is not None and sign * (_worst(bar, sign) - stop) <= 0:
+        return "stop"
+    if target is not None and sign * (_best(bar, sign) - target) >= 0:
+        return "target"
+    return None
+
+
+def _touch_of_exit(summary: TradeSummary, sign: int) -> Touch | None:
+    """Where no whole candle shows a touch: the exit's own price, which may have slipped."""
+    last, slipped = float(summary.exit), SLIPPAGE_SHARE * float(summary.entry)
+    stop, target = _price(summary.stop), _price(summary.target)
+    room = slipped if summary.reason is ExitReason.STOP else 0.0
+    if stop is not None and sign * (last - stop) <= room:
+        return "stop"
+    room = slipped if summary.reason is ExitReason.TARGET else 0.0
+    if target is not None and sign * (last - target) >= -room:
+        return "target"
+    return None
+
+
+def _ends_in(summary: TradeSummary, inside: Sequence[SpanBar]) -> bool:
+    """Whether the last candle is the one in which a level ended the trade."""
+    if summary.reason not in (ExitReason.STOP, ExitReason.TARGET, ExitReason.LIQUIDATION) or not inside:
+        return False
+    last, slipped = float(summary.exit), SLIPPAGE_SHARE * float(summary.entry)
+    return inside[-1].low - slipped <= last <= inside[-1].high + slipped
+
+
+def _sum_covered_time(bars: Sequence[SpanBar]) -> int:
+    """Milliseconds that bars in order of time cover, overlaps once."""
+    covered, until = 0, 0
+    for bar in bars:
+        covered += max(0, bar.end - max(bar.start, until))
+        until = max(until, bar.end)
+    return covered
+
+
+def _best(bar: SpanBar, sign: int) -> float:
+    return bar.high if sign > 0 else bar.low
+
+
+def _worst(bar: SpanBar, sign: int) -> float:
+    return bar.low if sign > 0 else bar.high
+
+
+def _price(level: Decimal | None) -> float | None:
+    return None if level is None else float(level)
+
+
+_FUNDING_MS: Final = 8 * HOUR_MS
+_EXPECTANCY: Final = (RuleName.JUDGE_EV, RuleName.EXPECTANCY, RuleName.EXPLORATION)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrade:
+    """What was wanted at a moment."""
+
+    at: Millis
+    side: Side
+    stop: float
+    target: float
+    hold_until: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedTrade:
+    exit: Literal["stop", "target", "time", "unfilled"]
+    resolved: Millis
+    pct: float
+    """Of the notional, net of fees and funding."""
+    r: float
+
+
+class BarColumns:
+    """Bars of one market in order of time, as columns."""
+
+    def __init__(self, bars: Sequence[SpanBar] | NDArray[np.float64]) -> None:
+        table: NDArray[np.float64] = np.array(bars, dtype=np.float64).reshape(len(bars), 6)
+        self.start, self.end, self.open, self.high, self.low, self.close = table.T
+
+
+def simulate_trade(
+    wanted: PlannedTrade, bars: BarColumns, funding: Sequence[Funding], fees_pct: float, now: Millis, *, assumed: bool
+) -> SimulatedTrade | None:
+    """How it came out by `now`; None while open. `assumed`: no funding was recorded, the usual rate is charged."""
+    sign, until = wanted.side.sign, min(wanted.hold_until, now)
+    first = int(np.searchsorted(bars.start, wanted.at, side="left"))
+    if first == len(bars.start):
+        return None
+    if bars.end[first] > until:
+        return SimulatedTrade("unfilled", wanted.hold_until, 0.0, 0.0) if now >= wanted.hold_until else None
+    fill, opened = float(bars.open[first]), int(bars.start[first])
+    if not (sign * (fill - wanted.stop) > 0 and sign * (wanted.target - fill) > 0):
+        return SimulatedTrade("unfilled", Millis(int(bars.end[first])), 0.0, 0.0)
+    inside = np.flatnonzero((bars.start >= opened) & (bars.end <= until))
+    worst, best = (bars.low, bars.high) if sign > 0 else (bars.high, bars.low)
+    opens = bars.open[inside]
+    leapt = sign * (opens - wanted.target) >= 0
+    stopped = (sign * (worst[inside] - wanted.stop) <= 0) & ~leapt
+    reached = sign * (best[inside] - wanted.target) >= 0
+    touches = np.flatnonzero(stopped | reached)
+    how: Literal["stop", "target", "time"] = "time"
+    if len(touches):
+        touch = touches[0]
+        how = "stop" if stopped[touch] else "target"
+        gapped = leapt[touch] or sign * (opens[touch] - wanted.stop) <= 0
+        level = wanted.stop if how == "stop" else wanted.target
+        price, ended = float(opens[touch]) if gapped else level, int(bars.end[inside[touch]])
+    elif now >= wanted.hold_until and _reaches(bars, int(inside[-1]), wanted.hold_until):
+        price, ended = float(bars.close[inside[-1]]), wanted.hold_until
+    else:
+        return None
+    paid = _funding_pct(opened, ended, funding, sign, assumed=assumed)
+    net = round_digits(percent_move(price, fill, sign) - fees_pct - paid)
+    risk = -percent_move(wanted.stop, fill, sign)
+    return SimulatedTrade(how, Millis(ended), net, round_digits(net / risk))
+
+
+def _reaches(bars: BarColumns, last: int, end: int) -> bool:
+    """Whether prices are known up to the end of the hold."""
+    return bool(2 * bars.end[last] - bars.start[last] > end or ((bars.start < end) & (bars.end >= end)).any())
+
+
+def _funding_pct(since: int, until: int, funding: Sequence[Funding], sign: int, *, assumed: bool) -> float:
+    """What was paid from the fill to the exit, in per cent of the notional; below zero: received."""
+    if assumed:
+        return 100 * ASSUMED_FUNDING * (until // _FUNDING_MS - since // _FUNDING_MS)
+    return 100 * sign * sum(row.rate for row in funding if since < row.at <= until)
+
+
+# -- who took it away
+
+
+def share_of_veto(rule: str) -> RuleShare:
+    return RuleShare(rule=_rule_name(rule), owner=_owner_of(rule), share=1.0)
+
+
+def shares_of_cuts(decision: Decision, changes: Sequence[RuleChange]) -> tuple[RuleShare, ...]:
+    """What each rule took of a trade that was opened, as shares of the wanted notional. Legs at two exchanges count
+    half each."""
+    size, leverage = float(decision.allocation_pct), float(decision.leverage)
+    whole = size * leverage
+    legs = max(1, len({change.field for change in changes if _is_margin(change.field)}))
+    cuts: dict[str, float] = {}
+    for change in changes:
+        before, old, new = size * leverage, change.from_, change.to
+        if not isinstance(new, int | float):
+            continue
+        if change.field == "allocation_pct":
+            size = float(new)
+        elif change.field == "leverage":
+            leverage = float(new)
+        elif _is_margin(change.field) and isinstance(old, int | float) and old > 0:
+            size *= 1 + (new / old - 1) / legs
+        taken = before - size * leverage
+        if taken > 0 and whole > 0:
+            name = _rule_name(change.by)
+            cuts[name] = cuts.get(name, 0.0) + taken / whole
+    return tuple(
+        RuleShare(rule=name, owner=_owner_of(name), share=round_digits(min(1.0, share))) for name, share in cuts.items()
+    )
+
+
+def _is_margin(field: str) -> bool:
+    """Whether it is the margin of one leg."""
+    return field.startswith("legs.") and field.endswith(".margin")
+
+
+def _rule_name(by: str) -> str:
+    """Without the remark that its input was missing."""
+    return by.partition(" ")[0]
+
+
+def _owner_of(by: str) -> Literal["expectancy", "cro", "guard", "desk"]:
+    try:
+        rule = RuleName(_rule_name(by))
+    except ValueError:  # of an older edition
+        return "desk"
+    if rule in _EXPECTANCY:
+        return "expectancy"
+    return "cro" if rule.owner is RuleOwner.CRO else "guard" if rule.owner is RuleOwner.GUARD else "desk"
+
+
+@dataclass(frozen=True, slots=True)
+class VetoTotals:
+    """Of one rule. Above zero is saved, below zero is cost; a cut counts by the share it took."""
+
+    rule: str
+    owner: str
+    n: int
+    vetoes: int
+    """The rest are cuts."""
+    unfilled: int
+    """Would not have been filled: they count with nothing."""
+    saved_trades: int
+    cost_trades: int
+    total_r: float
+    mean_r: float
+    error_r: float | None
+    """Standard error of the mean; None for one alone."""
+    mean_pct: float
+    """Of the notional that was wanted."""
+
+
+def belongs_to_account(account: str, acted: str | None) -> bool:
+    """Whether the veto of a run counts for an account. `acted`: the account of the run; without one it counts for paper
+    accounts."""
+    return acted == account or (acted is None and account_mode(account) == "paper")
+
+
+def total_vetoes(scores: Iterable[VetoScore]) -> tuple[VetoTotals, ...]:
+    """Expectancy, CRO, guard, then the desk's other rules; the most frequent first."""
+    groups: dict[tuple[str, str], list[tuple[VetoScore, float]]] = {}
+    for score in scores:
+        for part in score.rules:
+            groups.setdefault((part.owner, part.rule), []).append((score, part.share))
+    owners = ("expectancy", "cro", "guard", "desk")
+    keys = sorted(groups, key=lambda key: (owners.index(key[0]), -len(groups[key]), key[1]))
+    return tuple(_total(owner, rule, groups[owner, rule]) for owner, rule in keys)
+
+
+def _total(owner: str, rule: str, scored: list[tuple[VetoScore, float]]) -> VetoTotals:
+    saved = [-score.r * share for score, share in scored]
+    n = len(saved)
+    mean = fsum(saved) / n
+    spread = None if n < 2 else sqrt(fsum((each - mean) ** 2 for each in saved) / (n - 1) / n)
+    return VetoTotals(
+        rule=rule,
+        owner=owner,
+        n=n,
+        vetoes=sum(share == 1 for _, share in scored),
+        unfilled=sum(score.exit == "unfilled" for score, _ in scored),
+        saved_trades=sum(each > 0 for each in saved),
+        cost_trades=sum(each < 0 for each in saved),
+        total_r=round_digits(fsum(saved)),
+        mean_r=round_digits(mean),
+        error_r=None if spread is None else round_digits(spread),
+        mean_pct=round_digits(-fsum(score.pct * share for score, share in scored) / n),
+    )
