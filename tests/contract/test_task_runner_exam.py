@@ -23,7 +23,7 @@ from zuno.lab.noedge import WorldResult, WorldsPlan
 from zuno.lab.reports import LabReports
 from zuno.lab.trading.question import read_question
 from zuno.settings import Settings
-from zuno.wiring.desk_checks import study_worlds_plan
+from zuno.wiring.lab import study_worlds_plan
 from zuno.wiring.lp_lab import build_lp_lab
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_trade_lab

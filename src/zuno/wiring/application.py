@@ -190,10 +190,12 @@ class Application(LpWiring, TradingWiring):
         return build_study_desk(self._settings, self._recordings, cluster)
 
     def lp_lab(self, cluster: str | None = None) -> LpLab:
-        from zuno.wiring.lab import open_lp_lab
+        from zuno.wiring.lab_models import choose_runner, open_reports
+        from zuno.wiring.lp_lab import build_lp_lab
 
         self._chains.require_writable()  # hours of work end in a report
-        return open_lp_lab(self._settings.home, cluster)
+        home = self._settings.home
+        return build_lp_lab(home, open_reports(home), choose_runner(cluster))
 
     def telegram(self) -> TelegramDoor:
         from zuno.wiring.telegram import build_telegram

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zuno.adapters.model.recorded import RecordedModels
+from zuno.doors.chat.desk import ROLE, ChatDesk, Speaker
+from zuno.doors.chat.replay import ChatReplay
+from zuno.doors.zuno import Zuno
+from zuno.journal.port import Journal
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Attempt
+from zuno.lp.service.recommend import new_request_id
+from zuno.wiring.cycles import list_replay_differences
+from zuno.wiring.models import Models
 from zuno.wiring.version import code_version
-
-if TYPE_CHECKING:
-    from zuno.doors.chat.desk import ChatDesk, Speaker
-    from zuno.doors.chat.replay import ChatReplay
-    from zuno.doors.zuno import Zuno
-    from zuno.journal.port import Journal
-    from zuno.llm.ask import ModelContext
-    from zuno.llm.port import Attempt
-    from zuno.wiring.models import Models
 
 _ROOM: Final = "zuno.doors.chat"
 
@@ -25,8 +26,6 @@ def build_chat_desk(
     zuno: Zuno, journal: Callable[[], Awaitable[Journal]], models: Models, *, viewers_ask: bool
 ) -> ChatDesk:
     """`viewers_ask`: whether people who may only look are answered by a model, too."""
-    from zuno.doors.chat.desk import ROLE, ChatDesk
-    from zuno.lp.service.recommend import new_request_id
 
     async def model_context(request_id: str, who: Speaker) -> ModelContext | None:
         if who.viewer and not viewers_ask:
@@ -40,10 +39,6 @@ def build_chat_desk(
 
 
 def build_chat_replay(journal: Callable[[], Awaitable[Journal]], models: Models) -> ChatReplay:
-    from zuno.adapters.model.recorded import RecordedModels
-    from zuno.doors.chat.replay import ChatReplay
-    from zuno.wiring.cycles import list_replay_differences
-
     async def forget(attempt: Attempt) -> None:
         return None
 

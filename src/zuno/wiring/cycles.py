@@ -7,31 +7,37 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import symbol_lock
+from zuno.adapters.model.recorded import RecordedModels
+from zuno.adapters.store.memory import MemoryStore
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
+from zuno.kernel.lock import Lease, ProcessLock
+from zuno.kernel.signing import NodeKey
+from zuno.kernel.units import Millis
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Attempt, ModelRegistry
+from zuno.llm.spend import Spend
 from zuno.settings import Settings
+from zuno.trading.agents.case import Case
+from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.market import Symbol
+from zuno.trading.ports.record import TradeRecord
+from zuno.trading.run.record import RunJournal
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.run_replay import ReplayContext
+from zuno.trading.service.runs import Cycles, Recall, RunBackends, Slots
 from zuno.wiring.models import Models
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
-    from zuno.adapters.model.recorded import RecordedModels
     from zuno.adapters.store.lease import Fences
-    from zuno.journal.port import Journal
-    from zuno.kernel.lock import Lease, ProcessLock
-    from zuno.kernel.signing import NodeKey
-    from zuno.kernel.units import Millis
-    from zuno.llm.ask import ModelContext
-    from zuno.llm.port import Attempt, ModelRegistry
-    from zuno.trading.agents.case import Case
-    from zuno.trading.execute.order_gate import OrderGate
-    from zuno.trading.model.bundle import Slot
-    from zuno.trading.model.market import Symbol
-    from zuno.trading.ports.record import TradeRecord
-    from zuno.trading.run.record import RunJournal
-    from zuno.trading.service.features import TradingDesk
-    from zuno.trading.service.run_replay import ReplayContext
-    from zuno.trading.service.runs import Cycles, Recall, Slots
 
 DESK = "zuno.trading.agents"
 TRACING_OFF = {
@@ -68,8 +74,6 @@ def build_cycles(
     recall: Recall | None = None,
     learn: Callable[[OrderGate], Awaitable[object]] | None = None,
 ) -> Cycles:
-    from zuno.trading.service.runs import Cycles, RunBackends
-
     disable_tracing()
     gc.set_threshold(*COLLECT_AFTER)
 
@@ -81,7 +85,6 @@ def build_cycles(
             from zuno.adapters.checkpoints.postgres import postgres_checkpoints
 
             return postgres_checkpoints(settings.database_url.get_secret_value())
-        from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 
         return sqlite_checkpoints(settings.home / "cycles.db")
 
@@ -121,8 +124,6 @@ def join_recalls(*recalls: Recall) -> Recall:
 def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
     """Of one symbol, whatever the mode: among the processes of this home, or among all homes on its database."""
     if settings.database_url is None:
-        from zuno.adapters.file_lock import symbol_lock
-
         return symbol_lock(settings.home, symbol)
     from zuno.adapters.store.lease import PostgresLease
 
@@ -134,10 +135,6 @@ def build_run_context(
     models: Models, notebook: RunJournal, registry: ModelRegistry, *, limited: bool = True
 ) -> ModelContext:
     """A model context that recalls what this run asked already, and what it cost."""
-    from decimal import Decimal
-
-    from zuno.llm.spend import Spend
-
     model_context = models.model_context(notebook.journal, notebook.run_id, registry, limited=limited, desk=DESK)
     for attempt in notebook.attempts:
         model_context.budget.spent += Spend(attempt.tokens_in + attempt.tokens_out, attempt.usd or Decimal(0))
@@ -148,11 +145,6 @@ def _build_rehearsal(
     models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]
 ) -> ReplayContext:
     """A replay: an in-memory journal and the recorded replies."""
-    from zuno.adapters.model.recorded import RecordedModels
-    from zuno.adapters.store.memory import MemoryStore
-    from zuno.journal.journal import ChainedJournal
-    from zuno.trading.service.run_replay import ReplayContext
-
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
     registry = RecordedModels(attempts, whys=whys)
     return ReplayContext(

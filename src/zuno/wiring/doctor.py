@@ -7,27 +7,28 @@ import shutil
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zuno.adapters.file_lock import outbox_lock
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.doors.agents import AgentsView
 from zuno.doors.doctor import Check, CheckView, Doctor, State
+from zuno.journal.port import Journal
+from zuno.kernel.accounts import KillLock
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.kernel.notify import Outbox
 from zuno.kernel.units import Millis
 from zuno.lp.model.chains import CHAINS
-
-if TYPE_CHECKING:
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.doors.agents import AgentsView
-    from zuno.journal.port import Journal
-    from zuno.kernel.accounts import KillLock
-    from zuno.kernel.notify import Outbox
-    from zuno.settings import Settings
-    from zuno.trading.learn.memory_book import MemoryBook
-    from zuno.trading.ports.recall import MemoryIndex
-    from zuno.trading.ports.trade_log import TradeLog
-    from zuno.trading.service.data import DataStatusView
-    from zuno.trading.service.live_start import RecordGate
-    from zuno.wiring.chains import Chains
+from zuno.settings import Settings
+from zuno.trading.data.account_reader import AccountReader
+from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.service.data import DataStatusView
+from zuno.trading.service.live_start import RecordGate
+from zuno.wiring.chains import Chains
+from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000
 NO_ROOM: Final = 100_000_000
@@ -115,8 +116,6 @@ def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], 
     """Whether the owner lets the desk trade at an exchange."""
 
     async def look() -> list[CheckView]:
-        from zuno.trading.data.account_reader import AccountReader
-
         found = (await AccountReader(log()).read(account)).mandate
         advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
         if found is None:
@@ -161,8 +160,6 @@ def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], Memo
 
 def build_push_check(settings: Settings, outbox: Callable[[], Outbox], now: Callable[[], Millis]) -> Check:
     """Whether pushes can reach the owner, and what waits for whom."""
-    from zuno.adapters.file_lock import outbox_lock
-    from zuno.wiring.outbox import find_push_gaps
 
     def look_at_settings() -> list[CheckView]:
         gaps = [_line("pushes", "warn", gap, "docs/telegram.md has the steps") for gap in find_push_gaps(settings)]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zuno.adapters.store.report_files import FolderOfReports
+from zuno.adapters.task_runner import TaskRunner
+from zuno.adapters.worker_processes import run_in_processes
+from zuno.kernel.canonical import Json
+from zuno.lab.replies import KeptOrConfigured, ReplyBook, RoleTable, describe_models
+from zuno.lab.reports import LabReports
+from zuno.llm.port import ModelRegistry
 from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.models import Models, missing_models
-
-if TYPE_CHECKING:
-    from zuno.kernel.canonical import Json
-    from zuno.lab.replies import ReplyBook, RoleTable
-    from zuno.llm.port import ModelRegistry
 
 REPLIES: Final = "replies"
 FRESH_REPLIES: Final = "replies-aa"
@@ -31,9 +33,6 @@ async def name_models(home: Path, desk: str) -> dict[str, Json]:
 class LabModels:
     def __init__(self, home: str | None, folder: Path) -> None:
         """`home`: whose models are asked; None: nobody. `folder`: for settings that are nobody's."""
-        from zuno.adapters.store.report_files import FolderOfReports
-        from zuno.lab.replies import ReplyBook
-
         self.asks = home is not None
         self.settings = (
             Settings(home=folder, deterministic=True) if home is None else read_settings(os.environ, Path(home))
@@ -50,8 +49,6 @@ class LabModels:
 
     def registry(self, book: str) -> ModelRegistry:
         """The configured models; of a role that has none, those whose replies are kept."""
-        from zuno.lab.replies import KeptOrConfigured
-
         registry = self.models.registry()
         return KeptOrConfigured(registry, self.books[book]) if self.asks else registry
 
@@ -71,6 +68,14 @@ class LabModels:
         return {"models": names, **({"rounds": self.settings.max_debate_rounds} if desk == "lp" else {})}
 
     async def _describe(self, book: str) -> RoleTable:
-        from zuno.lab.replies import describe_models
-
         return await describe_models(self.registry(book), [role for desk in agent_roles().values() for role in desk])
+
+
+def open_reports(home: Path) -> LabReports:
+    return LabReports(FolderOfReports(home / "lab"))
+
+
+def choose_runner(cluster: str | None = None) -> TaskRunner:
+    from zuno.adapters.dask_cluster import DaskCluster
+
+    return run_in_processes if cluster is None else DaskCluster(cluster)

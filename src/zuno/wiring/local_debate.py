@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.journal.port import Journal
-    from zuno.llm.ask import ModelContext
-    from zuno.lp.agents.scout import Observe
-    from zuno.lp.agents.strategist import Recall
-    from zuno.lp.mesh.peer import Peer
-    from zuno.lp.service.recommend import LocalDebateRunner
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.transport.inproc import InProcess
+from zuno.journal.port import Journal
+from zuno.llm.ask import ModelContext
+from zuno.lp.agents.arbiter import Arbiter
+from zuno.lp.agents.critic import Critic
+from zuno.lp.agents.scout import Observe, Scout
+from zuno.lp.agents.strategist import Recall, Strategist
+from zuno.lp.mesh.message_handler import MessageHandler
+from zuno.lp.mesh.peer import Peer
+from zuno.lp.model.debate import Context
+from zuno.lp.service.recommend import LocalDebateRunner, load_context
 
 
 def build_local_debate(
@@ -28,16 +32,6 @@ def build_local_debate(
 ) -> LocalDebateRunner:
     """`patience`: seconds after which a debate without an end has failed. `seat_critic`, `seat_strategist`: who sits
     in their places, where it is not they."""
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.transport.inproc import InProcess
-    from zuno.lp.agents.arbiter import Arbiter
-    from zuno.lp.agents.critic import Critic
-    from zuno.lp.agents.scout import Scout
-    from zuno.lp.agents.strategist import Strategist
-    from zuno.lp.mesh.message_handler import MessageHandler
-    from zuno.lp.model.debate import Context
-    from zuno.lp.service.recommend import LocalDebateRunner, load_context
-
     transport = InProcess()
     key.ensure()
 

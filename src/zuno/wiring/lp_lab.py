@@ -10,32 +10,74 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from zuno.adapters.chain.recorded.chain import USDC_WETH, RecordedChain, fixed_gas
+from zuno.adapters.chain.recorded.world import RecordedWorld
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.imports.pool_minutes import read_pool_minutes
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.prices.gas import ChainGas, NativePrice
+from zuno.adapters.prices.pool_history import PoolHistory
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.task_runner import TaskRunner
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
+from zuno.kernel.units import Millis, Seconds
+from zuno.lab.lp.ablation import EpisodesTask, LpAblation
+from zuno.lab.lp.arms import (
+    RANDOM_DRAWS,
+    STAY,
+    WIDE,
+    Arm,
+    ArmAction,
+    ArmPlan,
+    Decide,
+    ModelUse,
+    centre_range,
+    move_at_random,
+    reset_at_edge,
+    stay,
+)
+from zuno.lab.lp.backtest import ArmResult, average_results, run_arm
+from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
+from zuno.lab.lp.debate_checks import (
+    CUT,
+    SCRAMBLED,
+    WHOLE,
+    DebateChecks,
+    DebateMoment,
+    Minutes,
+    PoolTask,
+    ReversedStrategist,
+    change_minutes,
+    compare_futures,
+    compare_orders,
+    cut_minutes,
+    scramble_minutes,
+)
+from zuno.lab.lp.episodes import EpisodeRules, EpisodeView, run_episode, walk_moments
+from zuno.lab.lp.fast import USD
+from zuno.lab.lp.market import BacktestPool
+from zuno.lab.lp.question import LpQuestion
+from zuno.lab.lp.ranges import play_ranges
+from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
+from zuno.lab.lp.single_agent_arms import act_on, choose_best_score, choose_by_single_agent, choose_by_vote
+from zuno.lab.lp.sweep import LpSweep
+from zuno.lab.replies import ModelMeter, keep_replies
+from zuno.lab.reports import LabReports
+from zuno.llm.ask import ModelContext
+from zuno.lp.agents.observe import observe
+from zuno.lp.agents.strategist import Recall
+from zuno.lp.mesh.peer import Peer
+from zuno.lp.model.ballot import PlanVerdict
+from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest
+from zuno.lp.model.market import HOUR, GasQuote
+from zuno.lp.model.minutes import PoolMinutes
+from zuno.lp.ports.market import Feeds
+from zuno.lp.service.recommend import new_request_id
 from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, name_models
-
-if TYPE_CHECKING:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.adapters.chain.recorded.world import RecordedWorld
-    from zuno.adapters.task_runner import TaskRunner
-    from zuno.journal.port import Journal
-    from zuno.kernel.units import Seconds
-    from zuno.lab.lp.ablation import EpisodesTask
-    from zuno.lab.lp.arms import ArmAction, ArmPlan, Decide
-    from zuno.lab.lp.backtest import ArmResult
-    from zuno.lab.lp.debate_checks import DebateChecks, DebateMoment, Minutes, PoolTask
-    from zuno.lab.lp.episodes import EpisodeView
-    from zuno.lab.lp.market import BacktestPool
-    from zuno.lab.lp.question import LpQuestion
-    from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
-    from zuno.lab.replies import ModelMeter
-    from zuno.lab.reports import LabReports
-    from zuno.llm.ask import ModelContext
-    from zuno.lp.agents.strategist import Recall
-    from zuno.lp.mesh.peer import Peer
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest
-    from zuno.lp.model.market import GasQuote
-    from zuno.lp.model.minutes import PoolMinutes
+from zuno.wiring.local_debate import build_local_debate
 
 CODE: Final = "backtest"
 PATIENCE: Final = 120.0
@@ -43,12 +85,6 @@ PATIENCE: Final = 120.0
 
 
 def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
-    from zuno.adapters.chain.recorded.chain import USDC_WETH
-    from zuno.lab.lp.ablation import LpAblation
-    from zuno.lab.lp.ranges import play_ranges
-    from zuno.lab.lp.service import LpLab
-    from zuno.lab.lp.sweep import LpSweep
-
     name = partial(name_models, home, "lp")
     sweep = LpSweep(read_minutes, partial(run, play_ranges), reports, USDC_WETH.fee)
     ablation = LpAblation(read_minutes, partial(run, partial(run_moments, str(home))), reports, name)
@@ -58,17 +94,11 @@ def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
 
 @lru_cache(maxsize=1)
 def read_minutes(folder: str) -> PoolMinutes:
-    from zuno.adapters.imports.pool_minutes import read_pool_minutes
-
     return read_pool_minutes(Path(folder).expanduser())
 
 
 async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourProgress]:
     """One arm, with a sign of life for every hour that was played."""
-    from zuno.lab.lp.arms import RANDOM_DRAWS, Arm
-    from zuno.lab.lp.backtest import average_results
-    from zuno.lab.lp.service import HourProgress
-
     draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
     results: list[ArmResult] = []
     for draw in range(draws):
@@ -82,10 +112,6 @@ async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPr
 
 
 async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult | HourProgress]:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.lab.lp.backtest import run_arm
-    from zuno.lab.lp.service import HourProgress
-
     world = open_world(task.question, task.schedule.start)
     gas = gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
@@ -115,8 +141,6 @@ def open_world(question: LpQuestion, start: int) -> RecordedWorld:
 
 
 def _fund_wallet(world: RecordedWorld, capital: int) -> None:
-    from zuno.lab.lp.fast import USD
-
     half = Fraction(capital * USD, 2)
     world.balances = (int(half), int(half * world.state().price))
 
@@ -124,24 +148,16 @@ def _fund_wallet(world: RecordedWorld, capital: int) -> None:
 @lru_cache(maxsize=1)
 def warm_up(folder: str, start: int) -> RecordedWorld:
     """Played once for all arms of a process."""
-    from zuno.adapters.chain.recorded.chain import USDC_WETH
-    from zuno.adapters.chain.recorded.world import RecordedWorld
-    from zuno.kernel.units import Seconds
-
     world = RecordedWorld(USDC_WETH, read_minutes(folder), 0, 0)
     world.play_until(Seconds(start))
     return world
 
 
 def gas_of(question: LpQuestion) -> GasQuote:
-    from zuno.adapters.chain.recorded.chain import fixed_gas
-
     return fixed_gas(question.gas_gwei)
 
 
 def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> ArmPlan:
-    from zuno.lab.lp.arms import WIDE, Arm, ArmPlan, centre_range, move_at_random, reset_at_edge, stay
-
     question, state = task.question, world.state()
     first = centre_range(state, question.half_width)
     match task.arm:
@@ -159,11 +175,6 @@ def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> 
 
 async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeView]:
     """The episodes of one process, on a path that all of them walk."""
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.kernel.units import Seconds
-    from zuno.lab.lp.episodes import EpisodeRules, run_episode, walk_moments
-    from zuno.lp.model.market import HOUR
-
     base = task.question.base
     world, gas = open_world(base, task.schedule.start), gas_of(base)
     rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas)
@@ -183,24 +194,10 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
 
 
 def build_debate_checks(run: TaskRunner) -> DebateChecks:
-    from zuno.lab.lp.debate_checks import DebateChecks
-
     return DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
 
 
 async def argue_in_futures(task: PoolTask) -> AsyncIterator[DebateMoment]:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.kernel.units import Seconds
-    from zuno.lab.lp.debate_checks import (
-        CUT,
-        SCRAMBLED,
-        WHOLE,
-        change_minutes,
-        compare_futures,
-        cut_minutes,
-        scramble_minutes,
-    )
-
     minutes, start, gas = (
         read_minutes(task.question.folder).minutes,
         Seconds(task.schedule.start),
@@ -222,9 +219,6 @@ async def argue_in_futures(task: PoolTask) -> AsyncIterator[DebateMoment]:
 
 
 async def argue_in_orders(task: PoolTask) -> AsyncIterator[DebateMoment]:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.lab.lp.debate_checks import ReversedStrategist, compare_orders
-
     world, gas = open_world(task.question, task.schedule.start), gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name))
@@ -235,9 +229,6 @@ async def argue_in_orders(task: PoolTask) -> AsyncIterator[DebateMoment]:
 
 def replay_record(question: LpQuestion, minutes: Minutes, start: Seconds) -> RecordedWorld:
     """A pool that knows these minutes alone, played to the first decision; nothing is shared with another."""
-    from zuno.adapters.chain.recorded.chain import USDC_WETH
-    from zuno.adapters.chain.recorded.world import RecordedWorld
-
     record = replace(read_minutes(question.folder), minutes=minutes)
     world = RecordedWorld(USDC_WETH, record, 0, 0)
     world.play_until(start)
@@ -251,11 +242,6 @@ class LabDesk:
 
     def __init__(self, chain: RecordedChain, question: LpQuestion, home: str, folder: Path) -> None:
         """`home`: whose models are asked where the question allows it. `folder`: for keys that are forgotten."""
-        from zuno.adapters.keys.ed25519 import KeyFile
-        from zuno.adapters.prices.gas import ChainGas, NativePrice
-        from zuno.adapters.prices.pool_history import PoolHistory
-        from zuno.lp.ports.market import Feeds
-
         self._chain, self._profile = chain, question.profile
         self._models, self._key = LabModels(home if question.models else None, folder), KeyFile(folder / "keys")
         self._rounds = self._models.settings.max_debate_rounds
@@ -269,8 +255,6 @@ class LabDesk:
 
     def ablation_deciders(self) -> dict[str, Decide]:
         """Of every arm that asks the desk; those that need a model are there where one is."""
-        from zuno.lab.lp.arms import Arm
-
         arms = [Arm.SCORE, Arm.NO_CRITIC, Arm.PLACEBO, Arm.DEBATE]
         if self._models.can_answer("strategist"):
             arms += [Arm.SINGLE, Arm.VOTE]
@@ -279,10 +263,6 @@ class LabDesk:
         return {arm: self.decider(arm) for arm in arms}
 
     def decider(self, arm: str) -> Decide:
-        from zuno.lab.lp.arms import Arm
-        from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-        from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote
-
         async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
@@ -309,10 +289,6 @@ class LabDesk:
     async def _debate(
         self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = REPLIES
     ) -> ArmAction:
-        from zuno.lab.lp.arms import STAY, ModelUse
-        from zuno.lab.lp.single_agent_arms import act_on
-        from zuno.lp.model.ballot import PlanVerdict
-
         meter = self._open_meter()
         ready = await self.argue(pool, book, seat_critic=seat_critic, meter=meter)
         chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
@@ -335,8 +311,6 @@ class LabDesk:
         seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
         meter: ModelMeter | None = None,
     ) -> PlanReady:
-        from zuno.wiring.local_debate import build_local_debate
-
         model_context, journal = self._open_model_context(book, "zuno.lp.agents", meter or self._open_meter())
         table = build_local_debate(
             journal,
@@ -352,17 +326,9 @@ class LabDesk:
         return (await table.debate(self._start(pool), lambda thought: None)).ready
 
     def _open_meter(self) -> ModelMeter:
-        from zuno.kernel.units import Millis
-        from zuno.lab.replies import ModelMeter
-
         return ModelMeter(lambda: Millis(1000 * self._chain.world.head.timestamp))
 
     def _open_model_context(self, book: str, prompts: str, meter: ModelMeter) -> tuple[ModelContext, Journal]:
-        from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.store.memory import MemoryStore
-        from zuno.journal.journal import ChainedJournal
-        from zuno.lab.replies import keep_replies
-
         journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
         registry = self._models.registry(book)
         model_context = self._models.models.model_context(journal, self._request_id(), registry, desk=prompts)
@@ -371,18 +337,12 @@ class LabDesk:
         ) if self._models.asks else model_context, journal
 
     def _request_id(self) -> str:
-        from zuno.lp.service.recommend import new_request_id
-
         return new_request_id(self._chain.world.head.number.to_bytes(16, "big"))
 
     async def _look(self, start: FlowStart | FlowCreateStart) -> Context:
-        from zuno.lp.agents.observe import observe
-
         return await observe(start, self._chain, lambda *_: self._feeds)
 
     def _start(self, pool: BacktestPool) -> FlowStart | FlowCreateStart:
-        from zuno.lp.model.debate import FlowCreateStart, FlowStart
-
         shared: dict[str, Any] = {
             "chain": self._chain.info.name,
             "profile": self._profile,
@@ -395,8 +355,6 @@ class LabDesk:
 
 def _build_position_request(world: RecordedWorld) -> PositionRequest:
     """Everything in the wallet, in the recorded pool."""
-    from zuno.lp.model.debate import Capital, PositionRequest
-
     tokens = (world.market.token0, world.market.token1)
     return PositionRequest(
         capital=tuple(

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.llm.names import Vendor, parse_model
+from zuno.adapters.atomic_file import create_file
+from zuno.adapters.clock.system import SystemClock
+from zuno.adapters.memory.fallback import FallbackIndex
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.adapters.model.daily_spend import DailySpendFile
+from zuno.adapters.model.vendors import Price, price_tokens
+from zuno.journal.port import Journal
+from zuno.kernel.canonical import canonical, digest
+from zuno.llm.budget import Limits, RunBudget
+from zuno.llm.names import ModelId, Vendor, parse_model
+from zuno.llm.spend import Ceiling
 from zuno.settings import OFFLINE_EMBEDDINGS, Settings
+from zuno.trading.agents.rag_extraction import extract_entities
+from zuno.trading.measure.entities import Entities
+from zuno.trading.ports.recall import Embedder, MemoryIndex
+from zuno.trading.run.record import RunJournal
+from zuno.wiring.cycles import build_run_context
+from zuno.wiring.models import Models
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from zuno.adapters.memory.endpoint import EmbeddingBudget
     from zuno.adapters.memory.lightrag import Extract
-    from zuno.journal.port import Journal
-    from zuno.llm.names import ModelId
-    from zuno.trading.measure.entities import Entities
-    from zuno.trading.ports.recall import Embedder, MemoryIndex
-    from zuno.wiring.models import Models
 
 _VENDOR_URLS = {
     Vendor.OPENAI: "https://api.openai.com/v1",
@@ -34,7 +47,6 @@ def embedder(settings: Settings) -> Embedder:
         from zuno.adapters.memory.minilm import MiniLmEmbedder
 
         return MiniLmEmbedder()
-    from zuno.adapters.memory.hashed import HashedEmbedder
 
     return HashedEmbedder()
 
@@ -55,12 +67,7 @@ def _endpoint_embedder(settings: Settings) -> Embedder:
 
 def _embedding_budget(settings: Settings, model: ModelId) -> EmbeddingBudget:
     """The day's budget: an embedder outlives runs, and what it makes is used by many."""
-    from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.memory.endpoint import EmbeddingBudget
-    from zuno.adapters.model.daily_spend import DailySpendFile
-    from zuno.adapters.model.vendors import Price, price_tokens
-    from zuno.llm.budget import Limits, RunBudget
-    from zuno.llm.spend import Ceiling
 
     usd = settings.model_prices.get(str(model))
     price = None if usd is None else Price(*usd)
@@ -76,11 +83,6 @@ def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models)
     asked again."""
 
     async def extract(text: str) -> Entities:
-        from zuno.kernel.canonical import canonical, digest
-        from zuno.trading.agents.rag_extraction import extract_entities
-        from zuno.trading.run.record import RunJournal
-        from zuno.wiring.cycles import build_run_context
-
         run = f"extraction_{digest(canonical(text))[:24]}"
         notebook = await RunJournal(await journal(), run).open()
         return await extract_entities(text, build_run_context(models, notebook, models.registry()))
@@ -91,8 +93,6 @@ def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models)
 def memory_index(settings: Settings, home: Path, extract: Extract | None = None) -> MemoryIndex:
     """With the most recent of the symbol behind it, for when it is down. `extract`: who finds entities for a graph;
     None: rules do."""
-    from zuno.adapters.memory.fallback import FallbackIndex
-
     return FallbackIndex(_open_index(settings, home / "memory", extract), memory_file(home))
 
 
@@ -104,25 +104,17 @@ def print_progress(store: str, done: int, total: int) -> None:
 
 def memory_file(home: Path) -> MemoryIndex:
     """The fallback by itself: it is written also while the index is down."""
-    from zuno.adapters.memory.jsonl import JsonlMemory
-
     return JsonlMemory(home / "memory" / "post_mortems.jsonl")
 
 
 def news_index(settings: Settings, home: Path) -> MemoryIndex:
     """Of news and narrative, in the same store, apart from what the desk lived through: it can be built again from the
     recorded series. Entities in a graph of them are found by rules: a model would be asked about each headline."""
-    from zuno.adapters.memory.fallback import FallbackIndex
-
     return FallbackIndex(_open_index(settings, home / "memory", None, "news"), None)
 
 
 def _collection_name(folder: Path) -> str:
     """Of this home alone: homes that share a server would find each other's memories to be strangers' and drop them."""
-    import os
-
-    from zuno.adapters.atomic_file import create_file
-
     path = folder / "collection"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,8 +126,6 @@ def _open_index(settings: Settings, folder: Path, extract: Extract | None, what:
     """`what`: of memories, unless it says `news`. Each has files or a collection of its own."""
     vectors, before = embedder(settings), f"{what}_" if what else ""
     if settings.memory_store == "sqlite":
-        from zuno.adapters.memory.sqlite import SqliteMemoryIndex
-
         return SqliteMemoryIndex(folder / f"{what or 'index'}.db", vectors)
     from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login
 

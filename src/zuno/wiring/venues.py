@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
+from zuno.adapters.http import is_loopback
+from zuno.adapters.venues.exchange import ApiKeys
 from zuno.doors.doctor import Check, CheckView, State
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
+from zuno.settings import Settings
+from zuno.trading.execute.ask_exchange import ask_exchange
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.exchange_answer import ExchangeAnswer
 from zuno.trading.model.market import Symbol
-
-if TYPE_CHECKING:
-    from zuno.adapters.venues.exchange import ApiKeys
-    from zuno.settings import Settings
-    from zuno.trading.model.exchange_answer import ExchangeAnswer
-    from zuno.trading.model.orders import AccountRights, Filters
-    from zuno.trading.ports.venue import OrderVenue
-    from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.model.orders import AccountRights, Filters
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.trading_book import TradingBook
 
 R = TypeVar("R")
 
@@ -36,7 +36,6 @@ def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
     keys = _read_keys(settings, exchange)
     if keys is None:
         raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
-    from zuno.adapters.http import is_loopback
 
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
     if exchange is Exchange.BINANCE:
@@ -80,8 +79,6 @@ def build_venue_check(
 
 async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: TradingBook) -> list[CheckView]:
     """Reads, and changes nothing. What cannot be read is a line of its own."""
-    from zuno.trading.execute.ask_exchange import ask_exchange
-
     lines = await _look(venue, venue.rights, _describe_rights)
     lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])
     for symbol in Symbol:
@@ -149,8 +146,6 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
 
 
 def _read_keys(settings: Settings, exchange: Exchange) -> ApiKeys | None:
-    from zuno.adapters.venues.exchange import ApiKeys
-
     binance = settings.binance_api_key, settings.binance_api_secret
     upbit = settings.upbit_access_key, settings.upbit_secret_key
     key, secret = binance if exchange is Exchange.BINANCE else upbit

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
+from zuno.adapters.clock.system import SystemClock
+from zuno.adapters.file_lock import monitor_lock
+from zuno.adapters.store.alerts_file import AlertsFile
+from zuno.amm.model import LpPosition
+from zuno.journal.port import Journal
+from zuno.kernel.notify import Outbox
 from zuno.kernel.units import Address
 from zuno.lp.model.chains import CHAINS
+from zuno.lp.ports.samples import Samples
+from zuno.lp.service.portfolio import PortfolioDesk
+from zuno.lp.watch.alerts import AlertDesk, ReadPosition
+from zuno.lp.watch.monitor import Monitor, Watch
 from zuno.settings import Settings
+from zuno.wiring.chains import Chains
 from zuno.wiring.outbox import PushSources, build_drain, build_feed, find_push_gaps, print_line
-
-if TYPE_CHECKING:
-    from zuno.amm.model import LpPosition
-    from zuno.journal.port import Journal
-    from zuno.kernel.notify import Outbox
-    from zuno.lp.ports.samples import Samples
-    from zuno.lp.service.portfolio import PortfolioDesk
-    from zuno.lp.watch.alerts import AlertDesk, ReadPosition
-    from zuno.lp.watch.monitor import Monitor, Watch
-    from zuno.wiring.chains import Chains
-    from zuno.wiring.signers import Signers
+from zuno.wiring.signers import Signers
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
 
@@ -32,10 +32,6 @@ def build_alert_desk(
     journal: OpenJournal,
     read_position: ReadPosition,
 ) -> AlertDesk:
-    from zuno.adapters.clock.system import SystemClock
-    from zuno.adapters.store.alerts_file import AlertsFile
-    from zuno.lp.watch.alerts import AlertDesk
-
     def is_watched(position: LpPosition) -> bool:
         watches = _watches(settings, chains, signers)
         return any(watch.chain == position.chain and watch.wallet in {None, position.owner} for watch in watches)
@@ -53,11 +49,6 @@ def build_monitor(
     announce: bool,
     pushes: PushSources,
 ) -> Monitor:
-    from zuno.adapters.clock.system import SystemClock
-    from zuno.adapters.file_lock import monitor_lock
-    from zuno.adapters.store.alerts_file import AlertsFile
-    from zuno.lp.watch.monitor import Monitor
-
     drain = build_drain(settings, pushes.outbox, announce=announce)
     for gap in find_push_gaps(settings):
         print_line(gap)
@@ -78,8 +69,6 @@ def build_monitor(
 
 
 def build_portfolio(settings: Settings, chains: Chains, signers: Signers, samples: Samples) -> PortfolioDesk:
-    from zuno.lp.service.portfolio import PortfolioDesk
-
     return PortfolioDesk(
         watches=lambda: _watches(settings, chains, signers),
         chain_of=chains.open_chain,
@@ -91,8 +80,6 @@ def build_portfolio(settings: Settings, chains: Chains, signers: Signers, sample
 
 def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watch, ...]:
     """Every wallet worth watching now: the devnet comes and goes, and wallets may be added while it runs."""
-    from zuno.lp.watch.monitor import Watch
-
     default, wallet = settings.default_chain(), settings.agent_wallet_address
     live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
     kept = [wallet.address for wallet in signers.folder().all()]

@@ -7,19 +7,20 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from time import monotonic
+from typing import Final
 
-from zuno.doors.web_door import LOOPBACK
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import web_lock
+from zuno.adapters.helper_process import HelperProcess
+from zuno.adapters.kill_lock import KillLockFile
+from zuno.adapters.locked_file import LockedFile
+from zuno.doors.web_door import LOOPBACK, WebDoor
+from zuno.doors.web_logins import Logins
+from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
-
-if TYPE_CHECKING:
-    from zuno.adapters.helper_process import HelperProcess
-    from zuno.adapters.kill_lock import KillLockFile
-    from zuno.doors.web_door import WebDoor
-    from zuno.doors.web_logins import Logins
-    from zuno.doors.zuno import Zuno
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
@@ -32,11 +33,6 @@ def build_web(
     settings: Settings, zuno: Zuno, kill_lock: KillLockFile, helper: HelperProcess, host: str, port: int
 ) -> WebDoor:
     """`helper` carries stops out. `Unavailable` without the libraries; it says how to install them."""
-    from time import monotonic
-
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.file_lock import web_lock
-
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
     from zuno.doors.web.access import LOOPBACK_NAMES, Access
@@ -79,11 +75,6 @@ def find_docs() -> Path | None:
 
 
 def build_logins(home: Path) -> Logins:
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.file_lock import web_lock
-    from zuno.adapters.locked_file import LockedFile
-    from zuno.doors.web_logins import Logins
-
     return Logins(LockedFile(home / LOGINS_FILE), unix_millis, os.urandom, web_lock(home).is_held)
 
 

@@ -54,7 +54,7 @@ from zuno.trading.model.market import (
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery, Verdict
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE
 from zuno.trading.ports.series import Batch, Origin
-from zuno.wiring.memory_lab import build_arm, memory_moments, study_memory_plan
+from zuno.wiring.lab import build_arm, memory_moments, study_memory_plan
 
 WON, LOST = TradeResult("SHORT", 15_000, True), TradeResult("SHORT", -10_500, False)
 
