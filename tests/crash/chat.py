@@ -54,7 +54,6 @@ LOADED = (
     "zuno.adapters.transport.inproc",
     "zuno.adapters.mesh.folder",
     "zuno.adapters.store.outbox",
-    "zuno.wiring.chat",
     "zuno.wiring.telegram",
 )
 POSITION = "1"

@@ -51,7 +51,6 @@ IMPORTED = (
     "zuno.lp.service.mesh",
     "zuno.lp.service.recommend",
     "zuno.wiring",
-    "zuno.wiring.local_debate",
 )
 
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.log_file import start_log, stop_log
-from zuno.kernel.errors import Refused, UsageError, ZunoError
+from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
 from zuno.wiring.lp_desk import LpWiring
 from zuno.wiring.outbox import PushSources
 from zuno.wiring.trading_desk import TradingWiring
+from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
     from zuno.adapters.helper_process import Handle
     from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.agents import Agents
-    from zuno.doors.chat.desk import ChatDesk
+    from zuno.doors.chat.desk import ChatDesk, Speaker
     from zuno.doors.config import ConfigView
     from zuno.doors.costs import ModelCosts
     from zuno.doors.doctor import Doctor
@@ -35,11 +38,17 @@ if TYPE_CHECKING:
     from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import AssistantDoor
     from zuno.journal.decision_view import JournalUpgradeView
+    from zuno.journal.port import Journal
     from zuno.kernel.view import ReplayView
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
+    from zuno.llm.port import Attempt
     from zuno.trading.service.paper_book import Inventory
+
+
+_CHAT: Final = "zuno.doors.chat"
+_INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
 
 
 def open_zuno(home: str | None) -> Application:
@@ -105,15 +114,33 @@ class Application(LpWiring, TradingWiring):
 
     def chat_desk(self) -> ChatDesk:
         """Free text, for a door that holds one for the life of its process."""
-        from zuno.wiring.chat import build_chat_desk
+        from zuno.doors.chat.desk import ROLE, ChatDesk
+        from zuno.lp.service.recommend import new_request_id
 
         viewers_ask = self._settings.budget_tokens_per_day_viewers > 0
-        return build_chat_desk(self, self._open_journal, self._models, viewers_ask=viewers_ask)
+
+        async def model_context(request_id: str, who: Speaker) -> ModelContext | None:
+            registry = self._registry()
+            if (who.viewer and not viewers_ask) or not registry.models_for(ROLE, 0).models:
+                return None
+            journal = await self._open_journal()
+            return self._models.model_context(journal, request_id, registry, desk=_CHAT, viewer=who.viewer)
+
+        return ChatDesk(self, self._open_journal, model_context, lambda: new_request_id(os.urandom(16)))
 
     async def replay_chat(self, request_id: str) -> ReplayView | None:
-        from zuno.wiring.chat import build_chat_replay
+        from zuno.adapters.model.recorded import RecordedModels
+        from zuno.doors.chat.replay import ChatReplay
 
-        return await build_chat_replay(self._read_journal, self._models).replay(request_id)
+        async def forget(attempt: Attempt) -> None:
+            return None
+
+        def rehearse(journal: Journal, attempts: Sequence[Attempt]) -> tuple[ModelContext, Callable[[], Sequence[str]]]:
+            registry = RecordedModels(attempts)
+            model_context = self._models.model_context(journal, "", registry, limited=False, desk=_CHAT)
+            return replace(model_context, record=forget), registry.list_differences
+
+        return await ChatReplay(self._read_journal, rehearse, code_version).replay(request_id)
 
     async def upgrade_journal(self) -> JournalUpgradeView:
         from zuno.journal.decision_view import JournalUpgradeView
@@ -217,9 +244,11 @@ class Application(LpWiring, TradingWiring):
         return build_logins(self._settings.home)
 
     def assistant(self) -> AssistantDoor:
-        from zuno.wiring.mcp import build_assistant
+        if find_spec("mcp") is None:
+            raise Unavailable(f"The server for an assistant needs the library mcp: {_INSTALL_MCP}.")
+        from zuno.doors.mcp.server import AssistantServer
 
-        return build_assistant(self)
+        return AssistantServer(self, os.urandom, version("zuno"))
 
     def _push_sources(self) -> PushSources:
         async def paint(account: str) -> bytes | None:

@@ -150,13 +150,5 @@ def _build_rehearsal(
     return ReplayContext(
         journal,
         lambda notebook: build_run_context(models, notebook, registry, limited=False),
-        lambda: list_replay_differences(registry),
+        registry.list_differences,
     )
-
-
-def list_replay_differences(registry: RecordedModels) -> tuple[str, ...]:
-    """What a rehearsal asked differently, and what it never asked for."""
-    unheard = (
-        f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for" for attempt in registry.unheard
-    )
-    return (*registry.differences, *unheard)

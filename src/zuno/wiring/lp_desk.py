@@ -10,7 +10,8 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import ZunoError
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
-from zuno.wiring.mesh import Meshes, tell
+from zuno.wiring.mesh import Meshes
+from zuno.wiring.outbox import print_line
 from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
@@ -193,7 +194,7 @@ class LpWiring(SharedWiring):
         from zuno.lp.service.recommend import new_request_id
 
         request_id = request_id or new_request_id(os.urandom(16))
-        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell, listen)
+        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, print_line, listen)
         if endpoint is not None:
             return await self._mesh_room(endpoint, request_id)
         journal = await self._open_journal()
@@ -220,7 +221,7 @@ class LpWiring(SharedWiring):
             request_id=request_id,
             max_rounds=rounds,
             patience=self._debate_timeout(rounds),
-            tell=tell,
+            tell=print_line,
         )
 
     async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
@@ -239,19 +240,12 @@ class LpWiring(SharedWiring):
         model_context = self._models.model_context(journal, recorded.request_id, registry, limited=False)
         room = self._build_local_debate(journal, recorded.request_id, context.max_rounds, observe, model_context)
 
-        def differences() -> tuple[str, ...]:
-            unheard = (
-                f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for"
-                for attempt in registry.unheard
-            )
-            return (*registry.differences, *unheard)
-
-        return ReplayDebateRunner(room, differences)
+        return ReplayDebateRunner(room, registry.list_differences)
 
     def _build_local_debate(
         self, journal: Journal, request_id: str, rounds: int, observe: Observe, model_context: ModelContext
     ) -> LocalDebateRunner:
-        from zuno.wiring.local_debate import build_local_debate
+        from zuno.wiring.mesh import build_local_debate
 
         return build_local_debate(
             journal, self._key(), request_id, rounds, observe, model_context, self._debate_timeout(rounds)

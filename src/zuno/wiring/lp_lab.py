@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -68,16 +68,14 @@ from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
 from zuno.llm.ask import ModelContext
 from zuno.lp.agents.observe import observe
-from zuno.lp.agents.strategist import Recall
-from zuno.lp.mesh.peer import Peer
 from zuno.lp.model.ballot import PlanVerdict
-from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest
+from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest, Role
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.model.minutes import PoolMinutes
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.recommend import new_request_id
 from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, name_models
-from zuno.wiring.local_debate import build_local_debate
+from zuno.wiring.mesh import Seat, build_local_debate
 
 CODE: Final = "backtest"
 PATIENCE: Final = 120.0
@@ -222,7 +220,7 @@ async def argue_in_orders(task: PoolTask) -> AsyncIterator[DebateMoment]:
     world, gas = open_world(task.question, task.schedule.start), gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name))
-        reordered = partial(desk.argue, seat_strategist=ReversedStrategist)
+        reordered = partial(desk.argue, seats={Role.STRATEGIST: ReversedStrategist})
         async for moment in compare_orders(world, desk.argue, reordered, task, gas):
             yield moment
 
@@ -280,17 +278,15 @@ class LabDesk:
             return decide_by_single_agent
         if arm == Arm.AA:
             return partial(self._debate, None, book=FRESH_REPLIES)
-        seats: dict[str, Callable[[Recall, ModelContext], Peer]] = {
+        critics: dict[str, Seat] = {
             Arm.NO_CRITIC: AbsentCritic,
             Arm.PLACEBO: PlaceboCritic,
         }
-        return partial(self._debate, seats.get(arm))
+        return partial(self._debate, critics.get(arm))
 
-    async def _debate(
-        self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = REPLIES
-    ) -> ArmAction:
+    async def _debate(self, critic: Seat | None, pool: BacktestPool, book: str = REPLIES) -> ArmAction:
         meter = self._open_meter()
-        ready = await self.argue(pool, book, seat_critic=seat_critic, meter=meter)
+        ready = await self.argue(pool, book, {} if critic is None else {Role.CRITIC: critic}, meter)
         chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
         used = ModelUse(
             sum(voice.tokens for voice in ready.debate.spoke),
@@ -298,7 +294,7 @@ class LabDesk:
             frozenset(voice.model for voice in ready.debate.spoke if voice.model),
             meter.unanswered,
         )
-        if seat_critic is None and book == REPLIES:
+        if critic is None and book == REPLIES:
             self._debated = used.tokens
         rejected = ready.decision.verdict is PlanVerdict.REJECT
         return replace(STAY if rejected else act_on(chosen), used=used)
@@ -307,22 +303,12 @@ class LabDesk:
         self,
         pool: BacktestPool,
         book: str = REPLIES,
-        seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
-        seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
+        seats: Mapping[Role, Seat] | None = None,
         meter: ModelMeter | None = None,
     ) -> PlanReady:
         model_context, journal = self._open_model_context(book, "zuno.lp.agents", meter or self._open_meter())
-        table = build_local_debate(
-            journal,
-            self._key,
-            self._request_id(),
-            self._rounds,
-            self._look,
-            model_context,
-            PATIENCE,
-            seat_critic=seat_critic,
-            seat_strategist=seat_strategist,
-        )
+        request_id, rounds = self._request_id(), self._rounds
+        table = build_local_debate(journal, self._key, request_id, rounds, self._look, model_context, PATIENCE, seats)
         return (await table.debate(self._start(pool), lambda thought: None)).ready
 
     def _open_meter(self) -> ModelMeter:

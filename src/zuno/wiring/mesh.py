@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING
 from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.settings import Settings
+from zuno.wiring.outbox import print_line
+from zuno.wiring.shared import check_editions
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from zuno.adapters.mesh.processes import Processes
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
+    from zuno.llm.ask import ModelContext
     from zuno.lp.agents.scout import Observe
+    from zuno.lp.agents.strategist import Recall
     from zuno.lp.mesh.delivery import Outgoing
     from zuno.lp.mesh.envelope import Envelope
     from zuno.lp.mesh.peer import Peer
@@ -36,10 +39,12 @@ if TYPE_CHECKING:
     from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
+    from zuno.lp.service.recommend import LocalDebateRunner
     from zuno.wiring.models import Models
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
 OpenRoom = Callable[["OwnerEndpoint", str], Awaitable["MeshDebateRunner"]]
+Seat = Callable[["Recall", "ModelContext"], "Peer"]
 _END_SECONDS = 15.0
 
 
@@ -84,7 +89,6 @@ class Meshes:
         """One agent in this process, with a journal of its own."""
         from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
-        from zuno.wiring.editions import check_editions
 
         if role is Role.CLI:
             raise UsageError("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
@@ -96,10 +100,13 @@ class Meshes:
             journal = self._open_peer_journal(role)
             await check_editions(journal)
             for note in await journal.start():
-                tell(note)
-            peer = PeerPerDebate(
-                role, lambda request_id: _build_agent(role, request_id, journal, models, observe), tell, perf_counter
-            )
+                print_line(note)
+
+            def build_agent(request_id: str) -> Peer:
+                model_context = models.model_context(journal, request_id, models.registry())
+                return build_agents(journal, observe, model_context)[role]
+
+            peer = PeerPerDebate(role, build_agent, print_line, perf_counter)
             running = await self._running(role, way, peer, journal, None)
         except BaseException:
             lock.leave()
@@ -113,7 +120,7 @@ class Meshes:
             code=code_version(),
             now=unix_millis,
             orphaned=lambda: parent is not None and os.getppid() != parent,
-            tell=tell,
+            tell=print_line,
         )
 
     def journals(self) -> Sequence[Journal]:
@@ -227,7 +234,10 @@ class Meshes:
         return KeyFile(self._files().of(role) / name)
 
 
-def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, observe: Observe) -> Peer:
+def build_agents(
+    journal: Journal, observe: Observe, model_context: ModelContext, seats: Mapping[Role, Seat] | None = None
+) -> dict[Role, Peer]:
+    """The four agents of one debate. `seats`: who sits in an agent's place, in a lab."""
     from zuno.lp.agents.arbiter import Arbiter
     from zuno.lp.agents.critic import Critic
     from zuno.lp.agents.scout import Scout
@@ -235,19 +245,34 @@ def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, 
     from zuno.lp.model.debate import Context, Role
     from zuno.lp.service.recommend import load_context
 
-    model_context = models.model_context(journal, request_id, models.registry())
-
     async def recall(digest: str) -> Context:
         return await load_context(journal, digest)
 
-    match role:
-        case Role.SCOUT:
-            return Scout(observe, journal.put_bundle, model_context)
-        case Role.STRATEGIST:
-            return Strategist(recall, model_context)
-        case Role.CRITIC:
-            return Critic(recall, model_context)
-    return Arbiter(recall, model_context)
+    usual: dict[Role, Seat] = {Role.STRATEGIST: Strategist, Role.CRITIC: Critic, Role.ARBITER: Arbiter}
+    others = {role: seat(recall, model_context) for role, seat in {**usual, **(seats or {})}.items()}
+    return {Role.SCOUT: Scout(observe, journal.put_bundle, model_context), **others}
+
+
+def build_local_debate(
+    journal: Journal,
+    key: KeyFile,
+    request_id: str,
+    rounds: int,
+    observe: Observe,
+    model_context: ModelContext,
+    patience: float,
+    seats: Mapping[Role, Seat] | None = None,
+) -> LocalDebateRunner:
+    """A debate in this process. `patience`: seconds after which a debate without an end has failed."""
+    from zuno.adapters.transport.inproc import InProcess
+    from zuno.lp.mesh.message_handler import MessageHandler
+    from zuno.lp.service.recommend import LocalDebateRunner
+
+    transport = InProcess()
+    key.ensure()
+    peers = build_agents(journal, observe, model_context, seats).values()
+    handlers = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
+    return LocalDebateRunner(handlers, transport, journal, key, unix_millis, request_id, rounds, patience)
 
 
 def default_transport() -> str:
@@ -279,9 +304,3 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
     except OSError:
         return False
-
-
-def tell(line: str) -> None:
-    """A line for whoever watches, or for the log."""
-    sys.stderr.write(f"zuno: {line}\n")
-    sys.stderr.flush()

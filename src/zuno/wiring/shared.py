@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from zuno.adapters.atomic_file import keep_files_private
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.lease import Fences
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.wire import FIRST_EDITION
 from zuno.settings import Settings
 from zuno.wiring.chains import Chains
-from zuno.wiring.editions import check_editions
 from zuno.wiring.models import Models
 from zuno.wiring.outbox import PushSources
 from zuno.wiring.signers import Signers
@@ -118,3 +118,24 @@ class SharedWiring(ABC):
 
     def _registry(self) -> ModelRegistry:
         return self._models.registry()
+
+
+async def check_editions(journal: Journal) -> None:
+    """`Refused` for a home in which a newer Zuno has argued: its entries may say what this one cannot read."""
+    from zuno.lp.model import ballot
+    from zuno.lp.model.debate import Kind
+    from zuno.trading.model import cycle
+
+    desks = (
+        ("LP", ballot.EDITION, (Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value)),
+        ("trading", cycle.EDITION, (cycle.STARTED,)),
+    )
+    for desk, edition, kinds in desks:
+        for kind in kinds:
+            for entry in await journal.latest(1, kind=kind):
+                written = entry.payload.get("edition", FIRST_EDITION)
+                if not isinstance(written, int) or written > edition:
+                    raise Refused(
+                        f"A newer Zuno has written in this home (edition {written} of the {desk} desk, this Zuno knows "
+                        f"{edition}): update Zuno, or take another --home; nothing was written."
+                    )

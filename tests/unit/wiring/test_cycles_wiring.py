@@ -14,7 +14,7 @@ from zuno.llm.port import Attempt, ModelRequest, RoleModels, Turn
 from zuno.settings import read_settings
 from zuno.trading.run.record import RunJournal
 from zuno.wiring import Application
-from zuno.wiring.cycles import build_run_context, list_replay_differences
+from zuno.wiring.cycles import build_run_context
 from zuno.wiring.models import Models
 
 
@@ -40,11 +40,11 @@ async def test_what_a_run_spent_before_it_died_counts_when_it_is_resumed(tmp_pat
 
 async def test_a_rehearsal_notices_what_is_asked_differently_and_what_is_not_asked() -> None:
     registry = RecordedModels([attempt(), attempt("meta")])
-    assert len(list_replay_differences(registry)) == 2
+    assert len(registry.list_differences()) == 2
     (model,) = registry.models_for("judge", 0).models
     request = ModelRequest("judge", 0, 1, "", (Turn("user", ""),), "x", "{}", 10, 1.0, fingerprint="otherwise")
     await model.reply(request)
-    assert [said.partition(":")[0] for said in list_replay_differences(registry)] == [
+    assert [said.partition(":")[0] for said in registry.list_differences()] == [
         "judge, round 0, attempt 1",
         "meta, round 0",
     ]

@@ -1,4 +1,4 @@
-"""A debate's recorded replies, spoken again: no key, no network, the same path to the same words."""
+"""A model registry that answers a replay with recorded replies: no key, no network."""
 
 from __future__ import annotations
 
@@ -32,15 +32,13 @@ class RecordedModels:
         self._unheard = set(self._attempts)
         self._differences: list[str] = []
 
-    @property
-    def differences(self) -> tuple[str, ...]:
-        """Requests that are no longer, to the byte, the ones that were answered."""
-        return tuple(self._differences)
-
-    @property
-    def unheard(self) -> tuple[Attempt, ...]:
-        """Records nobody has asked for yet; at the end of a faithful replay there are none."""
-        return tuple(self._attempts[key] for key in sorted(self._unheard))
+    def list_differences(self) -> tuple[str, ...]:
+        """Requests that are no longer, to the byte, the ones that were answered, and recorded replies that nobody has
+        asked for: none at the end of a faithful replay."""
+        unheard = (
+            f"{role}, round {round}: a recorded reply was not asked for" for role, round, _ in sorted(self._unheard)
+        )
+        return (*self._differences, *unheard)
 
     def models_for(self, role: str, round: int) -> RoleModels:
         theirs = [attempt for key, attempt in sorted(self._attempts.items()) if key[:2] == (role, round)]
