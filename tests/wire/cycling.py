@@ -17,8 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from tests.wire.fakes.series import MemorySeries
-from zuno.adapters.account.closed_trades import MemoryTradeRecord
-from zuno.adapters.account.trade_log import JournalTradeLog
+from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeRecord
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
@@ -33,8 +32,7 @@ from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
-from zuno.llm.ask import ModelContext
-from zuno.llm.breaker import Breakers
+from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModels
 from zuno.llm.prompts import Prompts

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.task_runner import discard_plan
+from zuno.adapters.worker_processes import discard_plan
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 

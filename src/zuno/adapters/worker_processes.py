@@ -14,9 +14,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from zuno.adapters.task_runner import discard_plan
 from zuno.kernel.errors import Unavailable
 
 T = TypeVar("T")
@@ -31,6 +30,32 @@ ENV: Final = {
 }
 """A process is one worker: libraries that start threads of their own would slow the others. And it keeps the memory it
 will need again at once: columns that are given back to the system after every task are paid for by page faults."""
+
+
+class TaskRunner(Protocol):
+    """Promises, to everyone who has tasks to be done:
+
+    - Every result of every task is told once, in whatever order they come.
+    - What a task raises is raised here, and the others are given up.
+    - Once `stop` is set the rest is given up; what was told stays told.
+    - Tasks that are still being planned are waited for; what planning raises is raised here.
+    - `work` is a function of a module, tasks and results are plain values: they cross the border of a process.
+    """
+
+    async def __call__(
+        self,
+        work: Callable[[T], AsyncIterator[R]],
+        tasks: Sequence[T] | Awaitable[Sequence[T]],
+        workers: int,
+        hear: Callable[[R], None],
+        stop: asyncio.Event,
+    ) -> None: ...
+
+
+def discard_plan(tasks: object) -> None:
+    """Plan nothing more: a coroutine that nobody waits for would be warned about."""
+    if asyncio.iscoroutine(tasks):
+        tasks.close()
 
 
 async def run_in_processes(

@@ -127,7 +127,7 @@ class Chains:
         return True
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
-        from zuno.adapters.prices.gas import ChainGas, NativePrice
+        from zuno.adapters.prices.feeds import ChainGas, NativePrice
         from zuno.lp.ports.market import Feeds
 
         prices = self._prices(chain, pool_id)
@@ -175,9 +175,7 @@ class Chains:
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
         """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
-        from zuno.adapters.prices.combined import FirstThatAnswers
-        from zuno.adapters.prices.pool_history import PoolHistory
-        from zuno.adapters.prices.seeded import SeededFeed
+        from zuno.adapters.prices.feeds import FirstThatAnswers, PoolHistory, SeededFeed
         from zuno.lp.model.market import Pair
 
         if chain is self._sim:
@@ -185,7 +183,7 @@ class Chains:
         own = PoolHistory(chain, pool_id)
         if chain.info.name == "devnet":
             from zuno.adapters.chain.devnet.process import DevnetWorld
-            from zuno.adapters.prices.combined import WithReference
+            from zuno.adapters.prices.feeds import WithReference
 
             return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")
         return FirstThatAnswers((self._price_service(), own))

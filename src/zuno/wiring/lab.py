@@ -11,22 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.account.closed_trades import MemoryTradeRecord
+from zuno.adapters.account.trade_log import MemoryTradeRecord
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.task_runner import TaskRunner
 from zuno.adapters.venues.synthetic import candles as synthetic_candles
 from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
 from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, draw_panics, draw_paths
 from zuno.adapters.venues.synthetic.planted import SHOWN_MS, planted_batches, planted_origin, planted_slots
 from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
+from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Journal
 from zuno.kernel.units import Millis

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.adapters.task_runner import TaskRunner
-from zuno.adapters.worker_processes import run_in_processes
+from zuno.adapters.worker_processes import TaskRunner, run_in_processes
 from zuno.kernel.canonical import Json
 from zuno.lab.replies import KeptOrConfigured, ReplyBook, RoleTable, describe_models
 from zuno.lab.reports import LabReports

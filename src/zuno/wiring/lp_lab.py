@@ -17,10 +17,9 @@ from zuno.adapters.chain.recorded.world import RecordedWorld
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.pool_history import PoolHistory
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, PoolHistory
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.task_runner import TaskRunner
+from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis, Seconds

@@ -95,9 +95,8 @@ class Markets:
         from zuno.adapters.clock.system import steady_millis, unix_millis
         from zuno.adapters.venues import binance, bybit, deribit, okx, upbit
         from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
-        from zuno.adapters.venues.fear_greed import FearGreed
+        from zuno.adapters.venues.macro import FearGreed, Yahoo
         from zuno.adapters.venues.web import WebService
-        from zuno.adapters.venues.yahoo import Yahoo
         from zuno.trading.data.sources import Sources
         from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
@@ -134,8 +133,8 @@ class Markets:
 
     def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         """Feeds that need something of the owner: figures, words, and why some of them cannot be asked."""
-        from zuno.adapters.venues import channels, search
-        from zuno.adapters.venues.fred import Fred
+        from zuno.adapters.venues.macro import Fred
+        from zuno.adapters.venues.texts import PATIENCE, PUBLIC_URL, Channels, Search
         from zuno.adapters.venues.web import WebService
         from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 
@@ -153,15 +152,13 @@ class Markets:
         else:
             key = settings.perplexity_api_key.get_secret_value()
             headers = {"authorization": f"Bearer {key}"}
-            web = WebService(
-                "The search", settings.perplexity_url, secret=key, headers=headers, patience=search.PATIENCE
-            )
-            texts[SEARCH] = search.Search(self._web(web), unix_millis)
+            web = WebService("The search", settings.perplexity_url, secret=key, headers=headers, patience=PATIENCE)
+            texts[SEARCH] = Search(self._web(web), unix_millis)
         if not settings.news_channels:
             closed[CHANNELS] = "no channel is read: set ZUNO_NEWS_CHANNELS"
         else:
-            web = self._web(WebService("Telegram", channels.PUBLIC_URL))
-            texts[CHANNELS] = channels.Channels(web, settings.news_channels)
+            web = self._web(WebService("Telegram", PUBLIC_URL))
+            texts[CHANNELS] = Channels(web, settings.news_channels)
         return macro, texts, closed
 
     def _web(self, web: Any) -> Any:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters.atomic_file import create_file
 from zuno.adapters.clock.system import SystemClock
-from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.jsonl import FallbackIndex, JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.adapters.model.daily_spend import DailySpendFile
 from zuno.adapters.model.vendors import Price, price_tokens

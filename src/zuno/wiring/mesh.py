@@ -264,7 +264,7 @@ def build_local_debate(
     seats: Mapping[Role, Seat] | None = None,
 ) -> LocalDebateRunner:
     """A debate in this process. `patience`: seconds after which a debate without an end has failed."""
-    from zuno.adapters.transport.inproc import InProcess
+    from zuno.adapters.transport.inbox import InProcess
     from zuno.lp.mesh.message_handler import MessageHandler
     from zuno.lp.service.recommend import LocalDebateRunner
 

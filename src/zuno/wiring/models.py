@@ -8,8 +8,7 @@ from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.journal.port import Journal
-    from zuno.llm.ask import ModelContext
-    from zuno.llm.breaker import Breakers
+    from zuno.llm.ask import Breakers, ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
     from zuno.llm.prompts import Prompts
 
@@ -52,8 +51,7 @@ class Models:
         from zuno.adapters.clock.system import SystemClock
         from zuno.adapters.model.daily_spend import DailySpendFile, DailySpendInMemory
         from zuno.journal.port import Author
-        from zuno.llm.ask import ModelContext
-        from zuno.llm.breaker import Breakers
+        from zuno.llm.ask import Breakers, ModelContext
         from zuno.llm.budget import DayShare, Limits, RunBudget
         from zuno.llm.prompts import Prompts
         from zuno.llm.spend import Ceiling

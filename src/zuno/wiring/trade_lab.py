@@ -17,13 +17,13 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.imports.files import HistoryFiles
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.task_runner import TaskRunner
 from zuno.adapters.venues.paper.tape import MarketTape
 from zuno.adapters.venues.paper.ticks import FundingRate, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
+from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest

@@ -20,8 +20,7 @@ from zuno.wiring.recordings import Recordings
 from zuno.wiring.shared import SharedWiring
 
 if TYPE_CHECKING:
-    from zuno.adapters.account.closed_trades import LoggedTradeRecord
-    from zuno.adapters.account.trade_log import JournalTradeLog
+    from zuno.adapters.account.trade_log import JournalTradeLog, LoggedTradeRecord
     from zuno.doors.doctor import Doctor
     from zuno.kernel.units import Millis
     from zuno.trading.execute.order_gate import OrderGate
@@ -133,7 +132,7 @@ class TradingWiring(SharedWiring):
 
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
         """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
-        from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        from zuno.adapters.account.trade_log import LoggedTradeRecord
         from zuno.trading.learn.lessons import LessonBook
         from zuno.trading.learn.news import NewsRecall
         from zuno.trading.learn.recall import CaseRecall
@@ -207,7 +206,7 @@ class TradingWiring(SharedWiring):
 
     def _real_time_record(self) -> LoggedTradeRecord:
         """Paper trades whose runs were of a live market: what a recorded past says never counts for live."""
-        from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        from zuno.adapters.account.trade_log import LoggedTradeRecord
 
         return LoggedTradeRecord(self._trade_log(), self._was_live)
 

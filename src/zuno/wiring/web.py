@@ -11,10 +11,9 @@ from time import monotonic
 from typing import Final
 
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.file_lock import web_lock
+from zuno.adapters.file_lock import LockedFile, web_lock
 from zuno.adapters.helper_process import HelperProcess
 from zuno.adapters.kill_lock import KillLockFile
-from zuno.adapters.locked_file import LockedFile
 from zuno.doors.web_door import LOOPBACK, WebDoor
 from zuno.doors.web_logins import Logins
 from zuno.doors.zuno import Zuno

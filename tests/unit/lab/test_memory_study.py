@@ -16,7 +16,7 @@ from tests.wire.desk_bundles import bundle_of
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.post_mortems import ORIGIN, post_mortem
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.synthetic import planted
 from zuno.adapters.venues.synthetic.path import MINUTES_FROM, draw_paths
 from zuno.doors.cli.lab_screens import show_memory_study

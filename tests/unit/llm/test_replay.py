@@ -13,8 +13,7 @@ from tests.wire.fakes.model import Line, ScriptedModel, Silence, in_order
 from zuno.adapters.model.recorded import RecordedModels
 from zuno.kernel.canonical import canonical, decode_canonical
 from zuno.kernel.errors import Broken
-from zuno.llm.ask import ask
-from zuno.llm.breaker import Breakers
+from zuno.llm.ask import Breakers, ask
 from zuno.llm.budget import Limits
 from zuno.llm.port import Attempt, Failed
 from zuno.llm.question import SourcedAnswer

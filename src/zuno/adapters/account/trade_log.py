@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,9 +17,13 @@ from pydantic import TypeAdapter, ValidationError
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest, to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.units import Millis
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry
+from zuno.trading.model.record import ClosedTrade
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.closed_trades import list_closed_trades
+from zuno.trading.rules.trading_book import TradingBook
 
 _DESK: Final = Author("desk")
 _ENTRY: Final = TypeAdapter(TradeEntry)
@@ -213,3 +217,41 @@ def _gap(account: str, here: int, after: int) -> Refused:
 
 def _conflict(account: str, after: int) -> Refused:
     return Refused(f"Account {account} has more than {after} events by now: somebody else wrote; look again.")
+
+
+class MemoryTradeRecord:
+    """The `TradeRecord` of these trades, by market."""
+
+    def __init__(self, trades: Mapping[str, Iterable[ClosedTrade]] | None = None) -> None:
+        self._trades = {
+            origin: tuple(sorted(found, key=lambda trade: trade.closed)) for origin, found in (trades or {}).items()
+        }
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        return tuple(trade for trade in self._trades.get(origin, ()) if trade.closed < before)
+
+
+class LoggedTradeRecord:
+    """The `TradeRecord` of a market's paper account. It goes on from where it has read."""
+
+    def __init__(self, log: TradeLog, counts: Callable[[str], Awaitable[bool]] | None = None) -> None:
+        """`counts`: whether the trades of a run count, as for live those of a recorded past do not."""
+        self._log = log
+        self._counts = counts
+        self._books: dict[str, TradingBook] = {}
+        self._known: dict[str | None, bool] = {None: False}
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        account = paper_account(origin)
+        book = self._books.setdefault(account, TradingBook())
+        try:
+            book.apply_all(await self._log.events(account, book.count))
+        except Refused as error:
+            del self._books[account]
+            raise Broken(f"The account {account} contradicts itself: {error}") from error
+        if self._counts is None:
+            return list_closed_trades(book.closed, before)
+        for run in {summary.decision for summary in book.closed}:
+            if run is not None and run not in self._known:
+                self._known[run] = await self._counts(run)
+        return list_closed_trades([summary for summary in book.closed if self._known[summary.decision]], before)

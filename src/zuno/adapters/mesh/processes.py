@@ -8,15 +8,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.mesh import orphans
+from pydantic import ValidationError
+
 from zuno.adapters.mesh.folder import MeshFiles
+from zuno.adapters.process_identity import start_time
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.text import plain_text
+from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
 
 _LOOK: Final = 0.05
@@ -49,11 +52,11 @@ class Processes:
         plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         child = _start([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
         with suppress(OSError):  # then it is left to its owner, should we be killed
-            orphans.note(self._pid_file(role), child.pid)
+            note_child(self._pid_file(role), child.pid)
         return child
 
     async def end_orphans(self) -> tuple[int, ...]:
-        ended = await asyncio.gather(*(orphans.end(self._pid_file(role)) for role in Role))
+        ended = await asyncio.gather(*(end_orphan(self._pid_file(role)) for role in Role))
         return tuple(pid for pid in ended if pid is not None)
 
     def _pid_file(self, role: Role) -> Path:
@@ -120,3 +123,74 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str] | N
     except OSError as error:
         raise Unavailable(f"{command[0]} could not be started ({error.strerror}).") from error
     return LoggedChild(process, log)
+
+
+GRACE: Final = 5.0
+_LOOK_FOR_END: Final = 0.02
+
+
+class _Orphan(Wire):
+    pid: int
+    began: str
+
+
+def note_child(path: Path, pid: int) -> None:
+    """Write down a process that was just started; one that cannot be named for certain is not written down."""
+    began = start_time(pid)
+    if began is not None:
+        path.write_text(_Orphan(pid=pid, began=began).model_dump_json(), encoding="utf-8")
+
+
+async def end_orphan(path: Path) -> int | None:
+    """End the process that is written down there, if it still is that one; its number."""
+    orphan = _read_note(path)
+    ended = None if orphan is None else await _end_process(orphan)
+    _forget(path)
+    return ended
+
+
+def _read_note(path: Path) -> _Orphan | None:
+    with suppress(OSError, ValidationError):
+        return _Orphan.model_validate_json(path.read_bytes())
+    return None
+
+
+def _forget(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+async def _end_process(orphan: _Orphan) -> int | None:
+    with _open_pidfd(orphan.pid) as handle:
+        if start_time(orphan.pid) != orphan.began:  # it is gone, and its number may be somebody else's
+            return None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _signal(orphan, handle, number)
+            waited = 0.0
+            while waited < GRACE:
+                if start_time(orphan.pid) != orphan.began:
+                    return orphan.pid
+                await asyncio.sleep(_LOOK_FOR_END)
+                waited += _LOOK_FOR_END
+    return orphan.pid
+
+
+@contextmanager
+def _open_pidfd(pid: int) -> Iterator[int | None]:
+    """A hold on a process, where there is such a thing: its number cannot become another's before it is let go."""
+    handle: int | None = None
+    with suppress(OSError, AttributeError):
+        handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _signal(orphan: _Orphan, handle: int | None, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if handle is not None:
+            signal.pidfd_send_signal(handle, number)
+        elif start_time(orphan.pid) == orphan.began:
+            os.kill(orphan.pid, number)

@@ -20,7 +20,7 @@ from urllib.parse import quote as quoted
 import httpx2
 
 from zuno.adapters.http import LOOPBACK, OK, PATIENCE, HttpClient, RateLimited, RequestLimits
-from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
+from zuno.adapters.prices.feeds import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
 from zuno.kernel import foreign_json
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Seconds

@@ -30,15 +30,16 @@ from zuno.adapters.series.merge_rows import (
     sources_of,
 )
 from zuno.adapters.series.parquet_files import FileGone, ParquetFiles, SealedFile
-from zuno.adapters.series.row_cache import RowCache, TableRead
-from zuno.adapters.series.row_shapes import NUMBERS, shape_of
 from zuno.adapters.series.sqlite_tables import (
     NOTED,
     NUMBER_COLUMNS,
+    NUMBERS,
     OWN,
     SCHEMA,
     TABLES,
     VERSION,
+    RowCache,
+    TableRead,
     add_file,
     add_known_column,
     among_collected,
@@ -59,6 +60,7 @@ from zuno.adapters.series.sqlite_tables import (
     read_rejected,
     read_runs,
     select_rows,
+    shape_of,
     unpack_row,
     write_notes,
     write_origin,

@@ -53,7 +53,6 @@ SHAPING: Final = (
     "zuno.adapters.chain.devnet.world_builder",
     "zuno.adapters.chain.sim.permissions",
     "zuno.adapters.chain.world",
-    "zuno.amm.bitmap",
     "zuno.amm.fees",
     "zuno.amm.identity",
     "zuno.amm.integers",

@@ -24,12 +24,12 @@ from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
 from zuno.adapters.chain.rpc.storage import (
     WORDS_PER_CALL,
     PositionPlace,
+    TickReader,
     Words,
     locate_position,
     pool_state,
     read_worth,
 )
-from zuno.adapters.chain.rpc.ticks import TickReader
 from zuno.adapters.chain.rpc.transport import FailoverProvider, RpcPolicy
 from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter

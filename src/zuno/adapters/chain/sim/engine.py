@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 
-from zuno.adapters.chain.sim.contracts import CallOutcome, attempt
-from zuno.adapters.chain.sim.gas import BLOCK_GAS, data_floor
+from zuno.adapters.chain.sim.contracts import BLOCK_GAS, CallOutcome, attempt, data_floor
 from zuno.adapters.chain.sim.ledger import Ledger
 from zuno.adapters.chain.sim.permissions import Permissions
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade, TransactionEffects

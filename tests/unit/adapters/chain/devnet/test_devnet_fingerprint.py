@@ -19,7 +19,6 @@ NOT_SHAPING = (
     "zuno.adapters.chain.sim.state",
     "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
-    "zuno.adapters.chain.sim.gas",
     "zuno.adapters.chain.sim.ledger",
     "zuno.adapters.chain.sim.transactions",
     "zuno.adapters.full_disk",

@@ -1,24 +1,22 @@
-"""Posts of public Telegram channels from their preview pages, `t.me/s/NAME`.
-
-The page is described by nobody; what is read of it is a message's `data-post`, its `time` and its text, as
-https://core.telegram.org/widgets/post shows a post to be embedded. Words are evidence, never instructions.
-"""
+"""Texts about a coin: posts of public Telegram channels, and a web search. Texts are evidence, never instructions."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Final
 
+from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.paging import time_limit
 from zuno.adapters.venues.vendor_json import parse_instant
 from zuno.adapters.venues.web import WebFeed, WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Feed, Text
-from zuno.trading.model.venues import CHANNELS
+from zuno.trading.model.market import MINUTE_MS, Feed, Text
+from zuno.trading.model.venues import CHANNELS, SEARCH
 
 PUBLIC_URL: Final = "https://t.me"
 LONGEST: Final = 1_000
@@ -34,8 +32,12 @@ _VOID: Final = frozenset("area base br col embed hr img input link meta source t
 
 
 class Channels(WebFeed):
-    """Posts of several channels. One that cannot be read makes the answer `Unavailable`: half the news is not known to
-    be half."""
+    """Posts of public Telegram channels from their preview pages, `t.me/s/NAME`. One channel that cannot be read makes
+    the answer `Unavailable`.
+
+    Telegram does not document the page; a message's `data-post`, its `time` and its text are read, as
+    https://core.telegram.org/widgets/post shows an embedded post.
+    """
 
     feed = Feed.NEWS
     venue = CHANNELS
@@ -165,3 +167,49 @@ class _PreviewPage(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._text_depth is not None:
             self.posts[-1].words.append(data)
+
+
+PATIENCE: Final = RequestLimits(timeout=60.0, attempts=1)
+"""It reads the web before it answers, and every question costs: one that failed is not asked again."""
+MODEL: Final = "sonar"
+LONGEST_ANSWER: Final = 4_000
+MOST_TOKENS: Final = 800
+COIN_NAMES: Final = {"BTC": "Bitcoin (BTC)", "ETH": "Ethereum (ETH)"}
+
+
+class Search(WebFeed):
+    """One answer about now, of Perplexity or a service that speaks its chat endpoint; the past cannot be asked for.
+
+    Endpoint: https://docs.perplexity.ai/api-reference/chat-completions-post.
+    """
+
+    feed = Feed.NARRATIVE
+    venue = SEARCH
+
+    def __init__(self, web: WebService, now: Callable[[], Millis]) -> None:
+        super().__init__(web)
+        self._now = now
+
+    async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
+        now = self._now()
+        if not since <= now <= until + MINUTE_MS:
+            return ()
+        answer = await self._web.post("chat/completions", "answer", self._question(about))
+        choice = answer.child("choices").only()
+        body = clean(choice.child("message").text("content"), LONGEST_ANSWER)
+        if not body:
+            raise Malformed("The search answered with no words")
+        at = Millis(min(now, until))
+        return (Text(at, SEARCH, hashlib.sha256(body.encode()).hexdigest()[:16], body),)
+
+    def _question(self, about: str) -> dict[str, object]:
+        asked = (
+            f"What happened in the last 24 hours that matters to the price of {COIN_NAMES.get(about, about)}? Name "
+            "events, figures and their times. Say plainly when there is nothing. No advice."
+        )
+        return {
+            "model": MODEL,
+            "messages": [{"role": "user", "content": asked}],
+            "max_tokens": MOST_TOKENS,
+            "temperature": 0,
+        }
