@@ -59,7 +59,6 @@ from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext
 from zuno.trading.service.runs import Cycles, Recall, RunBackends
-from zuno.wiring.cycles import list_replay_differences
 from zuno.wiring.orders import build_paper_venues
 
 SEED = 3
@@ -246,7 +245,7 @@ class Desk:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
         registry = RecordedModels(attempts, whys=whys)
         return ReplayContext(
-            journal, lambda notebook: self._model_context(notebook, registry), lambda: list_replay_differences(registry)
+            journal, lambda notebook: self._model_context(notebook, registry), registry.list_differences
         )
 
     def _random(self, count: int) -> bytes:
