@@ -1,5 +1,5 @@
-"""Atomic file writes: a reader, and whoever comes after a kill -9, finds the old file or the new one, never half. On a
-full disk that is the old one, and `DiskFull`."""
+"""Atomic file writes: a reader, also after a kill -9, sees the old file or the new one, never half of either. On a full
+disk the old file stays and `DiskFull` is raised."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ _users_umask: list[int] = []
 
 
 def keep_files_private() -> int:
-    """What this process makes from now on is its owner's alone from the first moment, whoever makes it: SQLite beside
-    its files, a library, a child. The umask that the user had set."""
+    """Set the umask so that every file this process or its libraries create is its owner's alone; returns the user's
+    own umask."""
     if not _users_umask:
         _users_umask.append(os.umask(0o077))
     return _users_umask[0]
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """A file of its owner's alone. `durable`: the new one is on disk when this returns, so that a power cut does not
-    take it back."""
+    """Write a file (0600). `durable`: it is on disk when this returns."""
     with open_replacement(path, durable=durable) as draft:
         _write(draft, content)
 
 
 def create_file(path: Path, content: bytes) -> bool:
-    """A new file, 0600 and on disk. False: there was one already, and it stays as it is."""
+    """Create a file (0600), on disk when this returns. False: there was one already, and it is left as it is."""
     draft = _draft_of(path)
     try:
         with detect_full_disk(path):
@@ -49,7 +48,7 @@ def create_file(path: Path, content: bytes) -> bool:
 
 @contextmanager
 def open_replacement(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """A place beside the file to write to; at the end it becomes the file. An error leaves the old one as it was."""
+    """A path beside the file to write to; at the end it becomes the file. After an error the old file is unchanged."""
     draft = _draft_of(path)
     try:
         with detect_full_disk(path):
@@ -66,7 +65,7 @@ def open_replacement(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Of a folder: without it a power cut may forget a new name in it."""
+    """fsync a file, or a folder so that a new name in it survives a power cut."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -75,7 +74,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 def _draft_of(path: Path) -> Path:
-    """Hidden, and of this write alone: two at once do not meet."""
+    """A hidden name that no other write uses."""
     return path.with_name(f".{uuid4().hex[:12]}.{path.name}{DRAFT_SUFFIX}")
 
 

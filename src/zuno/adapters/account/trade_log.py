@@ -31,7 +31,7 @@ _BOOK_ENTRY: Final = TypeAdapter(BookEntry)
 
 
 class MemoryTradeLog:
-    """The `TradeLog` that lives as long as its process. Nothing awaits, so looking and writing are one step."""
+    """The `TradeLog` that lives as long as its process. Nothing awaits, so reading and writing are one step."""
 
     def __init__(self) -> None:
         self._logs: dict[str, list[TradeEvent]] = {}
@@ -57,8 +57,8 @@ class MemoryTradeLog:
 
 
 class OwnedTradeLog:
-    """A `TradeLog` whose accounts one process writes to as a rule: others' events are looked for only where writing
-    finds some. What others write in between is seen then; nothing is overwritten."""
+    """A `TradeLog` for accounts that one process usually writes alone: events of other processes are read only after an
+    append conflicts. Nothing is overwritten."""
 
     def __init__(self, log: TradeLog) -> None:
         self._log = log
@@ -93,12 +93,12 @@ class _AccountIndex:
 
 
 class JournalTradeLog:
-    """The `TradeLog` over the journal. It keeps how far it has read, so that looking again costs what is new."""
+    """The `TradeLog` over the journal. It remembers how far it has read, so a second look reads only what is new."""
 
     def __init__(
         self, journal: Callable[[], Awaitable[Journal]], read: Callable[[], Awaitable[Journal]] | None = None
     ) -> None:
-        """`read`: the journal for looking alone, where it may be readable though nothing can be written."""
+        """`read`: the journal for reading alone, for homes that cannot be written."""
         self._journal = journal
         self._read = read or journal
         self._read_to = 0
@@ -149,7 +149,7 @@ class JournalTradeLog:
             raise _conflict(account, after)
 
     async def _read_new(self, account: str) -> list[TradeEvent]:
-        """Index everything that was written since the last look; the new events of this account."""
+        """Index everything written since the last look; returns the new events of this account."""
         journal = await self._read()
         fresh: list[TradeEvent] = []
         if not self._took_over:
@@ -173,7 +173,7 @@ class JournalTradeLog:
         return fresh
 
     async def _read_again(self, account: str, index: _AccountIndex, after: int) -> tuple[TradeEvent, ...]:
-        """From the entry that holds the first event that is asked for."""
+        """Read the journal again from the entry that holds event `after` + 1."""
         found = list(index.taken_over[after:])
         entry_of = max(0, bisect_right(index.firsts, after + 1) - 1)
         if entry_of < len(index.places):
@@ -232,10 +232,10 @@ class MemoryTradeRecord:
 
 
 class LoggedTradeRecord:
-    """The `TradeRecord` of a market's paper account. It goes on from where it has read."""
+    """The `TradeRecord` of a market's paper account; each call reads only what is new."""
 
     def __init__(self, log: TradeLog, counts: Callable[[str], Awaitable[bool]] | None = None) -> None:
-        """`counts`: whether the trades of a run count, as for live those of a recorded past do not."""
+        """`counts`: whether the trades of a run count; for live trading those over recorded data do not."""
         self._log = log
         self._counts = counts
         self._books: dict[str, TradingBook] = {}

@@ -21,7 +21,6 @@ from .price_moves import PriceMover
 from .world_builder import OTHERS_ROLE, WALLET_ROLE, open_world
 
 Tell = Callable[[str], None]
-"""Gets each line that a person should see."""
 
 
 def serve_world(
@@ -41,7 +40,7 @@ def serve_world(
 def open_node(
     artifacts: Artifacts, cache: Path, seed: int, tell: Tell = lambda line: None
 ) -> tuple[DevnetNode, PriceMover]:
-    """A node on the world of a seed. Its clock goes on from the last block, whatever the wall clock says."""
+    """A node on the world of a seed. Its clock continues from the last block, whatever the wall clock says."""
     chain = open_world(artifacts, cache, seed, lambda done, total: _tell_progress(tell, done, total))
     keys = {dev_address(role): dev_key(role) for role in (WALLET_ROLE, OTHERS_ROLE)}
     offset = chain.head.timestamp - int(time.time())

@@ -43,8 +43,6 @@ USDC_WETH: Final = RecordedMarket(USDC, WETH, Pips(500), 10, native_side=1)
 
 
 class RecordedChain:
-    """One pool and one wallet."""
-
     info = RECORDED
 
     def __init__(self, world: RecordedWorld, gas: GasQuote) -> None:

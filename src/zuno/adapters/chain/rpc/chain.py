@@ -1,8 +1,7 @@
 """The live chain behind the Chain port: each answer is read at one block, from whichever node can give it.
 
-"Now" is the node's latest block. Confirmations do not delay a reader; they decide what is remembered: nothing younger
-than the chain's confirmations is ticked off in a record on disk, and a remembered fact is checked against the hash of
-the block it was read at.
+"Now" is the node's latest block. Confirmations do not delay a reader: they decide what is cached on disk, and a cached
+fact is checked against the hash of the block it was read at.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ MOST_PRICES: Final = 168
 
 
 class RpcChain:
-    """Chain over JSON-RPC. `urls` are tried in order; `cache_dir` is ours to fill and anyone's to delete."""
+    """Chain over JSON-RPC. `urls` are tried in order; `cache_dir` may be deleted at any time."""
 
     def __init__(
         self,
@@ -86,7 +85,6 @@ class RpcChain:
 
     @property
     def requests(self) -> int:
-        """HTTP requests sent so far."""
         return self._node.requests
 
     async def head(self) -> Block:
@@ -151,7 +149,7 @@ class RpcChain:
         return await self._at_head(lambda head: gas.quote(self._node, self.info.data_fee, head))
 
     def writer(self) -> RpcWriter:
-        """The same chain to write to, over the same nodes; closed with this one."""
+        """The same chain to write to, on the same connections; closed with this one."""
         return RpcWriter(self._read, self._at_head, self._depth_at)
 
     async def close(self) -> None:
@@ -214,7 +212,7 @@ class RpcChain:
     async def _witness_at(
         self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
     ) -> StateAtBlock:
-        """A block that somebody else named, if this chain has it."""
+        """The state at a block that a peer named, if this chain has that block."""
         if block.number > head.number or await self._node.block(block.number) != block:
             raise Refused(f"{self.info.name} has no block {block.number} with hash {block.hash[:12]}…")
         try:

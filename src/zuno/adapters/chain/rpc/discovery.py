@@ -1,4 +1,4 @@
-"""Finding what exists: the pools of curated pairs and the positions of a wallet, complete or saying that it is not."""
+"""Find the pools of curated pairs and the positions of a wallet; an incomplete search says so."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RECORD: Final = "deployed"
 
 
 class DeploymentBlock:
-    """The block before which v4 has no events, so that no search goes further back."""
+    """The block before which v4 has no events: no search goes further back."""
 
     def __init__(self, node: RpcNode, contract: Address, cache: JsonCache) -> None:
         self._node = node
@@ -56,7 +56,7 @@ class DeploymentBlock:
         return found
 
     def forget(self) -> None:
-        """For when a search from here on did not find what must be there."""
+        """Drop the record: a search from that block missed something that exists."""
         self._cache.save(_RECORD, {})
 
     async def _search(self, head: int) -> int:
@@ -183,11 +183,9 @@ class OwnedReader:
 
 @dataclass(frozen=True, slots=True)
 class CuratedKeys:
-    """Keys of the curated currencies, probed tiers first."""
-
     keys: dict[HexId, PoolKey]
     initialized: frozenset[HexId]
-    """Those that Initialize events tell of."""
+    """Those with an Initialize event."""
     notes: tuple[str, ...]
     """What could not be searched."""
 
@@ -245,11 +243,10 @@ class PoolKeyReader:
         return CuratedKeys(keys, frozenset(initialized), notes)
 
     def known_key(self, pool_id: HexId) -> PoolKey | None:
-        """The key if it is known already."""
         return self._known.get(pool_id)
 
     async def find(self, pool_id: HexId, head: Block) -> PoolKey | None:
-        """The key behind an id, from the cheapest source that knows it; None if none does at this block."""
+        """The key behind a pool id, from the cheapest source that knows it; None if none does at this block."""
         if pool_id in self._known:
             return self._known[pool_id]
         question = abi.pool_keys(bytes.fromhex(pool_id[2:52]))

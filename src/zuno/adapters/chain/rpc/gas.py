@@ -1,4 +1,4 @@
-"""What gas costs now, and what a rollup adds for posting calldata to its parent chain."""
+"""The gas price now, and what a rollup adds for posting calldata to its parent chain."""
 
 from __future__ import annotations
 

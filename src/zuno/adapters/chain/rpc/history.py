@@ -1,4 +1,4 @@
-"""What happened to a position, from its events: every touch with what was measured to move, exact to the wei."""
+"""A position's history from its events: every change of liquidity with the amounts that were measured to move."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ SPARE_PERCENT = 5
 
 
 class HistoryReader:
-    """Histories of positions, ended at a head."""
-
     def __init__(self, readers: Readers) -> None:
         self._read = readers
         self._info, self._node, self._times = readers.info, readers.node, readers.times
@@ -279,22 +277,18 @@ class HistoryReader:
 
 
 def _amounts_taken(events: DatedEvents, tx: HexId) -> tuple[int, int]:
-    """What the deposits of a transaction took out of the wallet."""
     touches = [event for _, event in events if isinstance(event, PositionEvent) and event.tx == tx]
     return max(0, sum(touch.paid0 for touch in touches)), max(0, sum(touch.paid1 for touch in touches))
 
 
 def _amounts_brought(events: DatedEvents) -> tuple[int, int]:
-    """What swaps brought into the wallet."""
     swaps = [event for _, event in events if isinstance(event, WalletSwap)]
     return max(0, -sum(swap.paid0 for swap in swaps)), max(0, -sum(swap.paid1 for swap in swaps))
 
 
 def _check_complete(events: DatedEvents, start: PositionSnapshot | None, end: PositionSnapshot | None) -> None:
-    """Every touch must begin with the liquidity that the one before it left, or events in between are missing.
-
-    What a touch began with is the state's word, so this is a gap in the events, not a contradiction in the books.
-    """
+    """Every change must begin with the liquidity that the one before it left; otherwise events in between are
+    missing."""
     held = {} if start is None else {start.position_id: int(start.liquidity)}
     for _, event in sorted(events, key=lambda entry: entry[0]):
         if isinstance(event, PositionEvent):
@@ -324,7 +318,7 @@ class BurnResult:
 
 
 class BurnSimulator:
-    """Pretended burns, where the node offers eth_simulateV1."""
+    """Simulated burns, where the node offers eth_simulateV1."""
 
     def __init__(self, node: RpcNode, deployment: Deployment) -> None:
         self._node = node
@@ -332,7 +326,7 @@ class BurnSimulator:
         self._refusal = ""
 
     async def simulate(self, token: int, owner: Address, key: PoolKey, at: Block) -> BurnResult | str:
-        """The burn on top of a block, or why nobody can say."""
+        """The burn on top of a block, or why it could not be simulated."""
         if self._refusal:
             return self._refusal
         steps = [calldata.burn_position(token, 0, 0), calldata.take_pair(key.currency0, key.currency1, owner)]

@@ -34,7 +34,7 @@ class PositionLife:
     nft: PositionNft
     transfers: tuple[Log, ...]
     until: tuple[int, int] | None = None
-    """Block and place in it of the transaction that closed it for its successor: what came later is another story."""
+    """Block and index of the transaction that closed it for its successor; later events belong to another record."""
 
     def knows(self, moment: Log) -> bool:
         return self.until is None or (moment.block_number, moment.tx_index) <= self.until
@@ -65,7 +65,7 @@ class PositionLife:
 
 
 class LineageReader:
-    """Finds a position's life and its ancestors' lives within a window."""
+    """Finds a position and its predecessors within a window."""
 
     def __init__(self, readers: Readers, replay: BlockReplay) -> None:
         self._read = readers
@@ -240,7 +240,7 @@ class LineageReader:
 
 @dataclass(frozen=True, slots=True)
 class _Closing:
-    """Which position a mint succeeded, if one did, and when that one's story ends."""
+    """Which position a mint succeeded, if any, and when that one's record ends."""
 
     token: int | None = None
     until: tuple[int, int] | None = None

@@ -1,4 +1,4 @@
-"""One chain node as we want to speak with it: typed questions, pinned blocks, our own errors. web3 is known here."""
+"""Typed questions to a chain node, at pinned blocks, with our own errors. web3 is used here alone."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ RawFields = Mapping[str, Any]
 
 HEADERS_PER_BATCH: Final = 100
 YOUNG_BLOCKS: Final = 2_000
-"""So close below the head a node may not be there yet; one that is further behind is taken for broken, not for late,
-and what it leaves out is for those to notice who hold events against the state."""
+"""A node may be behind by so many blocks below the head; one that is further behind is treated as broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,6 @@ class RpcNode:
         return self._provider.by_number
 
     def skip_last_node(self) -> None:
-        """Ask somebody else for a while than who gave this task its last answer."""
         self._provider.skip_last_node()
 
     async def close(self) -> None:
@@ -126,7 +124,6 @@ class RpcNode:
         return _parse_block(await self._await_web3(f"block {number}", self._web3.eth.get_block(number)))
 
     async def blocks(self, numbers: Iterable[int]) -> dict[int, Block]:
-        """Many headers in few requests."""
         wanted, found = sorted(set(numbers)), dict[int, Block]()
         for at in range(0, len(wanted), HEADERS_PER_BATCH):
             part = wanted[at : at + HEADERS_PER_BATCH]
@@ -229,10 +226,10 @@ class RpcNode:
             return sorted(map(_parse_log, raw), key=lambda log: log.position)
 
     async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
-        """A node that is behind answers with what it has and does not say that there is more: so its height first.
+        """Logs near the head, with the node's height asked first: a node that is behind leaves out events without
+        saying so.
 
-        One address may be many machines: only what comes back in one exchange is likely of one of them. One that is
-        behind is left for the next, here and for a while.
+        Both are asked in one exchange, because one address may be many machines.
         """
         height_and_logs = [requests.height(last), RpcRequest("eth_getLogs", [wanted])]
         return cast(Sequence[RawFields], (await self.ask_together(height_and_logs))[1])
@@ -243,7 +240,6 @@ class RpcNode:
             return parse_receipt(cast(RawFields, raw))
 
     async def value(self, tx: HexId) -> Wei:
-        """The native coin a transaction carried."""
         raw = await self._await_web3("a transaction", self._web3.eth.get_transaction(cast(Any, tx)))
         with _translate_errors("a transaction"):
             return Wei(int(raw["value"]))
@@ -277,7 +273,7 @@ class RpcNode:
         return await self._provider.ask(replace(request, read=read))
 
     async def _await_web3(self, what: str, asked: Awaitable[T]) -> T:
-        """Await web3; whatever it raises over an answer it cannot read is the answer's fault."""
+        """Await web3; an answer that it cannot read becomes one of our errors."""
         with _translate_errors(what):
             return await asked
 
@@ -288,7 +284,7 @@ VENDOR_ERRORS: Final = (Web3Exception, ValueError, TypeError, KeyError, Attribut
 
 @contextmanager
 def _translate_errors(what: str) -> Iterator[None]:
-    """Inside, an answer that is not what it should be becomes one of our errors."""
+    """Turn web3's and our own parsing errors into ours."""
     try:
         yield
     except VENDOR_ERRORS as error:
@@ -296,7 +292,7 @@ def _translate_errors(what: str) -> Iterator[None]:
 
 
 def vendor_fault(what: str, error: Exception) -> ZunoError:
-    """A vendor's complaint as ours; its text stays in the chained cause."""
+    """Our error for a vendor's; the vendor's text stays in the chained cause."""
     if isinstance(error, BlockNotFound | TransactionNotFound):
         return NoSuchState(f"{what}: the node does not have it")
     return Malformed(f"{what}: the answer cannot be read ({type(error).__name__})")
@@ -394,13 +390,13 @@ _NEVER: Final = re.compile(
     r"int256overflow|failedtoresolvesender|negative value|fee exceeds",
     re.I,
 )
-"""What no later try of the same bytes changes, short of more funds."""
+"""Refusals that no later try of the same bytes changes, short of more funds."""
 
 
 async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
-    """The bytes to one node after the other until one has them: a second offer of the same bytes is harmless.
+    """Offer the bytes to one node after the other until one has them; offering the same bytes twice is harmless.
 
-    A refusal counts only where every node that may have heard the bytes gave one.
+    A refusal counts only if every node that may have received the bytes refused them.
     """
     faults, replies = list[ZunoError](), list[str]()
     async with aclosing(provider.ask_each(RpcRequest("eth_sendRawTransaction", ["0x" + raw.hex()]))) as answers:
@@ -427,7 +423,7 @@ async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
 
 
 def classify_refusal(fault: ZunoError) -> SendResult | None:
-    """What a node's refusal of a transaction means, if it is one that leaves something to do."""
+    """What a node's refusal of a transaction means, if something can still be done about it."""
     if not isinstance(fault, TransactionRejected):
         return None
     return next((sending for sending, words in _WORDS if words.search(str(fault))), None)

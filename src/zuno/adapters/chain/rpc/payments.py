@@ -23,8 +23,6 @@ from zuno.kernel.units import Address, Wei
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """A transaction's payments once all three numbers are compared."""
-
     left: Two
     """What the pools received beyond their own arithmetic: what a residual will be made of."""
     others: Two
@@ -36,8 +34,6 @@ class Settlement:
 
 
 class PaymentSettler:
-    """Compares, for the transactions of one pool's positions."""
-
     def __init__(self, readers: Readers, effects_reader: EffectsReader, key: PoolKey, head: Block) -> None:
         self._node, self._times = readers.node, readers.times
         self._effects, self._key, self._head = effects_reader, key, head

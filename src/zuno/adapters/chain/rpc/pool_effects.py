@@ -1,4 +1,5 @@
-"""What a transaction did to the pools, by its events and the contracts' arithmetic, as amounts the pools were owed."""
+"""What a transaction did to the pools, from its events and the contracts' arithmetic, as amounts the pools were
+owed."""
 
 from __future__ import annotations
 
@@ -23,8 +24,6 @@ Two = tuple[int, int]
 
 @dataclass(frozen=True)
 class PoolEffects:
-    """What a transaction did to the pools, by its events, as amounts that the pools were owed."""
-
     changes: list[tuple[ReplayedChange, Amounts]]
     swaps: list[tuple[Log, PoolKey, Amounts]]
     donated: Amounts
@@ -54,7 +53,7 @@ class PoolEffects:
 
 
 class EffectsReader:
-    """Transactions and blocks near one pool, worked through; each block once."""
+    """Computes the effects of transactions near one pool; each block once."""
 
     def __init__(self, readers: Readers, replay: BlockReplay, key: PoolKey, head: Block) -> None:
         self._read, self._replay, self._head = readers, replay, head
@@ -63,7 +62,6 @@ class EffectsReader:
         self._blocks: dict[tuple[HexId, int], PoolBlock] = {}
 
     async def effects_of(self, receipt: Receipt) -> PoolEffects:
-        """What a transaction did, every change of liquidity near the pair worked out."""
         pool_events = self._pool_events(receipt)
         keys = {
             pool_id: await self._read.keys.find(pool_id, self._head)

@@ -26,15 +26,11 @@ MOST_SWAPS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class SwapPrice:
-    """The price a swap left behind."""
-
     log: Log
     sqrt_price_x96: SqrtPriceX96
 
 
 class BlockTimes:
-    """Block times, each asked for once."""
-
     def __init__(self, node: RpcNode) -> None:
         self._node = node
         self._known: dict[int, Block] = {}
@@ -114,8 +110,6 @@ def _number(block: Block) -> int:
 
 
 class PriceReader:
-    """Prices of a pool between two blocks."""
-
     def __init__(self, scanner: Scanner, times: BlockTimes, pool_manager: Address) -> None:
         self._scanner = scanner
         self._times = times

@@ -1,4 +1,4 @@
-"""What became of a transaction: found by its receipt, judged by the wallet's count in the state."""
+"""Find out whether a transaction was mined: by its receipt, checked against the wallet's transaction count."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _NO_BLOCK: Final = {None, "0x" + "00" * 32}
 
 @dataclass(frozen=True, slots=True)
 class _FoundTransaction:
-    """A transaction as a node knows it."""
-
     tx: HexId
     receipt: Receipt | None
     block_hash: HexId | None
@@ -36,8 +34,6 @@ class _FoundTransaction:
 
 
 class NonceTracker:
-    """Looks for transactions at one head."""
-
     def __init__(self, readers: Readers) -> None:
         self._node = readers.node
         self._info = readers.info
@@ -111,10 +107,10 @@ class NonceTracker:
         return head if number == head.number else await self._node.block(number)
 
     async def _find_transactions(self, head: Block, hashes: Sequence[HexId], *, spent: bool) -> list[_FoundTransaction]:
-        """Receipts and pool of one machine that has the head.
+        """Receipts and pending transactions from one machine that has the head.
 
-        That a number is spent and none of ours has it would make the transaction somebody else's: before that is said,
-        every node is asked, because one that has not filed its newest blocks yet says the same.
+        If the nonce is spent and none of ours has it, every node is asked first: one that lacks its newest blocks says
+        the same.
         """
         if not hashes:
             return []
@@ -141,7 +137,7 @@ class NonceTracker:
         return found
 
     async def _mined_result(self, found: _FoundTransaction, wallet: Address, head: Block) -> Mined | None:
-        """The receipt's story, if its block is still one of this chain."""
+        """The receipt's result, if its block is still on this chain."""
         receipt = found.receipt
         if receipt is None:
             return None

@@ -1,4 +1,4 @@
-"""PoolManager's storage, read in bulk: hundreds of positions are a handful of calls, all pinned to one block."""
+"""PoolManager's storage, read in bulk at one block: hundreds of positions are a handful of calls."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ Words = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PositionPlace:
-    """Where a position's numbers live."""
-
     pool_id: HexId
     range: Range
     pool: PoolSlots
@@ -90,8 +88,6 @@ def locate_position(position_manager: Address, pool_id: HexId, lower: int, upper
 
 
 class Storage:
-    """Words of PoolManager at a block."""
-
     def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
@@ -99,16 +95,15 @@ class Storage:
         self._newest = Words()
 
     async def words(self, slots: Iterable[int], at: Block) -> Words:
-        """All of them, or the fault that kept one away."""
         found, fault = await self.some_words(slots, at)
         if fault is not None:
             raise fault
         return found
 
     async def some_words(self, slots: Iterable[int], at: Block) -> tuple[Words, ZunoError | None]:
-        """What could be read, and why the rest could not; nothing at all is raised.
+        """The words that could be read, and why the rest could not.
 
-        A block that vanished is raised as well: what was read of it belongs to no chain.
+        Raises if nothing could be read, and for a block that vanished.
         """
         wanted = list(dict.fromkeys(slots))
         parts = [wanted[start : start + WORDS_PER_CALL] for start in range(0, len(wanted), WORDS_PER_CALL)]
@@ -127,12 +122,11 @@ class Storage:
         return found, faults[0] if faults else None
 
     async def words_again(self, slots: Sequence[int], at: Block) -> Words:
-        """Words that were probably read of this block just now: a block's state does not change."""
+        """Words of a block that were probably just read."""
         known = self._newest if self._newest_of == at.hash else Words()
         return known if all(slot in known for slot in slots) else await self.words(slots, at)
 
     async def words_of_blocks(self, wanted: Sequence[tuple[Block, Sequence[int]]]) -> list[Words]:
-        """Words at many blocks, in few exchanges."""
         found = list[Words]()
         for start in range(0, len(wanted), BLOCKS_PER_BATCH):
             part = wanted[start : start + BLOCKS_PER_BATCH]
@@ -183,7 +177,6 @@ def pool_state(key: PoolKey, pool_id: HexId, tokens: tuple[Token, Token], words:
 
 
 def read_worth(at: PositionPlace, words: Words) -> PositionWorth:
-    """A position out of its words."""
     slot0 = unpack_slot0(words[at.pool.slot0])
     info = unpack_position(*(words[slot] for slot in at.position))
     lower, upper = at.range.lower, at.range.upper

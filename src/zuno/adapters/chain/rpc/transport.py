@@ -1,7 +1,7 @@
-"""Moves JSON-RPC over HTTP with a policy: several nodes, bounded patience, and no secret in any message.
+"""JSON-RPC over HTTP with several nodes, bounded waiting, and no secret in any message.
 
-web3 decides what to ask; this module decides whom, how long to wait and when to give up. RPC addresses carry API keys,
-so nothing here ever prints more of one than its host.
+web3 decides what to ask; this module decides which node, how long to wait and when to give up. RPC addresses carry API
+keys, so nothing here prints more of one than its host.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _DISTRUSTED_AFTER: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class RpcPolicy:
-    """How patient we are. Every number bounds something; the worst case is rounds × nodes × timeout, plus pauses."""
+    """Limits of a request; the worst case is rounds × nodes × timeout, plus pauses."""
 
     timeout: float = 15.0
     """Seconds for one whole exchange, however slowly the bytes drip."""
@@ -75,7 +75,7 @@ class RpcPolicy:
 
 @dataclass(slots=True)
 class Endpoint:
-    """One node, known to people by its host alone."""
+    """One node; only its host is ever shown."""
 
     url: str = field(repr=False)
     host: str
@@ -86,11 +86,11 @@ class Endpoint:
 
     @property
     def pins_by_hash(self) -> bool:
-        """One refusal may be a hiccup."""
+        """One refusal may be a hiccup, so it takes two."""
         return self.bad_pins < _DISTRUSTED_AFTER
 
     def without_keys(self, said: str) -> str:
-        """What a node said, less any part of its own address: some quote the key they were called with."""
+        """A node's words without any part of its own address: some quote the key they were called with."""
         parts = urlsplit(self.url)
         secrets = re.split(r"[/?&=:@]", f"{parts.path}?{parts.query}@{parts.username or ''}:{parts.password or ''}")
         for secret in secrets:
@@ -100,7 +100,7 @@ class Endpoint:
 
 
 def parse_endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
-    """A node from its address; the address never appears in the complaint."""
+    """A node from its address; the address never appears in the error."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -112,31 +112,30 @@ def parse_endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
 
 
 class Callee(Enum):
-    """Whose contract a call goes to, and so whose fault an odd answer is."""
+    """Which contract a call goes to, and so whose fault an odd answer is."""
 
     CERTAIN = auto()
-    """Ours to know, and it cannot refuse: a revert is as much the node's fault as data that does not fit."""
+    """Known, and cannot revert: a revert is as much the node's fault as data that does not fit."""
     MAY_REVERT = auto()
-    """Ours to know, and a revert is one of its answers."""
+    """Known, and may revert."""
     UNTRUSTED = auto()
-    """It may say anything, and no node is to blame; another node is asked all the same, because the node may lie."""
+    """It may answer anything, and no node is to blame; another node is asked all the same, because the node may lie."""
 
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
-    """What is asked, and how to tell an answer: `read` makes the result of it or raises Malformed."""
+    """A question; `read` makes the result of the answer or raises `Malformed`."""
 
     method: str
     params: list[Any]
     read: Callable[[Any], Any] = lambda result: result
     at: Block | None = None
-    """The block whose state is asked for, as the last parameter."""
+    """The block whose state is asked for, sent as the last parameter."""
     callee: Callee = Callee.CERTAIN
     may_lack: bool = False
-    """Whether having nothing is an answer: `read` is then given None."""
+    """Whether "nothing" is an answer: `read` is then given None."""
 
     def params_at(self, by_hash: bool) -> Any:
-        """The parameters, with the block where one is meant."""
         if self.at is None:
             return self.params
         pin = {"blockHash": self.at.hash, "requireCanonical": True} if by_hash else hex(self.at.number)
@@ -156,9 +155,9 @@ _HOST_ONLY: Final = _HostOnly()
 
 
 class FailoverProvider(AsyncJSONBaseProvider):
-    """web3's provider seam. Raises our errors, so web3 never sees a JSON-RPC error object.
+    """web3's provider. Raises our errors, so web3 never sees a JSON-RPC error object.
 
-    Every node must prove once that it is the expected chain before it may answer anything else.
+    Every node must prove its chain id before it answers anything else.
     """
 
     # A contract could otherwise make us fetch any URL it likes (EIP-3668).
@@ -177,10 +176,8 @@ class FailoverProvider(AsyncJSONBaseProvider):
             raise UsageError(f"no RPC URL: set {variable}")
         self.endpoints = tuple(parse_endpoint(url, variable) for url in urls)
         self.requests = 0
-        """HTTP requests sent so far."""
         self.by_number = 0
-        """Answers about a block's state that were asked for by the block's number: nothing but a look at the block
-        afterwards says that they are of this one."""
+        """Answers about a block's state that were asked for by number: they may be of another block of that number."""
         # Per task: questions run side by side, and each wants to know who answered *it*.
         self._served_by: ContextVar[Endpoint | None] = ContextVar("served_by", default=None)
         self._one_round_until = 0.0
@@ -197,7 +194,6 @@ class FailoverProvider(AsyncJSONBaseProvider):
 
     @property
     def served_by(self) -> Endpoint | None:
-        """Who gave this task its last answer."""
         return self._served_by.get()
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
@@ -209,11 +205,10 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return [cast(RPCResponse, {"jsonrpc": "2.0", "id": at, "result": result}) for at, result in enumerate(results)]
 
     async def ask_all(self, requests: Sequence[RpcRequest], callee: Callee, judge: Callable[[Any], Any]) -> Any:
-        """Several questions in one exchange, each with its own pin and reader; `judge` sees the results together."""
         return await self.ask(RpcRequest(_BATCH, list(requests), judge, callee=callee))
 
     async def ask_each(self, request: RpcRequest) -> AsyncGenerator[tuple[Endpoint, Any], None]:
-        """One question to every node in turn, once, resting ones last: results and faults, until enough was heard."""
+        """One question to every node in turn, once, resting ones last."""
         now = time.monotonic()
         for node in sorted(self.endpoints, key=lambda node: max(node.cool_until, now)):
             try:
@@ -230,7 +225,6 @@ class FailoverProvider(AsyncJSONBaseProvider):
                 yield node, result
 
     def skip_last_node(self) -> None:
-        """Let others answer for a while in place of who gave this task its last answer."""
         if self.served_by is not None:
             self._rest(self.served_by)
 
@@ -240,7 +234,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
             await client.aclose()
 
     async def ask(self, request: RpcRequest) -> Any:
-        """One question, asked around until someone answers it."""
+        """Ask nodes in turn until one answers."""
         policy, faults = self._policy, list[tuple[str, ZunoError]]()
         # Who asked everyone in vain a moment ago does not wait so long again: one round says whether anyone is back.
         for turn in range(1 if time.monotonic() < self._one_round_until else policy.rounds):
@@ -275,7 +269,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         node.cool_until = time.monotonic() + self._policy.cool_down
 
     def _healthy(self) -> list[Endpoint]:
-        """In the order given; those cooling down only when nobody else is left, the longest rested first."""
+        """Nodes in the given order; those cooling down only when nobody else is left, the longest rested first."""
         now = time.monotonic()
         rested = [node for node in self.endpoints if node.cool_until <= now]
         return rested or sorted(self.endpoints, key=lambda node: node.cool_until)
@@ -305,7 +299,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return [_read_result(request, result) for request, result in zip(requests, results, strict=True)]
 
     async def _ask_with_pin(self, node: Endpoint, ask_by: Callable[[bool], Awaitable[Any]], *, pins: bool) -> Any:
-        """With the block as the node can read it: by its hash, or else by its number."""
+        """Pin the block by its hash, or by its number for a node that cannot read that (EIP-1898)."""
         if not pins:
             return await ask_by(True)
         if node.pins_by_hash:
@@ -396,7 +390,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
 
 
 class _AnotherChain(Exception):
-    """Internal signal: the node is fine, and it is not ours."""
+    """The node is of another chain."""
 
     def __init__(self, found: int) -> None:
         super().__init__(found)
@@ -408,7 +402,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def transport_fault(error: Exception) -> ZunoError:
-    """An httpx2 error as ours. Its own text may quote the address, so only its kind is repeated."""
+    """Our error for an httpx2 error. Its own text may quote the address, so only its kind is repeated."""
     match error:
         case httpx2.DecodingError():
             return Malformed("the answer cannot be decompressed")
@@ -469,7 +463,7 @@ def _is_blameless(fault: ZunoError, callee: Callee) -> bool:
 
 
 def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable: str) -> None:
-    """After a round: what another round would only repeat."""
+    """After a round: raise what another round would only repeat."""
     if faults and all(isinstance(fault, LASTING_FAULTS) for _, fault in faults):
         raise _verdict(faults, variable)
     # Someone heard the question whole and said no: whoever asked may ask for less, or take it for the answer.
@@ -484,12 +478,11 @@ def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable
 
 
 def _join_faults(faults: list[tuple[str, ZunoError]]) -> str:
-    """The last thing each node said."""
     return "; ".join(f"{host}: {fault}" for host, fault in dict(faults).items())
 
 
 def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
-    """What to raise when nobody helped: the kind of fault that the nodes agree on."""
+    """The error when no node helped: the kind of fault that the nodes agree on."""
     said, kinds = _join_faults(faults), {type(fault) for fault in dict(faults).values()}
     if kinds & {NoSuchState, NodeBehind}:
         return NoSuchState(said)

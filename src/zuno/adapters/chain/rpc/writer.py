@@ -1,4 +1,4 @@
-"""A chain that can be written to over JSON-RPC: what a wallet may spend, what a call would do, what became of it."""
+"""The Writer port over JSON-RPC: wallet state, simulation, gas estimates, sending and tracing transactions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
 
 
 class RpcWriter:
-    """Writer over JSON-RPC, beside the reader of the same chain and on its connection."""
+    """Writer over JSON-RPC, on the connection of the chain's reader."""
 
     def __init__(self, readers: Readers, at_head: PinnedRead, depth_at: DepthAt) -> None:
         self.info = readers.info

@@ -1,4 +1,4 @@
-"""The simulated world behind the ports: a chain to read and a world to push."""
+"""The simulated world behind the ports: a chain to read and a world whose price can be pushed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from zuno.lp.rules.fee_yield import growth_of_swaps
 
 
 class SimChain:
-    """Our own pools, played anew from the saved events by each process.
+    """Our own pools, replayed from the saved events by each process.
 
-    Answers are of the world at opening, or as it was when somebody here was last about to change it.
+    Answers are of the world at opening, or of the last change made by this process.
     """
 
     info = SIM
@@ -157,7 +157,7 @@ class SimChain:
         return GasQuote(BASE_FEE, PRIORITY_FEE)
 
     def refresh(self) -> None:
-        """Forget the world if another process has moved it since."""
+        """Forget the world if another process has changed it since."""
         if self._world is not None and not self._file.ends_on(self._world):
             self._world = None
 
@@ -200,13 +200,13 @@ class SimChain:
         return self._world.head
 
     def latest(self) -> SimWorld:
-        """The world as its file has it now: whoever is about to spend looks at the present, not at the opening."""
+        """The world as its file has it now: whoever is about to spend needs the present, not the opening."""
         if self._world is None or not self._file.ends_on(self._world):
             self._world = self._file.load()
         return self._world
 
     def take(self, raw: bytes) -> SendResult:
-        """Mine signed bytes, or say why not; once this answers, they are on disk."""
+        """Mine signed bytes, or raise; once this answers, they are on disk."""
         tx = parse_transaction(raw, SIM.id)
         with self._changing() as world:
             said = world.admit(tx)
@@ -217,7 +217,7 @@ class SimChain:
 
     @contextmanager
     def _changing(self) -> Iterator[SimWorld]:
-        """The latest world, nobody else's for as long; where the change fails, what was changed is forgotten."""
+        """The latest world, locked; where the change fails, what was changed is forgotten."""
         with self._file.lock():
             try:
                 yield self.latest()

@@ -1,7 +1,7 @@
-"""What the v4 contracts, Permit2 and two tokens do with a call, done on our own books.
+"""The v4 contracts, Permit2 and two tokens, executed on our own state.
 
-The same calldata that is sent to the real contracts is read and executed here, with their rules: who pays, what is
-checked in which order, and by which name they refuse. A test plays the same bytes on both.
+The calldata that is sent to the real contracts is read and executed here by their rules: who pays, what is checked in
+which order, and which error they raise. A test plays the same bytes on both.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ACTION_IDS: Final[dict[type[calls.Action], int]] = {
 
 
 class ContractRevert(Refused):
-    """A contract said no; the message is its own word for it, with its numbers."""
+    """A contract reverted; the message is its own error, with its numbers."""
 
     def __init__(self, word: str, *values: object) -> None:
         super().__init__(f"{word}({', '.join(map(str, values))})" if values else word)
@@ -68,7 +68,7 @@ class ContractRevert(Refused):
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How a call went: the books after it, which are those before where it reverted."""
+    """How a call went: the state after it, unchanged where it reverted."""
 
     books: SimState
     gas_used: int
@@ -76,7 +76,6 @@ class CallOutcome:
     error: str | None = None
     pool_events: tuple[PoolEvent, ...] = ()
     minted: tuple[tuple[int, Address], ...] = ()
-    """NFTs that were given out, and to whom."""
     burnt: tuple[int, ...] = ()
 
 
@@ -114,8 +113,6 @@ def _decode_call(call: Call) -> calls.DecodedCall:
 
 
 class _Run:
-    """One call and all it leads to."""
-
     def __init__(self, books: SimState, specs: Sequence[PoolSpec], now: Seconds) -> None:
         self.books, self._now = books, now
         self._ledger, self._permissions = books.ledger, books.permissions
@@ -208,7 +205,6 @@ class _Run:
         return self._ledger.of(holder, currency)
 
     def move(self, payer: Address, payee: Address, currency: Address, amount: int) -> None:
-        """A contract's own transfer."""
         if currency == NATIVE:
             if self.balance(payer, NATIVE) < amount or not _takes_ether(payee, payer):
                 raise ContractRevert("NativeTransferFailed")
@@ -306,8 +302,6 @@ class _Lock:
 
 
 class _RouterLock(_Lock):
-    """The router's part: swaps, and nothing that touches a position."""
-
     def _act(self, action: calls.Action) -> None:
         if not isinstance(action, calls.SwapIn):
             super()._act(action)
@@ -321,8 +315,6 @@ class _RouterLock(_Lock):
 
 
 class _ManagerLock(_Lock):
-    """PositionManager's part: positions, and their payment."""
-
     def _act(self, action: calls.Action) -> None:
         match action:
             case calls.Mint(_, _, liquidity, max0, max1, owner):
@@ -460,8 +452,8 @@ def data_floor(data: bytes) -> int:
 
 
 def gas_wasted(floor: int, need: int) -> int:
-    """What a revert costs. Where in the call it happens is not followed: half of the way is a guess, and is called one
-    here alone; it never exceeds what the call would have taken."""
+    """What a revert costs: half of what the call would have taken, because where in the call it happens is not
+    followed."""
     return floor + (need - floor) // 2
 
 

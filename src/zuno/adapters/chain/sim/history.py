@@ -1,8 +1,8 @@
-"""What happened to a position on the simulated chain, in the form of a live chain's history.
+"""A position's history on the simulated chain, in the form of a live chain's.
 
-The rules are those of `adapters.chain.rpc` (decision 8): a mint follows what was closed for it, gas is charged once for
-each transaction, and what moved beyond the wallet's own payments was somebody else's. No other home acts here, so that
-nothing has to be guessed from what happened shortly before.
+The rules are those of `adapters.chain.rpc` (decision 8): a mint follows what was closed for it, gas is charged once per
+transaction, and what moved beyond the wallet's own payments was another party's. Nobody else acts here, so nothing is
+inferred from what happened shortly before.
 """
 
 from __future__ import annotations
@@ -45,16 +45,12 @@ def position_history(
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """A position, and the index of the transaction that closed it for its successor, which ends its history."""
-
     nft: Nft
     until: int
 
 
 @dataclass(slots=True)
 class _Entries:
-    """What a record gains from transactions."""
-
     events: list[PositionEvent | WalletSwap] = field(default_factory=list)
     externals: list[ExternalFlow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -209,11 +205,9 @@ class _HistoryBuilder:
         return received[0] - whole[0], received[1] - whole[1]
 
     def _amount_given(self, effects: TransactionEffects, owner: Address) -> Two:
-        """What the wallet gave up of the pair."""
         return -effects.moved.get((owner, self._key.currency0), 0), -effects.moved.get((owner, self._key.currency1), 0)
 
     def _trades(self, effects: TransactionEffects) -> list[Trade]:
-        """The swaps between the pair's own currencies."""
         pair = (self._key.currency0, self._key.currency1)
         keys = [spec.key for spec in self._world.specs]
         return [

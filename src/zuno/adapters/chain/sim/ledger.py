@@ -1,7 +1,4 @@
-"""Who holds what on the simulated chain: every payment moves a balance, so that payments can be measured, not assumed.
-
-Attribution computes what a touch costs; what it did cost is read here, as a change of balances, like on any chain.
-"""
+"""Balances on the simulated chain: every payment moves one, so that what a change cost is measured, not assumed."""
 
 from __future__ import annotations
 

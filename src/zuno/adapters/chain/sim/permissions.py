@@ -1,4 +1,4 @@
-"""Who lets whom move tokens on the simulated chain: the tokens' own allowances, and Permit2's, which end."""
+"""Allowances on the simulated chain: the tokens' own, and Permit2's, which expire."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPENDERS: Final = {
     WALLET: (DEPLOYMENT.position_manager,),
     OTHERS: (DEPLOYMENT.position_manager, DEPLOYMENT.universal_router),
 }
-"""Whom the devnet's story lets move everything, for good, before it begins."""
+"""Spenders with unlimited allowances from the devnet's script, before it begins."""
 
 
 class Permissions:

@@ -1,4 +1,4 @@
-"""The simulated chain on disk: a seed and what happened since, small enough to read by eye, safe to lose half-way."""
+"""The simulated chain on disk: a seed and the events since, in one small file that is replaced whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zuno.kernel.units import Address, Seconds
 
 FORMAT = 2
 _MOVES_ALONE = 1
-"""The format of worlds in which nobody could transact yet."""
+"""The format of worlds before there were transactions."""
 _REPAIR = "run `zuno sim reset` to start a new one."
 
 
@@ -71,7 +71,6 @@ class SimFile:
             raise build_write_error(self._path, error, "; the world is as it was") from error
 
     def lock(self) -> FileLock:
-        """Two commands that change the world take turns."""
         return FileLock(self._lock, timeout=WAIT_SECONDS)
 
     def _load_saved(self) -> SavedWorld | None:

@@ -1,4 +1,4 @@
-"""The simulated chain as one that can be written to: every transaction is mined at once, in a block of its own."""
+"""The Writer port of the simulated chain: every transaction is mined at once, in a block of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zuno.lp.ports.spending import (
 
 
 class SimWriter:
-    """Shares its world with the chain that is read: once something is sent, both see what came of it."""
+    """Shares its world with the chain that is read: both see what was sent."""
 
     info = SIM
 
@@ -34,7 +34,7 @@ class SimWriter:
         self._chain = chain
 
     async def genesis(self) -> HexId:
-        """Of the seed, which is all that tells two simulated chains apart."""
+        """The seed's: it is all that tells two simulated chains apart."""
         return self._chain.latest().genesis
 
     async def wallet_state(
