@@ -1,4 +1,4 @@
-"""Work spread over the workers of a Dask cluster, which have the same Zuno installed."""
+"""Run tasks on the workers of a Dask cluster, which have the same Zuno installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONNECT_SECONDS: Final = 10
 
 
 class DaskCluster:
-    """A `TaskRunner`: a task's results come together, when it is done. The cluster has as many workers as it has."""
+    """A `TaskRunner` whose results come once a task is done; `workers` is ignored, the cluster decides."""
 
     def __init__(self, address: str) -> None:
         if not address.startswith(SCHEMES):
@@ -68,7 +68,6 @@ class DaskCluster:
 
 
 def run_task(own: str, work: Callable[[Any], AsyncIterator[Any]], task: Any) -> list[Any]:
-    """In a worker of the cluster."""
     if version("zuno") != own:
         raise Refused(f"A worker of the cluster has Zuno {version('zuno')}, and this is {own}.")
 

@@ -1,7 +1,7 @@
-"""The file lock: one holder at a time among the processes of a home and among the tasks of one process.
+"""File locks: one holder at a time among the processes of a home and the tasks of one process.
 
-The kernel keeps it (`flock`) and releases it when its process ends, however it ends. The file names the holder, for the
-message that a second process gets; what the file says never decides whether the lock is held.
+The kernel keeps them (`flock`) and releases them when the process ends, however it ends. The file names the holder for
+the message a second process gets; its content never decides whether the lock is held.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from zuno.kernel.errors import Refused, Unavailable
 WAIT_SECONDS: Final = 30.0
 """How long a short write of another process is waited for."""
 _LOOK_SECONDS: Final = 1.0
-"""`held` locks the file too, shared and for an instant; a lock that is only looked at is waited for this long."""
+"""`is_held` takes the file shared for an instant; a lock that somebody only looks at is waited for this long."""
 _POLL_SECONDS: Final = 0.002
 
 
 class FileLock:
     """Taken at once or after at most `timeout` seconds.
 
-    Held by somebody else: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` where there is none.
-    `signed`: the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700.
-    `shared`: others may look too, nobody may write; the file is not made and need not be writable.
+    If another holds it: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` without one. `signed`:
+    the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700. `shared`:
+    others may read too; the file is not made and need not be writable.
     """
 
     def __init__(
@@ -55,7 +55,6 @@ class FileLock:
 
     @property
     def handle(self) -> int:
-        """The open file, while the lock is ours."""
         if self._handle is None:
             raise ValueError("the lock is not held")
         return self._handle
@@ -93,7 +92,7 @@ class FileLock:
             self._handle = None
 
     def check(self) -> None:
-        """As a `Lease`: the kernel takes it from nobody while its process lives."""
+        """As a `Lease`: the kernel takes it from no living process."""
         if self._handle is None:
             raise Refused(f"{self._path.stem} is not locked by this process.")
 
@@ -104,7 +103,7 @@ class FileLock:
         self.leave()
 
     def is_held(self) -> bool:
-        """Whether anybody holds it. Writes nothing, so a read-only home can be asked too."""
+        """Whether anybody holds it. Writes nothing, so it works in a read-only home."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -117,14 +116,13 @@ class FileLock:
             os.close(handle)
 
     def process(self) -> ProcessIdentity | None:
-        """Who signed it, if the lock is held and that process lives: a new holder may not have signed yet."""
+        """The process that signed the lock, if the lock is held and that process lives."""
         with suppress(OSError):
             signature = _parse(self._path.read_bytes())
             return signature if signature is not None and self.is_held() and signature.alive else None
         return None
 
     def holder(self) -> int | None:
-        """The pid of `process`."""
         process = self.process()
         return None if process is None else process.pid
 
@@ -167,7 +165,6 @@ def web_lock(home: Path) -> FileLock:
 
 
 def collector_lock(folder: Path) -> FileLock:
-    """Beside the store that is collected into."""
     return FileLock(
         folder / "collect.lock",
         "A collector of this home runs already ({}); `zuno data status` shows what it keeps; end it to start another.",
@@ -176,7 +173,6 @@ def collector_lock(folder: Path) -> FileLock:
 
 
 def symbol_lock(home: Path, symbol: str) -> FileLock:
-    """One run about a symbol at a time, whatever its mode."""
     return FileLock(
         home / "leases" / f"{symbol}.lock",
         f"A run on {symbol} is in progress ({{}}); wait for it, or end it and continue with `zuno trade resume`.",
@@ -185,7 +181,6 @@ def symbol_lock(home: Path, symbol: str) -> FileLock:
 
 
 def desk_lock(home: Path, name: str) -> FileLock:
-    """One trading desk for an account at a time."""
     return FileLock(
         home / "leases" / f"desk-{name}.lock",
         "The trading desk of this account is running already ({}); `zuno trade stop` ends it.",
@@ -194,14 +189,12 @@ def desk_lock(home: Path, name: str) -> FileLock:
 
 
 def outbox_lock(home: Path) -> FileLock:
-    """One process at a time sends what waits in the outbox."""
     return FileLock(
         home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).", parents=True
     )
 
 
 def wallet_lock(home: Path, name: str) -> FileLock:
-    """Whoever moves a wallet's money on a chain does so alone."""
     return FileLock(home / f"turn-{name}.lock", "This wallet is being used by {}; wait until it is done.")
 
 
@@ -214,7 +207,7 @@ def _try_lock(handle: int, how: int) -> bool:
 
 
 def _sign(handle: int) -> None:
-    """On a full disk the holder stays unnamed; the lock is held all the same."""
+    """On a full disk the holder stays unnamed and the lock is held all the same."""
     with suppress(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, _signature(os.getpid()), 0)
@@ -234,14 +227,14 @@ T = TypeVar("T")
 
 
 class LockedFile:
-    """0600, with its lock beside it. Reading needs no lock."""
+    """A small file (0600) that several processes read and replace whole, one at a time. Reading needs no lock."""
 
     def __init__(self, path: Path, patience: float = WAIT_SECONDS) -> None:
         self._path = path
         self._patience = patience
 
     def stamp(self) -> tuple[int, int, int] | None:
-        """Another one after every change; None: no file. Needs no descriptor."""
+        """Inode, time and size, which change with every write; None: no file."""
         try:
             found = os.stat(self._path)
         except OSError:
@@ -249,7 +242,6 @@ class LockedFile:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def read(self) -> bytes | None:
-        """None: no file."""
         try:
             return self._path.read_bytes()
         except FileNotFoundError:
@@ -258,7 +250,7 @@ class LockedFile:
             raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
 
     def change(self, make: Callable[[bytes | None], tuple[bytes | None, T]], *, wait: bool = True) -> T:
-        """Replace what was read by what `make` answers. `wait`: for another writer, and until it is on disk."""
+        """Replace the content by what `make` returns. `wait`: for another writer, and until it is on disk."""
         lock = FileLock(self._path.with_suffix(".lock"), timeout=self._patience if wait else 0.0, parents=True)
         with lock:
             before = self.read()

@@ -1,4 +1,4 @@
-"""A full disk, told apart from other trouble: whichever store meets it, a person reads the same sentence."""
+"""Tell a full disk from other write errors, so that every store raises the same `DiskFull`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zuno.kernel.errors import FULL_DISK, DiskFull, Unavailable
 
 @contextmanager
 def detect_full_disk(path: Path) -> Iterator[None]:
-    """A write that finds no room is `DiskFull`; any other error stays what it is."""
+    """Raise `DiskFull` for a write that finds no room; other errors pass."""
     try:
         yield
     except OSError as error:
@@ -23,14 +23,14 @@ def detect_full_disk(path: Path) -> Iterator[None]:
 
 
 def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
-    """What a file that could not be written is to whoever wanted it."""
     if error.errno in FULL_DISK:
         return DiskFull(path)
     return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
 
 
 def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
-    """A database that does not take or give anything now. SQLite calls some writes that find no room an I/O error."""
+    """Our error for a database that cannot be read or written now. SQLite calls some writes without room an I/O
+    error."""
     code = error.sqlite_errorcode & 0xFF
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):
         return DiskFull(path)
@@ -38,7 +38,6 @@ def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailabl
 
 
 def is_full(folder: Path) -> bool:
-    """Whether not even one more block could be written there."""
     try:
         return os.statvfs(folder).f_bavail == 0
     except OSError:

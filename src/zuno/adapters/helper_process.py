@@ -1,5 +1,5 @@
-"""One process beside this one that answers questions over a pipe: it waits for nothing that this one does, and its open
-files are its own. It is started anew when it dies, and ends with this one."""
+"""A second process that answers questions over a pipe, so that it never waits for this one. It is restarted when it
+dies, and ends with this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tell = Callable[[str], None]
 Handle = Callable[[Any, Tell], Awaitable[Any]]
 OpenHandle = Callable[..., Awaitable[Handle]]
 MOST_SENDS: Final = 2
-"""A question that a process died over is put to the next one once."""
+"""A question that a process died over is sent once more."""
 _RESTART_SECONDS: Final = 0.2
 _END_SECONDS: Final = 5.0
 _PLAIN: Final = (UsageError, NotFound, Refused, Unavailable, Malformed, Broken)
@@ -38,8 +38,8 @@ class _Question:
 
 
 class HelperProcess:
-    """`open_handle` makes, in the new process and from what `read_arguments` gives, what answers questions there.
-    Questions are answered side by side; what they ask for must be harmless when it is done twice."""
+    """`open_handle` makes what answers questions, in the new process, from what `read_arguments` gives. Questions are
+    answered concurrently and may be sent twice, so what they ask for must be harmless to repeat."""
 
     def __init__(self, open_handle: OpenHandle, read_arguments: Callable[[], tuple[Any, ...]]) -> None:
         self._open_handle = open_handle
@@ -56,7 +56,7 @@ class HelperProcess:
         self._thread.start()
 
     async def ask(self, asked: Any, tell: Tell = lambda line: None) -> Any:
-        """`tell` hears what it says meanwhile, in another thread."""
+        """`tell` gets lines meanwhile, in another thread."""
         question, number = _Question(asked, tell), next(self._numbers)
         question.answer.set_running_or_notify_cancel()  # whoever asks may go away; the answer comes all the same
         with self._turn:
@@ -65,7 +65,7 @@ class HelperProcess:
         return await asyncio.wrap_future(question.answer)
 
     def stop(self) -> None:
-        """After what it has begun."""
+        """End the process once it has answered what it has begun."""
         self._ended.set()
         with self._turn, suppress(OSError):
             if self._pipe is not None:

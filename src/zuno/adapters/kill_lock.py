@@ -21,7 +21,7 @@ from zuno.kernel.errors import Refused, UsageError, ZunoError
 FILE: Final = "kill.lock"
 DEFAULT_HOME: Final = "~/.zuno"
 _WAIT_SECONDS: Final = 0.5
-"""For another process that is writing the file; a kill waits no longer and writes all the same."""
+"""How long a kill waits for another writer before it writes all the same."""
 _SHARED: Final = (LIVE_ACCOUNT, DEMO_ACCOUNT)
 """Other homes may hold the keys of the same account; accounts on paper are each home's own."""
 _SCHEMA: Final[tuple[LiteralString, ...]] = (
@@ -32,13 +32,14 @@ _SCHEMA: Final[tuple[LiteralString, ...]] = (
 
 
 def find_home(home: str | None, environment: Mapping[str, str]) -> Path:
-    """As the settings find it, without reading any other: a kill waits for no setting that cannot be read."""
+    """The home as the settings find it, without reading other settings: a kill must not fail on one that cannot be
+    read."""
     set_home = next((value for name, value in environment.items() if name.upper() == "ZUNO_HOME" and value), None)
     return Path(home or set_home or DEFAULT_HOME).expanduser()
 
 
 def _describe_kill(door: str) -> str:
-    """When and where. A kill waits for no clock that can be read."""
+    """When and where; undated if the clock cannot be read."""
     try:
         return f"{iso(unix_millis())} {door}"
     except ZunoError:
@@ -65,7 +66,7 @@ class KillLockFile:
         return f"{killed} was killed ({kills[killed] or 'by hand'})" if killed in kills else None
 
     def list_kills(self) -> frozenset[tuple[str, str]]:
-        """Accounts by their names in the file, each with when and where; of one that cannot be read nobody knows."""
+        """Accounts in the file, each with when and where; empty if the file cannot be read."""
         with suppress(ZunoError):
             return frozenset(self._read().items())
         return frozenset()

@@ -1,4 +1,4 @@
-"""Which process a number means: pids are reused, so a process is known by its number and the moment it started."""
+"""Identify a process by pid and start time, because pids are reused."""
 
 from __future__ import annotations
 

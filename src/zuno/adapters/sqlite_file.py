@@ -1,4 +1,4 @@
-"""One SQLite file as our stores use it: opened when first needed, one thread at a time, its errors in our words."""
+"""One SQLite file as our stores use it: opened when first needed, one thread at a time, with our own errors."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class SqliteFile:
             return False
 
     def read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
-        """One thread at a time, on one state of the file; None where there is none."""
+        """Run `act` in one read transaction; None where there is no file."""
         with self._lock, self.translate_errors():
             return self._within("BEGIN", act) if self._connection is not None or self.exists() else None
 
     def write(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """One writer at a time among all processes; everything or nothing."""
+        """Run `act` in one write transaction, alone among all processes."""
         with self._lock, self.translate_errors():
             return self._within("BEGIN IMMEDIATE", act)
 
@@ -64,7 +64,7 @@ class SqliteFile:
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
+        """Busy, full and unreachable are `Unavailable` or `DiskFull`; the rest is `Broken`."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -101,7 +101,7 @@ class SqliteFile:
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Two who make one file at once: SQLite waits for everything but this, and tells the second that it is locked."""
+    """Switch to WAL, again while busy: SQLite does not wait for this one."""
     for _ in range(_TRIES):
         try:
             connection.execute("PRAGMA journal_mode = WAL")

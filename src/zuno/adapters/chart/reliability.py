@@ -39,7 +39,6 @@ _COLOURS: Final = {
 
 
 def draw_reliability(chart: ReliabilityChart) -> Figure:
-    """Every artist of the picture, in place."""
     return _ReliabilityRenderer(chart).draw()
 
 

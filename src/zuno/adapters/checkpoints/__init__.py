@@ -1,4 +1,4 @@
-"""How far each run of the trading desk has come: in a file of the home, or on a server. Plain values alone are kept."""
+"""LangGraph checkpoints of trading runs, in a file of the home or in Postgres. Plain values alone are kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def strict_serializer() -> JsonPlusSerializer:
-    """Reads what our state is made of. The library's own default imports and calls whatever a file tells it to."""
+    """A serializer of plain values alone: the library's default imports and calls whatever a file names."""
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
     return JsonPlusSerializer(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)

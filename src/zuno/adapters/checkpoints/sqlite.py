@@ -46,8 +46,7 @@ def _open_saver(path: Path, thread: ThreadPoolExecutor) -> BaseCheckpointSaver[s
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     class ThreadedSaver(SqliteSaver):
-        """The library's saver in a thread of its own, a write being one call to it: a caller that is cancelled cuts
-        none in two. The library's other one goes there and back for every statement."""
+        """The library's saver in one thread, each write one call: a cancelled caller cuts none in two."""
 
         async def aget_tuple(self, *given: Any) -> Any:
             return await self._call(self.get_tuple, *given)

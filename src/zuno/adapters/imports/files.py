@@ -1,4 +1,4 @@
-"""Finds files of market history and opens each by what its first bytes say it is."""
+"""Find files of market history and open each by its first bytes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ _TEXTS: Final = (".csv", ".tsv", ".txt", ".json")
 
 
 class HistoryFiles:
-    """The files of this machine."""
-
     def find(self, paths: Sequence[str]) -> list[FoundFile]:
         found: dict[Path, None] = {}
         for written in paths:

@@ -68,13 +68,13 @@ _NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z
 
 @dataclass(frozen=True, slots=True)
 class SeriesColumns:
-    """One series of a file, and where its numbers stand."""
+    """One series of a file, and which columns its numbers are in."""
 
     series: Series[Any]
     places: tuple[int | None, ...]
     """The column of each number of a row; None where the file has none."""
     constants: tuple[float | None, ...] = ()
-    """The number itself where no column has it; empty: none is."""
+    """The number itself where no column has it."""
     factor: float = 1.0
     """By what the first number is multiplied."""
     later: int = 0
@@ -101,8 +101,6 @@ class Layout:
 
 
 class RecognisedFile:
-    """A file whose columns are understood, whatever its form."""
-
     _layout: Layout
 
     @property
@@ -116,14 +114,12 @@ class RecognisedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """What is known of a file before it is read."""
-
     name: str
     names: tuple[str, ...] | None
     """Of its columns; None where it has no header."""
     width: int
     symbol: str | None
-    """What its first row says in the column of symbols."""
+    """The symbol in its first row."""
     step: int | None
     """Milliseconds from most rows to the next, of the first ones."""
 

@@ -1,4 +1,4 @@
-"""Vectors from a provider, or from any server that speaks OpenAI's `/v1/embeddings`: Ollama, vLLM, llama.cpp.
+"""Embeddings from OpenAI or any server with its `/v1/embeddings`: Ollama, vLLM, llama.cpp.
 
 Endpoint: https://platform.openai.com/docs/api-reference/embeddings.
 """
@@ -25,15 +25,13 @@ DUPLICATE: Final = 0.90
 """Usual for headlines where embeddings know meanings. Not measured for each model there is: see MiniLM's."""
 PATIENCE: Final = RequestLimits(timeout=30.0, attempts=2, max_bytes=50_000_000)
 _MOST_TOKENS: Final = 10**9
-"""A server that reports more is not counting."""
+"""A server that reports more miscounts."""
 _AT_ONCE: Final = 128
 """Texts of one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingBudget:
-    """What vectors may cost, in the same book as answers of models."""
-
     budget: RunBudget
     price: Callable[[int], Awaitable[Decimal | None]]
     """Of so many tokens, in dollars."""
@@ -41,7 +39,7 @@ class EmbeddingBudget:
 
 @dataclass(frozen=True, slots=True)
 class EndpointEmbedder:
-    """`name` tells server and model: the same model's name on two servers may be two models."""
+    """`name` holds server and model: one model name on two servers may be two models."""
 
     url: str
     """Up to and with `/v1`."""
@@ -71,7 +69,8 @@ class EndpointEmbedder:
         return [next(vectors) if text.strip() else bytes(self.dimension) for text in texts]
 
     async def _ask(self, server: HttpClient, texts: Sequence[str]) -> list[bytes]:
-        """Give back what was set aside where nothing was read; an answer that cannot be used may have been paid for."""
+        """Reserve, ask, settle. The reservation is given back if the server read nothing; an unusable answer may have
+        been paid for."""
         estimated = sum(map(estimate_tokens, texts))
         reserved = await self._reserve(estimated)
         try:
@@ -125,7 +124,7 @@ class EndpointEmbedder:
 
 
 def _count_tokens(document: dict[str, Any]) -> int | None:
-    """What the server says it read; None where it says nothing that can be."""
+    """Tokens as the server counts them; None where it gives no usable count."""
     usage = document.get("usage")
     count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return count if isinstance(count, int) and 0 < count <= _MOST_TOKENS else None

@@ -1,7 +1,7 @@
-"""The seed's fast local fallback: one line a memory, and recall by age alone, the most recent first.
+"""The fallback index: one JSON line per memory, recalled by age alone, the most recent first.
 
-A line is a memory, or `{"removed": ID}`. A last line that a kill cut short is not there: whoever reads leaves it out,
-the next one who writes cuts it off.
+A line is a memory, or `{"removed": ID}`. A last line that a kill cut short is ignored by readers and cut off by the
+next writer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Lines:
 
 
 class JsonlMemory:
-    """One file, with a lock beside it for whoever writes."""
+    """One file, with a lock for writers."""
 
     name: Final = f"recent{MOST_RECENT}"
 
@@ -178,15 +178,15 @@ def _read_line(line: bytes, lines: _Lines, path: Path) -> None:
 
 T = TypeVar("T")
 PAUSE: Final = 10
-"""A store that did not answer is left alone for so many times as long as that took, so that it costs a cycle little."""
+"""A store that failed is not asked for so many times as long as the failure took."""
 LONGEST_PAUSE: Final = 60.0
 """Seconds."""
 _LOG = logging.getLogger(__name__)
 
 
 class FallbackIndex:
-    """A store that is down is left alone for a while, and stops no recall where there is a fallback. That is filled by
-    its owner; what is forgotten leaves both."""
+    """An index with a fallback: while the index is down, recall is answered by the fallback. The caller fills the
+    fallback; removals go to both."""
 
     def __init__(
         self, index: MemoryIndex, fallback: MemoryIndex | None, stopwatch: Callable[[], float] = time.monotonic
@@ -195,7 +195,7 @@ class FallbackIndex:
         self._fallback = fallback
         self._stopwatch = stopwatch
         self._down: tuple[float, str] | None = None
-        """Until when the index is left alone, and why."""
+        """Until when the index is not asked, and why."""
 
     @property
     def name(self) -> str:

@@ -1,10 +1,9 @@
 """Memories as a knowledge graph in LightRAG: entities and relations of news and post-mortems. An extra, `lightrag`.
 
-LightRAG keeps entities and relations, and vectors in Milvus by its own storage class where that is installed, else in
-files. A memory is also found by words that other memories relate to what it says; only relations known at the moment
-count. LightRAG's own retrieval knows no moment, so ranking is ours. Its tokenizer is given, for it downloads one
-otherwise; its other storages, which pip-install what they lack, are not touched. It rewrites whole files at each
-addition: for thousands of memories, not for millions.
+LightRAG keeps entities and relations, and vectors in Milvus where that is installed, else in files. A memory is also
+found by words that other memories relate to its entities; only relations known at the moment count. LightRAG's own
+retrieval knows no moment, so we rank. Its tokenizer is given, because it downloads one otherwise. It rewrites whole
+files at each addition: for thousands of memories, not millions.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from zuno.trading.ports.recall import Embedder
 
 T = TypeVar("T")
 Extract = Callable[[str], Awaitable[Entities]]
-"""What a text is about: a model's answer, or what the rules find."""
+"""Finds the entities of a text, by a model or by rules."""
 _REMEDY: Final = "the next evaluation builds it anew from the journal."
 _MEMORY: Final = "memory:"
 _REMOVED: Final = "removed:"
 """Nodes that are no entities begin with one of these."""
 _ONE_AT_A_TIME: Final = threading.RLock()
-"""LightRAG keeps its locks once for the process, and ends with them."""
+"""LightRAG's locks are global to the process."""
 
 
 async def extract_by_rule(text: str) -> Entities:
@@ -51,8 +50,6 @@ async def extract_by_rule(text: str) -> Entities:
 
 @dataclass(slots=True)
 class _Graph:
-    """What the files hold."""
-
     records: dict[str, MemoryRecord] = field(default_factory=dict)
     vectors: dict[str, bytes] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
@@ -147,7 +144,6 @@ class LightRagMemoryIndex:
     async def _describe(
         self, stored: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]
     ) -> dict[str, list[dict[str, Any]]]:
-        """The records as LightRAG takes them in: chunks, entities, relations."""
         entities: dict[str, dict[str, Any]] = {}
         relations: dict[tuple[str, str], dict[str, Any]] = {}
         for record in records:
@@ -290,7 +286,7 @@ class LightRagMemoryIndex:
 
 
 class _Characters:
-    """The given tokenizer: nothing here is counted in a model's tokens, and nothing is downloaded."""
+    """A tokenizer that downloads nothing; token counts are not used."""
 
     def encode(self, content: str) -> list[int]:
         return [ord(character) for character in content]
@@ -300,7 +296,7 @@ class _Characters:
 
 
 def _chunk(record: MemoryRecord) -> str:
-    """Two memories of the same words are two chunks."""
+    """Includes the id, so that equal texts are two chunks."""
     return f"{_MEMORY}{record.id}\n{' '.join(record.text.split())}"
 
 
@@ -309,7 +305,7 @@ def _mark(content: str) -> str:
 
 
 def _name_in_market(origin: str, entity: str) -> str:
-    """An entity of one market: what is related in one says nothing in another."""
+    """Entities are per market."""
     return f"{digest(canonical(origin))[:12]} {entity}"
 
 

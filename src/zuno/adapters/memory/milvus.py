@@ -1,6 +1,6 @@
-"""Memories in Milvus: a server by its URL, or milvus-lite in a folder of the home. An extra: `zuno[milvus]`.
+"""Memories in Milvus: a server by its URL, or milvus-lite in the home. An extra: `zuno[milvus]`.
 
-Milvus finds the nearest vectors of what may be known; ranking them by words and age is ours, as for every index.
+Milvus finds the nearest vectors; ranking them by words and age is ours, as for every index.
 """
 
 from __future__ import annotations
@@ -159,7 +159,6 @@ class MilvusMemoryIndex:
         return await asyncio.to_thread(self._call, act)
 
     def _call(self, act: Callable[[Any], T]) -> T:
-        """One call at a time."""
         with self._lock:
             if self._client is None:
                 self._client = open_milvus(self._place, self._token, self._prepare)
@@ -196,8 +195,8 @@ def name_collection(prefix: str, embedder: Embedder) -> str:
 
 
 def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any:
-    """A client that `prepare` had an answer from. `Unavailable`: not installed, a server that does not answer as one
-    (a web page, a dead port), or files that another process has open. `Broken`: files that cannot be read."""
+    """A client that `prepare` got an answer from. `Unavailable`: not installed, no Milvus at that address, or files
+    another process has open. `Broken`: files that cannot be read."""
     in_process = "://" not in place
     if find_spec("pymilvus") is None or (in_process and not has_local_milvus()):
         raise Unavailable("Milvus is not installed: pip install 'zuno[milvus]'.")

@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 
 class MiniLmEmbedder:
-    """Knows meanings, in English. A text takes about a tenth of a second of one core."""
+    """English. A text takes about a tenth of a second of one core."""
 
     name: Final = "all-MiniLM-L6-v2"
     dimension: Final = _DIMENSION

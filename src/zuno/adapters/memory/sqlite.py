@@ -29,7 +29,6 @@ T = TypeVar("T")
 VERSION: Final = "2"
 _REMEDY: Final = "the next evaluation builds it anew from the journal."
 _WORDS_KEPT: Final = 256
-"""Words whose memories stay at hand."""
 _LOOKED_UP: Final = 500
 """Ids asked for at once."""
 _SCHEMA: Final = (
@@ -47,7 +46,7 @@ _SCHEMA: Final = (
 
 @dataclass(slots=True)
 class _Copy:
-    """What of the file is in memory: everything up to a row, as of one generation."""
+    """The rows of the file that are in memory, as of one generation."""
 
     generation: str
     table: MemoryTable
@@ -97,7 +96,7 @@ class SqliteMemoryIndex:
         await asyncio.to_thread(self._write, act)
 
     async def ids(self) -> frozenset[str]:
-        """`Broken` also for damaged vectors: whoever compares ids is who rebuilds."""
+        """`Broken` for damaged vectors too: the caller rebuilds."""
 
         def act(connection: sqlite3.Connection) -> frozenset[str]:
             return frozenset(self._refresh(connection).table.ids)
@@ -134,7 +133,7 @@ class SqliteMemoryIndex:
             self._opened = self._copy = None
 
     def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Those that have to be embedded; what is there or was removed costs nothing."""
+        """Those that have to be embedded."""
         offered = drop_repeats(records)
 
         def act(connection: sqlite3.Connection) -> list[MemoryRecord]:
@@ -224,7 +223,7 @@ class SqliteMemoryIndex:
             self._opened = inode
 
     def _discard(self) -> None:
-        """Nothing is lost: the journal has it all."""
+        """Delete the file: it can be rebuilt from the journal."""
         self.close()
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)

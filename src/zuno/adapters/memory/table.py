@@ -1,4 +1,4 @@
-"""Memories as columns in memory: one product for all of them, then words, age and rank. What every index ranks by."""
+"""Memories as columns in memory, ranked by similarity, words and age: what every index ranks with."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def keep_new(
 
 
 class MemoryTable:
-    """Only grows; an index that lost a row makes a new one."""
+    """Rows are only added; an index that lost a row makes a new table."""
 
     def __init__(self, dimension: int) -> None:
         self._ids: list[str] = []
@@ -82,7 +82,7 @@ class MemoryTable:
 
     @property
     def ids(self) -> Sequence[str]:
-        """In the order they came."""
+        """In the order they were added."""
         return self._ids
 
     def extend(self, rows: Sequence[MemoryRow]) -> None:
@@ -129,7 +129,7 @@ class MemoryTable:
         )
 
     def _select(self, query: RecallQuery) -> NDArray[np.bool_]:
-        """What was known then, of its market, channels and symbol."""
+        """Which rows were known by then, of the query's market, channels and symbol."""
         count = len(self._ids)
         known = self._at[:count] < query.before
         known &= self._origin[:count] == self._codes.get(query.origin, -1)
@@ -169,7 +169,7 @@ class MemoryTable:
 def rank_rows(
     query: RecallQuery, vector: bytes, rows: Sequence[MemoryRow], words: Sequence[frozenset[str]]
 ) -> tuple[Recalled, ...]:
-    """`MemoryTable.rank` of a few, each with its words."""
+    """`MemoryTable.rank` for a few rows, each with its words."""
     table = MemoryTable(len(vector))
     table.extend(rows)
     return table.rank(query, vector, lambda word: np.array([word in held for held in words], dtype=np.uint8))

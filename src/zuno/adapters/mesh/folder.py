@@ -20,11 +20,11 @@ from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh, Table
 
 UP: Final = "up"
 AXL_TCP_PORT: Final = 7000
-"""Equal on all nodes that talk; it lives inside the overlay, so it clashes with nothing."""
+"""Equal on all nodes; a port inside the overlay, so it conflicts with nothing."""
 _LONGEST_TABLE: Final = 64 * 1024
 _PIN_SECONDS: Final = 60.0
 _MOST_PINS: Final = 128
-"""Of one role: nobody pings it more often in a minute, so the rest answer nothing."""
+"""Per role; more pings in a minute get no answer."""
 
 
 class _TableFile(Wire):
@@ -33,8 +33,6 @@ class _TableFile(Wire):
 
 
 class MeshFiles:
-    """The folder of one home."""
-
     def __init__(self, home: Path) -> None:
         self.root = home / "mesh"
         self._table = self.root / "mesh.json"
@@ -141,7 +139,6 @@ class MeshFiles:
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Whole or not at all."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -151,7 +148,7 @@ class MeshFiles:
 
 
 def _parse_table(text: bytes) -> Table:
-    """`ValueError`, which pydantic's errors are too, for what is no table."""
+    """`ValueError` for anything but a table of all roles."""
     found = _TableFile.model_validate_json(text)
     if set(found.roles) != set(Role):
         raise ValueError
@@ -159,5 +156,5 @@ def _parse_table(text: bytes) -> Table:
 
 
 def listen_host(host: str) -> str:
-    """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
+    """The address to listen at to be reached under that name: loopback, or every address of this machine."""
     return "127.0.0.1" if host.lower().rstrip(".") == "localhost" else host if host.startswith("127.") else "0.0.0.0"

@@ -1,4 +1,4 @@
-"""Peers and AXL nodes as processes: each with its words in a log of its own; a peer ends when its parent is gone."""
+"""Peers and AXL nodes as child processes with a log each; a peer ends when its parent is gone."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LoggedChild:
                 self._process.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
 
     def last_words(self) -> str:
-        """What it wrote before it ended by itself; whoever was killed could not say why."""
+        """The last line it logged, if it ended by itself."""
         code = self._process.poll()
         if code is not None and code < 0:
             return f"it was killed, and its log {self._log} cannot say why"
@@ -98,8 +98,7 @@ class LoggedChild:
 
 
 def _shorten(log: Path) -> None:
-    """What was written so far is kept beside it, once. Whoever writes goes on at its end, wherever that is; a line of
-    this very instant may be lost."""
+    """Keep one old copy of a long log and start over; a line written at this instant may be lost."""
     with suppress(OSError):
         if log.stat().st_size > _LARGEST_LOG:
             shutil.copyfile(log, log.with_suffix(".log.before"))
@@ -135,14 +134,14 @@ class _Orphan(Wire):
 
 
 def note_child(path: Path, pid: int) -> None:
-    """Write down a process that was just started; one that cannot be named for certain is not written down."""
+    """Write down a child's pid and start time, so that a later run can end it without hitting a reused pid."""
     began = start_time(pid)
     if began is not None:
         path.write_text(_Orphan(pid=pid, began=began).model_dump_json(), encoding="utf-8")
 
 
 async def end_orphan(path: Path) -> int | None:
-    """End the process that is written down there, if it still is that one; its number."""
+    """End the noted process if it still is the same one; returns its pid."""
     orphan = _read_note(path)
     ended = None if orphan is None else await _end_process(orphan)
     _forget(path)
@@ -177,7 +176,7 @@ async def _end_process(orphan: _Orphan) -> int | None:
 
 @contextmanager
 def _open_pidfd(pid: int) -> Iterator[int | None]:
-    """A hold on a process, where there is such a thing: its number cannot become another's before it is let go."""
+    """A handle that keeps the pid from being reused, where the system has such handles."""
     handle: int | None = None
     with suppress(OSError, AttributeError):
         handle = os.pidfd_open(pid)

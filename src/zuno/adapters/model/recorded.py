@@ -12,15 +12,14 @@ _Key = tuple[str, int, int]
 
 
 class RecordedModels:
-    """ModelRegistry, for each role and round, the models that were asked then, in the order they were asked.
+    """For each role and round, the models that were asked then, in that order.
 
-    A role and round without a record had no model then: `why` says so, as it did then.
+    A role and round without a record had no model then; `why` and `whys` give the reason.
     """
 
     def __init__(
         self, attempts: Iterable[Attempt], why: str = "no model was asked", whys: Mapping[str, str] | None = None
     ) -> None:
-        """`whys`: for roles of which it is known."""
         self._attempts: dict[_Key, Attempt] = {}
         for attempt in attempts:
             key = (attempt.role, attempt.round, attempt.attempt)
@@ -50,7 +49,7 @@ class RecordedModels:
         return None
 
     def speak(self, name: str, request: ModelRequest) -> Reply:
-        """What was said then; `Broken` when the replay asks what nobody asked."""
+        """The recorded reply; `Broken` when the replay asks what was never asked."""
         key = (request.role, request.round, request.attempt)
         attempt = self._attempts.get(key)
         if attempt is None or attempt.model != name:

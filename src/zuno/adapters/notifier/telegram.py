@@ -36,7 +36,7 @@ _BUTTONS_A_ROW: Final = 3
 _LONGEST_ANSWER: Final = 65_536
 _LONGEST_WAIT: Final = 3_600.0
 _BLOCKED_WAIT: Final = 900.0
-"""A person lets the bot write again in the chat, without a word to us."""
+"""A person may unblock the bot, of which we are not told."""
 _OK, _BAD_REQUEST, _FORBIDDEN, _TOO_LARGE, _TOO_MANY = 200, 400, 403, 413, 429
 _SETTINGS_WRONG: Final = {
     401: "Telegram does not know the bot's token (HTTP 401); correct ZUNO_TELEGRAM_BOT_TOKEN",
@@ -142,11 +142,9 @@ def _translate(notice: Notice, translate: Callable[[str], str]) -> Notice:
 
 
 def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
-    """The message as Telegram's HTML; every value is escaped and nothing in it can be tapped, because symbols and
-    reasons come from strangers.
-
-    What it is, its label and its id always fit; facts and the reason are shortened to the room that is left.
-    """
+    """The message as Telegram's HTML; every value is escaped and nothing in it becomes a link, because symbols and
+    reasons come from strangers. Label and id always fit; facts and the reason are shortened to the room that is
+    left."""
     mark, title = _MARKS.get(notice.severity, _CALM), plain_text(notice.title, 200)
     when, reference = time_text(notice.at), plain_text(notice.reference, 100) if notice.reference else ""
     lines = list[str]()
@@ -166,7 +164,7 @@ def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
 
 
 def _shorten(line: str, room: int) -> str:
-    """To what fits once its links are broken."""
+    """Shorten to what fits once its links are broken."""
     kept = line
     while kept and (over := _units(break_links(kept)) - room) > 0:
         kept = kept.removesuffix("…").encode("utf-16-le")[: -2 * (over + 1)].decode("utf-16-le", "ignore")
@@ -175,12 +173,12 @@ def _shorten(line: str, room: int) -> str:
 
 
 def _units(text: str) -> int:
-    """As Telegram counts."""
+    """Length in UTF-16 units, as Telegram counts."""
     return len(text.encode("utf-16-le")) // 2
 
 
 async def _document(response: httpx2.Response) -> dict[str, Any]:
-    """The answer's JSON object, or an empty one: the status decides, the rest is detail."""
+    """The answer's JSON object, or an empty one."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
@@ -217,8 +215,8 @@ def _outcome(status: int | RetryLater, document: dict[str, Any]) -> SendResult:
 
 
 def _bad_request(document: dict[str, Any]) -> str | Undeliverable:
-    """Why this message is refused, or every message to this chat. Only known words of the answer are repeated: a server
-    may quote our address, which holds the token."""
+    """Why this message, or every message to this chat, is refused. Only known words of the answer are repeated: a
+    server may quote our address, which holds the token."""
     parameters = document.get("parameters")
     moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
     if isinstance(moved, int) and not isinstance(moved, bool) and _CHAT.fullmatch(str(moved)):

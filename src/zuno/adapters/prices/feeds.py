@@ -61,7 +61,7 @@ def history_fact(
     limit: Seconds,
     notes: tuple[str, ...] = (),
 ) -> Fact[PriceSeries]:
-    """Those of `closes` that the window asks for, its missing hours counted; `Unavailable` when none is left."""
+    """The `closes` of the window, its missing hours counted; `Unavailable` when none is left."""
     wanted = window(hours, now)
     points = tuple(PricePoint(Seconds(at), closes[at]) for at in wanted if at in closes)
     if not points:
@@ -76,10 +76,9 @@ Record = tuple[Seconds, Fraction]
 
 
 class SeededFeed:
-    """`records` is asked anew each time, because a simulated world writes its reference down as it moves.
+    """`records` is called each time, because a simulated world adds records as it moves.
 
-    The close of an hour is the last record in it, the hour's own end included. An hour without a record is a gap:
-    unlike a pool's price, a reference says nothing about the time it does not mention.
+    The close of an hour is the last record in it, its end included. An hour without a record is a gap.
     """
 
     source = "seed"
@@ -105,7 +104,7 @@ class SeededFeed:
         return Fact(price, self.source, as_of, now, self._spot_limit)
 
     def _records_by(self, pair: Pair, now: Seconds) -> list[Record]:
-        """The records dated by `now`, priced the way round that was asked."""
+        """The records by `now`, priced the way round that was asked."""
         inverse = is_inverse(pair, self._pair, self.source)
         records = self._records()
         if any(price.numerator <= 0 for _, price in records):
@@ -118,10 +117,8 @@ class SeededFeed:
 class PoolHistory:
     """Hourly closes of one pool.
 
-    The close of an hour is the price after the last swap before its end. Between swaps an AMM's price stands still,
-    so an hour without a swap repeats the last close: that is knowledge, not a guess, and a note counts such hours.
-    Before the first swap of the window nothing is known, and after the chain's head nothing has happened yet:
-    both are gaps.
+    The close of an hour is the price after the last swap before its end; an hour without a swap repeats the last close,
+    and a note counts such hours. Hours before the window's first swap and after the chain's head are gaps.
     """
 
     source = "pool swaps"
@@ -263,8 +260,6 @@ GAS_LIMIT = Seconds(60)
 
 
 class ChainGas:
-    """Gas from the chain that will be paid."""
-
     def __init__(self, chain: Chain, *, limit: Seconds = GAS_LIMIT) -> None:
         self._chain = chain
         self._limit = limit

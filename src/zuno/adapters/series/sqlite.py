@@ -1,7 +1,7 @@
-"""The market's past in one SQLite file for the present, and files of Parquet for what was sealed.
+"""Market data in one SQLite file, and in Parquet files for sealed months.
 
-Every row is in exactly one place: in the file, or in one file of history unless a later row has superseded it there.
-Numbers that others took the place of are kept aside, in a table that is small and only asked for what was known before.
+Every row is in exactly one place: in the file, or in one Parquet file unless a later row superseded it. Replaced
+numbers are kept in a small table that is read only for what was known before.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class SqliteSeries:
     """`series.db` of a folder and `history/` beside it. The first write makes them; reading makes nothing."""
 
     def __init__(self, folder: Path, origin: Origin) -> None:
-        """`origin`: whose past a store that is not there yet will be; one that is there keeps its own."""
+        """`origin`: for a store that does not exist yet; one that does keeps its own."""
         self._wanted = origin
         self._remedy = "`zuno data synth` makes it anew" if origin.synthetic else _REMEDY
         self._file = SqliteFile(folder / "series.db", self._prepare, f"{self._remedy}.")
@@ -178,7 +178,7 @@ class SqliteSeries:
         return await asyncio.to_thread(self._file.read, self._sources) or ()
 
     async def flaws(self) -> tuple[Flaw, ...]:
-        """Also holds the file's pages together and every sealed file against its hash."""
+        """Also checks the file's pages and every sealed file's hash."""
 
         def act(connection: sqlite3.Connection) -> tuple[Flaw, ...]:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -247,7 +247,7 @@ class SqliteSeries:
 
     @contextmanager
     def _readable(self, series: object) -> Iterator[None]:
-        """Rows of that series, written by us: in another form they are an older Zuno's, or damaged."""
+        """`Broken` for rows in another form: an older Zuno's, or damaged."""
         try:
             yield
         except (Malformed, ValueError, TypeError, KeyError, IndexError, zlib.error) as error:
@@ -368,8 +368,8 @@ class SqliteSeries:
         now: Millis,
         replace: NDArray[np.bool_] | bool,
     ) -> ColumnsWritten:
-        """What is new goes into files of history, month by month, or into the table where a month has few; what takes
-        another's place goes the way of single rows."""
+        """New rows go into Parquet files by month, or into the table where a month has few; rows that replace others go
+        row by row."""
         import numpy as np
 
         from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
@@ -401,7 +401,6 @@ class SqliteSeries:
         return ColumnsWritten(fresh, changed, other & ~changed)
 
     def _append(self, connection: sqlite3.Connection, number: int, columns: Columns, known: NDArray[np.int64]) -> None:
-        """Rows in whose places none stand."""
         import numpy as np
 
         low, few = 0, np.zeros(len(columns), dtype=bool)
@@ -472,7 +471,7 @@ class SqliteSeries:
     def _supersede(
         self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[RowPut]
     ) -> None:
-        """What was put over a sealed row hides that one."""
+        """Hide sealed rows that were replaced."""
         keys = {(at, name) for at, name, _, _ in puts} if has_sealed(connection, number) else set()
         if not keys:
             return
@@ -503,8 +502,8 @@ class SqliteSeries:
     def _slice_in_runs(
         self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis
     ) -> Sequence[R]:
-        """The same; heartbeats in runs where all of them are in the table: a row of each would cost more than
-        everything else a cycle reads."""
+        """As `_slice`, with heartbeats in runs where all of them are in the table: a row of each would cost more than
+        everything else."""
         if asked.series.row is Heartbeat and asked.newest is None:
             span = (asked.since, asked.until)
             if number is not None and not self._sealed_files(connection, number, span):
@@ -523,7 +522,7 @@ class SqliteSeries:
         newest: int | None,
         cache: RowCache | None,
     ) -> Iterable[Any]:
-        """The rows of that time and known by then, oldest first, wherever they rest."""
+        """The rows of that time known by then, oldest first, from table and files."""
         shape = shape_of(series.row)
         asked = TableRead(*span, known_by, newest)
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
@@ -619,7 +618,7 @@ class SqliteSeries:
     # -- sealing
 
     def _seal(self, before: Millis) -> int:
-        """Month by month, each a transaction of its own: nobody waits long, and a crash costs the month it was at."""
+        """Month by month, each its own transaction, so that nobody waits long and a crash costs one month."""
         self._file.write(self._tidy)
         return sum(self._seal_table(table, before) for table in OWN)
 
@@ -630,7 +629,7 @@ class SqliteSeries:
         return moved
 
     def _seal_month(self, connection: sqlite3.Connection, table: str, before: Millis) -> int:
-        """The oldest month that has rows to seal: first its file, for good, then its rows' place, at one stroke."""
+        """Seal the oldest month: first its file, then its rows' place in one transaction."""
         numbers = connection.execute("SELECT number, name FROM series ORDER BY name").fetchall()
         oldest = [
             at

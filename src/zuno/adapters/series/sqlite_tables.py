@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 NUMBERS: Final = 6
 _FAST: Final = 1
-"""How hard documents are pressed together: more would cost a bulk write its time and save a tenth."""
+"""Compression level: more would slow bulk writes and save a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
 
 
 def has_sources(connection: sqlite3.Connection) -> bool:
-    """A file that an older Zuno wrote has no such table until something is written."""
+    """Files of an older Zuno have no such table until the next write."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is not None
 
 
@@ -214,7 +214,6 @@ def find_number(connection: sqlite3.Connection, series: Series[Any]) -> int | No
 
 
 def find_numbers(connection: sqlite3.Connection, several: Sequence[Series[Any]]) -> list[int | None]:
-    """Of each of these, by one question."""
     known = dict(connection.execute("SELECT name, number FROM series").fetchall())
     return [known.get(str(series)) for series in several]
 
@@ -260,7 +259,7 @@ def _has_known_column(connection: sqlite3.Connection) -> bool:
 
 
 def add_known_column(connection: sqlite3.Connection) -> None:
-    """Of a file from before they did. Nobody can say when its notes came to be known, so no bundle tells them."""
+    """For files of an older Zuno. When their notes became known is unknown, so no bundle includes them."""
     if not _has_known_column(connection):
         connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER")
 
@@ -338,8 +337,8 @@ def next_part_name(connection: sqlite3.Connection, table: str, month: str) -> st
 
 
 def among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these times lie between the first and the last row that was collected, or that came before it was kept
-    how rows come."""
+    """Which of these times lie between the first and the last collected row; rows from before sources were recorded
+    count too."""
     first, last, noted = connection.execute(
         """SELECT MIN(first) FILTER (WHERE source = ?1), MAX(last) FILTER (WHERE source = ?1), COUNT(*)
         FROM sources WHERE series = ?2""",
@@ -412,7 +411,7 @@ def _list_runs(connection: sqlite3.Connection, asked: tuple[int, int, int, int])
 
 
 MOST_ROWS: Final = 20_000
-"""Of one series; more are read each time."""
+"""Of one series; longer reads are not cached."""
 _time_of = attrgetter("at")
 
 
@@ -445,7 +444,7 @@ class CachedRows:
 
 
 class RowCache:
-    """Right as long as whoever writes says what it touches, and `check_version` is asked before anything is read."""
+    """Valid as long as writers call `forget` and `check_version` is called before reading."""
 
     def __init__(self) -> None:
         self._held: dict[int, CachedRows] = {}
@@ -460,7 +459,7 @@ class RowCache:
             self._version = version
 
     def forget(self, series: int, first: int) -> None:
-        """Something is written there, at that time or later."""
+        """Drop what is cached from that time on."""
         self._whole_days.pop(series, None)
         held = self._held.get(series)
         if held is not None and first <= held.until:

@@ -1,4 +1,4 @@
-"""Alerts in one small JSON file: replaced whole, changed by one process at a time, never silently made anew."""
+"""Alerts in one small JSON file, replaced whole; a damaged one is never replaced silently."""
 
 from __future__ import annotations
 

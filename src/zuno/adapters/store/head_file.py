@@ -1,4 +1,4 @@
-"""What is kept beside a journal and not in it: its signed head, the lock of whoever writes, and the note of a write."""
+"""Files beside a journal: its signed head, the writers' lock, and the note of a write under way."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 
 class HeadFile:
-    """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write that is under way; a file
-    `NAME.broken` says what a check of the whole journal found, `NAME.DIGEST.broken` of one of several databases."""
+    """`NAME.head` and `NAME.lock` in a home. The lock file's content is the note of the write under way; `NAME.broken`
+    holds what a check of the whole journal found, `NAME.DIGEST.broken` that of one of several databases."""
 
     def __init__(self, home: Path, name: str, patience: float = WAIT_SECONDS) -> None:
         self._head = home / f"{name}.head"
@@ -31,14 +31,14 @@ class HeadFile:
 
     @contextmanager
     def alone(self) -> Iterator[HeldLock]:
-        """Hold the journal; every other process and every other store of this one waits its turn."""
+        """Hold the journal; other processes and stores wait."""
         lock = FileLock(self._lock, timeout=self._patience, signed=False)
         with lock:
             yield HeldLock(lock.handle, self._lock)
 
     @contextmanager
     def looking(self) -> Iterator[HeldLock]:
-        """The same for whoever only reads: in a home that cannot be written nobody writes, and no lock is made."""
+        """As `alone`, for readers: in a home that cannot be written no lock is made."""
         lock = FileLock(self._lock, timeout=self._patience, signed=False)
         try:
             lock.take()
@@ -63,7 +63,7 @@ class HeadFile:
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
 
     def read_damage(self, database: str) -> str | None:
-        """What was found wrong with this database; a mark that names another says nothing of it."""
+        """What was found wrong with this database."""
         for mark in self._marks(database):
             try:
                 return mark.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
@@ -89,13 +89,13 @@ class HeadFile:
         return [own, self._broken] if database else [self._broken]
 
     def create(self, head: bytes) -> None:
-        """The first head, there for good or not at all. Only while held."""
+        """Write the first head. Only while held."""
         with self._writing():
             replace_file(self._head, _pad(head))
 
     def replace_head(self, head: bytes) -> None:
-        """The next head over the last, in place: one sector, which a disk writes whole or not at all, and so does the
-        kernel for a process that is killed. It costs one flush where a renamed file costs two. Only while held."""
+        """Overwrite the head in place: one sector, which a disk writes whole or not at all. It costs one flush where a
+        renamed file costs two. Only while held."""
         with self._writing():
             handle = os.open(self._head, os.O_WRONLY | os.O_CLOEXEC)
             try:
@@ -113,8 +113,6 @@ class HeadFile:
 
 
 class HeldLock:
-    """The lock while it is ours."""
-
     def __init__(self, handle: int, path: Path) -> None:
         self._handle = handle
         self._path = path
@@ -123,7 +121,7 @@ class HeldLock:
         return os.pread(self._handle, 4_096, 0) or None
 
     def begin(self, note: bytes) -> None:
-        """Leave the note. It outlives the process, not a power cut: it names what was lost, it saves nothing."""
+        """Write the note. It survives the process, not a power cut."""
         with detect_full_disk(self._path):
             os.pwrite(self._handle, note, 0)
             os.ftruncate(self._handle, len(note))

@@ -1,4 +1,4 @@
-"""A journal that lives as long as its process: for tests and for tours that leave nothing behind."""
+"""A journal in memory, for tests, replays and labs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zuno.kernel.errors import Broken
 
 
 class MemoryStore:
-    """Nothing here awaits, so nobody can come between the steps of a write."""
+    """Nothing here awaits, so a write cannot be interleaved."""
 
     def __init__(self) -> None:
         self.kept: dict[int, Row | DamagedRow] = {}

@@ -1,4 +1,4 @@
-"""The outbox in one SQLite file: notices wait there, in order and once each, for whichever process sends them."""
+"""The outbox in one SQLite file: notices wait there, in order and once each, until a process sends them."""
 
 from __future__ import annotations
 

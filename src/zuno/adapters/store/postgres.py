@@ -34,7 +34,7 @@ _CONNECT_SECONDS = 10
 
 def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
     """This node's journal behind `url`; its head and lock stay in the node's own home. `fences`: leases that this
-    process has to hold still, or nothing is written."""
+    process must still hold for a write."""
     return TableStore(PostgresTables(url, key, fences or Fences()), HeadFile(home, "journal-postgres"))
 
 
@@ -50,7 +50,7 @@ class PostgresTables:
 
     @cached_property
     def name(self) -> str:
-        """By the server's own word: one database may be reached by several URLs."""
+        """As the server names it: one database may have several URLs."""
         with self._vendor() as connection:
             row = connection.execute("SELECT current_database(), system_identifier FROM pg_control_system()").fetchone()
             return " ".join(map(str, row or ()))
@@ -108,7 +108,7 @@ class PostgresTables:
             connection.close()
 
     def _select(self, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Rows of this node; none where nobody made the tables yet. A server that does not answer has said nothing."""
+        """Rows of this node; none where the tables do not exist yet."""
         with self._vendor() as connection:
             if not self._key.exists():
                 return []
@@ -132,7 +132,7 @@ class PostgresTables:
 
     @contextmanager
     def _vendor(self) -> Iterator[psycopg.Connection]:
-        """A connection, and Postgres's errors in our words; the URL, which holds a password, is never in them."""
+        """The connection. Errors never hold the URL, which has a password."""
         try:
             import psycopg
         except ImportError as error:
@@ -154,7 +154,7 @@ class PostgresTables:
 
 
 def _check_url(url: str) -> None:
-    """`UsageError` for one that names no place, before anything of it is taken for a journal."""
+    """`UsageError` for a URL that names no place."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 

@@ -1,4 +1,4 @@
-"""Our own samples in one SQLite file: dense for a day, one in five minutes for forty, safe to delete."""
+"""The monitor's samples in one SQLite file: all for a day, one in five minutes for forty days; safe to delete."""
 
 from __future__ import annotations
 

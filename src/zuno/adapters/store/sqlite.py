@@ -149,7 +149,7 @@ class SqliteTables:
         return connection
 
     def _connect_alone(self) -> sqlite3.Connection:
-        """On a full disk: who holds the file alone needs no other beside it. For one look, so that nobody waits."""
+        """On a full disk: an exclusive connection needs no file beside it. For one read."""
         connection = self._connect("rw")
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -186,7 +186,7 @@ class SqliteTables:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
+        """Busy, full and unreachable are `Unavailable` or `DiskFull`; the rest is `Broken`."""
         try:
             yield
         except sqlite3.DatabaseError as error:

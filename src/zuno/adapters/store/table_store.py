@@ -1,4 +1,4 @@
-"""A journal in database tables with its head outside: the order of every write, the same for each database."""
+"""A journal in database tables with its head in a file: the same order of writes for each database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class Tables(Protocol):
-    """Plain calls on one connection, from one thread. Reading creates nothing; vendor errors are ours already."""
+    """Plain calls on one connection, from one thread. Reading creates nothing; vendor errors are translated."""
 
     @property
     def name(self) -> str:

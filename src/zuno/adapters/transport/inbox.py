@@ -1,4 +1,4 @@
-"""What has arrived over a network and was not taken yet: bounded, and closed for everyone at once."""
+"""The inbox of a network transport, bounded and closable; and the transport within one process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLOSED: Final = "This transport is closed."
 
 
 class Inbox:
-    """First in, first out. Full, it takes nothing more: whoever carries the messages waits, and so does the sender."""
+    """First in, first out. When full, `room` waits, and so do senders."""
 
     def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._most = most
@@ -31,13 +31,12 @@ class Inbox:
         return self._end is not None
 
     def put(self, received: ReceivedMessage) -> None:
-        """One message more, whatever its size: the bounds are asked for by `room`, before it is fetched."""
+        """Add a message of any size: `room` checks the bounds before it is fetched."""
         self._messages.append(received)
         self._bytes += len(received.data)
         self._wake()
 
     async def room(self) -> None:
-        """Until there is some."""
         while self._end is None and (len(self._messages) >= self._most or self._bytes >= self._most_bytes):
             await self._changed.wait()
         self._unless_closed()
@@ -52,13 +51,13 @@ class Inbox:
         return received
 
     def close(self, why: Exception | None = None) -> None:
-        """Ends every wait, now and later; `why` is for a carrier that has failed."""
+        """Ends every wait, now and later; `why`: the carrier's failure."""
         self._end = self._end or why or Unavailable(CLOSED)
         self._messages.clear()
         self._wake()
 
     def end_with(self, task: asyncio.Task[None]) -> None:
-        """Carriers' work ends by closing; ended otherwise, it is a bug that whoever receives has to see."""
+        """A carrier's task that ends by itself is a bug that the receiver has to see."""
         bug = None if task.cancelled() else task.exception()
         if isinstance(bug, Exception):
             self.close(bug)
@@ -68,7 +67,6 @@ class Inbox:
             raise self._end
 
     def _wake(self) -> None:
-        """Everyone who waits looks again; whoever comes later waits for the next change."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -78,7 +76,7 @@ _END = None
 
 
 class InProcess:
-    """Nothing is lost and nothing is reordered; the messages are bytes all the same."""
+    """Nothing is lost or reordered; messages are bytes as in any transport."""
 
     limit = LIMIT
     node: NodeHealth | None = None

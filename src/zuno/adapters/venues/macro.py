@@ -54,7 +54,7 @@ class Fred(WebFeed):
         return FIGURES[FRED]
 
     async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
-        """Of one day as many prints as it had values, oldest release first."""
+        """All releases of each day, oldest release first."""
         if figure not in self.figures:
             raise Unavailable(f"FRED is not asked for {figure}: it gives {', '.join(self.figures)}")
         spans = range(since, until + 1, SPAN)
@@ -91,7 +91,7 @@ class Fred(WebFeed):
 
 
 def _prints(answer: VendorJson, released_on: str) -> Iterator[MacroRelease]:
-    """A day whose value is a point has no print. An answer that stops before its own count is half of one."""
+    """A value of "." is no release. An answer with fewer rows than its own count is `Malformed`."""
     rows = answer.children("observations")
     if answer.whole("count") != len(rows):
         raise Malformed(f"FRED counts {answer.whole('count')} observations and sent {len(rows)}")
@@ -136,8 +136,8 @@ class Yahoo(WebFeed):
 
 
 def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
-    """By the exchange's own days. A null is a day without a close; the day that still trades has none yet. Of a day
-    that is told twice (its bar, and the last trade beside it) the later row counts."""
+    """By the exchange's own days. A null is a day without a close; the day that still trades has none yet. Of two rows
+    of one day (its bar, and the last trade) the later counts."""
     meta = chart.child("meta")
     zone = _zone(meta)
     last_trade = meta.moment_of_seconds("regularMarketTime")
@@ -159,7 +159,7 @@ def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
 
 
 def _zone(meta: VendorJson) -> ZoneInfo:
-    """The exchange's clock, winter and summer: the offset that is told beside its name is of today alone."""
+    """The exchange's time zone; the offset beside its name is of today alone."""
     try:
         return ZoneInfo(meta.text("exchangeTimezoneName"))
     except (KeyError, ValueError, OSError):  # no such name, or one that is no name
@@ -167,7 +167,6 @@ def _zone(meta: VendorJson) -> ZoneInfo:
 
 
 def _date(at: Millis, zone: tzinfo) -> date:
-    """Which day it was at the exchange."""
     return datetime.fromtimestamp(at / SECOND_MS, zone).date()
 
 
@@ -191,7 +190,7 @@ class FearGreed(WebFeed):
         self._now = now
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
-        """The service counts days back from its own today: two more than the time reaches back are asked for."""
+        """The service counts days back from its own today: two more than needed are asked for."""
         if name != INDEX:
             raise Unavailable(f"alternative.me publishes {INDEX}, not {name}")
         days = max(1, (self._now() - since) // DAY_MS + 2)

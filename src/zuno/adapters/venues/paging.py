@@ -1,4 +1,4 @@
-"""Long answers page by page: a page may be short, but nothing may be missing behind it."""
+"""Read long answers page by page without losing rows between pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Row
 
 MOST_PAGES: Final = 200
-"""Of one answer; who wants more asks for less time at once."""
+"""Of one answer; longer times have to be split by the caller."""
 LONGEST: Final = 300.0
 """Seconds that one answer may take, all its pages together."""
 
@@ -44,12 +44,11 @@ async def time_limit(what: str, seconds: float = LONGEST) -> AsyncIterator[None]
 async def fetch_regular(
     what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int, newest: int | None = None
 ) -> tuple[R, ...]:
-    """Rows that the venue makes at every step from the day it began: `first` and `last` lie on a step.
+    """Rows that the venue makes at every step: `first` and `last` lie on a step.
 
-    Each page is asked for as exactly as many steps as it can hold, and whatever it lacks is asked for again. What is
-    then still missing was never made, if rows came after it. If none did, or a whole page is gone, the venue has
-    stopped half way, which is `Unavailable`: after its first row it has no last one before now. `newest` is the row
-    that has just been made by the venue's clock: that one alone it may not serve yet.
+    Each page asks for exactly as many steps as it can hold; what it lacks is asked for again. Rows that are still
+    missing never existed if later rows came; if none did, or a whole page is missing, the answer is `Unavailable`.
+    `newest`: the row that has just been made by the venue's clock, which alone may not be served yet.
     """
     found: list[R] = []
     pages = _pages(what, (last - first) // step // limit + 1)
@@ -82,9 +81,11 @@ async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, 
 async def fetch_irregular(
     what: str, ask: Ask[R], since: Millis, until: Millis, *, newest_first: bool, apart: int = 1, span: int | None = None
 ) -> tuple[R, ...]:
-    """Rows that come when they come, never less than `apart` from each other. Only an empty page is an end: a short one
-    is asked for what is behind it. Where the venue does not say which end of a long time it cuts off, time is cut into
-    `span` first."""
+    """Rows at irregular times, at least `apart` from each other.
+
+    Only an empty page is an end; after a short one the rest is asked for. Time is cut into `span` first where the venue
+    does not say which end of a long time it cuts off.
+    """
     span = until - since + 1 if span is None else span
     starts = range(since, until + 1, max(span, 1))
     pages = _pages(what, len(starts))
@@ -103,7 +104,7 @@ async def fetch_irregular(
 
 
 def _pages(what: str, needed: int) -> Iterator[int]:
-    """So many turns; one more is refused, and all of them at once where they cannot be enough."""
+    """At most so many pages; `Refused` beyond, and at once where they cannot be enough."""
     yield from range(MOST_PAGES if needed <= MOST_PAGES else 0)
     pages = max(needed, MOST_PAGES + 1)
     raise Refused(

@@ -25,7 +25,7 @@ NAMES: Final[Mapping[str, re.Pattern[str]]] = {
     "BTC": re.compile(r"\b(btc|bitcoin|xbt)\b", re.IGNORECASE),
     "ETH": re.compile(r"\b(eth|ether|ethereum)\b", re.IGNORECASE),
 }
-"""What a post about a coin says; a post that names none of them concerns all."""
+"""Words that name a coin; a post that names none concerns all."""
 _CHANNEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
 _POST: Final = re.compile(r"[A-Za-z0-9_]+/([0-9]{1,12})")
 _VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())
@@ -78,8 +78,7 @@ def concerns(body: str, about: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One page: the posts that have words, and the lowest number and oldest time of all there are, for a page of
-    pictures is no end."""
+    """One page: the posts with text, and the lowest number and oldest time of all posts, text or not."""
 
     texts: Sequence[Text]
     first: int | None
@@ -87,8 +86,8 @@ class Preview:
 
 
 def preview(page: str, channel: str) -> Preview:
-    """A page that has none of the marks of a channel's preview is `Malformed`. What a channel does (it pins a post, it
-    changes its picture) is shown as a message too; it has a number and says nothing."""
+    """`Malformed` for a page without the marks of a channel's preview. Service messages (a pinned post, a new picture)
+    have a number and no text."""
     reader = _PreviewPage()
     reader.feed(page)
     reader.close()
@@ -170,7 +169,7 @@ class _PreviewPage(HTMLParser):
 
 
 PATIENCE: Final = RequestLimits(timeout=60.0, attempts=1)
-"""It reads the web before it answers, and every question costs: one that failed is not asked again."""
+"""It reads the web before it answers, and every question costs: a failed one is not asked again."""
 MODEL: Final = "sonar"
 LONGEST_ANSWER: Final = 4_000
 MOST_TOKENS: Final = 800

@@ -40,25 +40,25 @@ _OPENING_MS: Final = 1
 
 
 class MarketTape(Protocol):
-    """The market of each symbol in the order it happened."""
+    """The market of each symbol in order of time."""
 
     @property
     def opening_ms(self) -> int:
-        """How long after the start of a bar its open is told, dated at that start; 0: with the whole bar alone."""
+        """How long after a bar's start its open is given; 0: with the whole bar alone."""
         ...
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
-        """Those told in (after, until], oldest first. A bar that came late is given once, with the next."""
+        """Ticks in (after, until], oldest first. A bar that came late is given once, with the next."""
         ...
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
-        """The last ones up to a moment: enough to know how the market stands."""
+        """The last ticks up to a moment: enough to know the state of the market."""
         ...
 
 
 class SeriesTape:
-    """The `MarketTape` of a store. `live`: rows are still being written, so each look reads again. `openings`: a bar is
-    told twice, its open when it has begun and the whole of it at its close."""
+    """The `MarketTape` of a store. `live`: rows are still being written, so each call reads again. `openings`: a bar is
+    given twice, its open when it begins and the whole at its close."""
 
     def __init__(self, store: SeriesStore, exchange: Exchange, *, live: bool, openings: bool = False) -> None:
         self._store = store
@@ -155,7 +155,7 @@ def _place(told: tuple[int, Tick]) -> tuple[int, int]:
 
 
 def _convert_to_krw(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
-    """At the rate of the moment; nothing of a time whose rate is stale."""
+    """At the rate of the moment; times with a stale rate are dropped."""
     times = [row.at for row in rows]
     found: list[Tick] = []
     for tick in ticks:

@@ -38,13 +38,11 @@ class Mark(NamedTuple):
 
 
 class FundingRate(NamedTuple):
-    """A settlement."""
-
     at: Millis
     rate: float
     """A fraction of the notional; above zero, longs pay."""
     both_pay: bool = False
-    """Where nobody knows which side paid."""
+    """Where the side that paid is unknown."""
 
 
 Tick: TypeAlias = Bar | Depth | Mark | FundingRate
@@ -52,8 +50,6 @@ Tick: TypeAlias = Bar | Depth | Mark | FundingRate
 
 @dataclass(slots=True)
 class MarketState:
-    """The market of one symbol as it stands."""
-
     price: float | None = None
     """The last price: a close, the middle of a book, or a mark."""
     at: int = 0
@@ -65,7 +61,6 @@ class MarketState:
     depth: Depth | None = None
 
     def see(self, tick: Tick) -> None:
-        """Take a tick for the newest word."""
         match tick:
             case Bar() if tick.at < self.at:
                 pass  # it came late: newer prices are known

@@ -1,4 +1,4 @@
-"""The synthetic market's order books: five looks in the minute before every full hour."""
+"""The synthetic market's order books: five snapshots in the minute before every full hour."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOKS_MS: Final = (48_500, 36_500, 24_500, 12_500, 500)
 NEAR_USD: Final = 400_000.0
 """What an ordinary level holds."""
 THIN: Final = 0.012
-"""Share of hours in which next to nothing stands there."""
+"""Share of hours with almost no depth."""
 WALLS: Final = 0.02
 """Share of hours in which a wall is shown and withdrawn."""
 
@@ -68,7 +68,7 @@ def _sizes(draw: RandomStream, made: SyntheticMarket, middle: Ints, hours: int) 
 
 
 def _put_walls(draw: RandomStream, sizes: tuple[Ints, Ints]) -> None:
-    """In the second and third look one level holds many times the others; in the fourth it does not."""
+    """In the second and third snapshot one level holds many times the others; in the fourth it does not."""
     looks = len(LOOKS_MS)
     hours = len(sizes[0]) // looks
     walled = np.flatnonzero(draw.uniform(size=hours) < WALLS)

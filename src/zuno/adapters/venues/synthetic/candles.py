@@ -1,6 +1,6 @@
-"""The synthetic market's bars: walked where time is finest, added up exactly wherever it is coarser.
+"""The synthetic market's bars: walked where time is finest, summed exactly wherever it is coarser.
 
-Prices are whole ticks and volumes whole lots until the very end, so that a sum has no order and no rounding.
+Prices are whole ticks and volumes whole lots until the very end, so that sums do not depend on order or rounding.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KRW_MINUTES_FROM: Final = END - 7 * DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class MarketPrecision:
-    """How finely a market counts: ticks to one unit of the quote, lots to one of the base."""
+    """A market's precision: ticks per unit of the quote, lots per unit of the base."""
 
     ticks: int
     lots: int
@@ -72,8 +72,6 @@ KRW_PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TickBars:
-    """Bars of one length in ticks and lots."""
-
     timeframe: Timeframe
     at: Ints
     open: Ints
@@ -93,7 +91,7 @@ class TickBars:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticMarket:
-    """One symbol's walk with the bars it made; what every other part of the market is drawn from."""
+    """One symbol's path with its bars; every other part of the market is drawn from it."""
 
     path: Path
     grain: MarketPrecision
@@ -110,7 +108,6 @@ class SyntheticMarket:
         return self.bars[Timeframe.M1]
 
     def minute_sigma(self) -> Floats:
-        """How far a minute goes, for each minute there is."""
         zone = ZONES[2]
         return np.repeat(self.path.sigma[hour_of(zone.start) :] / np.sqrt(60), 60)
 
@@ -128,12 +125,11 @@ def build_market(seed: int, path: Path) -> SyntheticMarket:
 
 
 def build_batches(made: SyntheticMarket) -> list[Batch[Any]]:
-    """What the perpetual's venue says of its bars."""
     return [_batch(candles(BINANCE, made.symbol, bars.timeframe), bars, made.grain) for bars in made.bars.values()]
 
 
 def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
-    """The same price in won, on a market that makes no bar without a trade and does not say who took."""
+    """The same price in won, on a market without empty bars and without taker volume."""
     grain = KRW_PRECISIONS[made.symbol]
     draw = RandomStream(seed, f"won {made.symbol}")
     bars, done = [], 0
@@ -209,7 +205,7 @@ def _walk_bars(path: Path, grain: MarketPrecision) -> tuple[list[TickBars], Ints
 def _volumes(
     seed: int, path: Path, grain: MarketPrecision, bars: Sequence[TickBars], went: Sequence[Floats]
 ) -> list[Ints]:
-    """By the hour of the day, and more when the market is restless or went far."""
+    """By the hour of the day, and more in volatile hours or after large moves."""
     found = []
     for zone, native, far in zip(ZONES, bars, went, strict=True):
         draw = RandomStream(seed, f"volume {zone.bar} {path.symbol}")
@@ -229,7 +225,7 @@ def _bar_sigma(zone: PathZone, sigma: Floats) -> Floats:
 
 
 def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
-    """How much is traded against an ordinary time, bar by bar."""
+    """Volume against an ordinary time, bar by bar."""
     noise = RandomStream(seed, f"busy {path.symbol}").normal(size=HOURS)
     drift = exp(decay_noise(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
     season = by_daytime(0.4, np.arange(HOURS))
@@ -326,7 +322,6 @@ def _behind(surprises: Sequence[Floats], memory: int) -> list[Floats]:
 
 
 def _own(seed: int, path: Path) -> Floats:
-    """Hour by hour."""
     keep = float(exp(-HOUR_MS / OWN_MS))
     noise = RandomStream(seed, f"takers {path.symbol}").normal(size=HOURS)
     return decay_noise(noise, keep) * OWN * float(np.sqrt(1 - keep**2))

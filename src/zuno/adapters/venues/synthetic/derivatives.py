@@ -1,8 +1,8 @@
-"""What three venues say of their perpetuals in the synthetic market: funding, open interest, longs to shorts, basis.
+"""Funding, open interest, long/short ratio and basis of three venues in the synthetic market.
 
-All of it follows the price and runs after it: holders pile in behind a move, pay for it, and are forced out by a jump.
-Where much is traded and the price goes far they come or leave by the per cent, at all venues together; whether they
-come or leave is drawn apart from which way the price goes.
+All of it follows the price: positions are opened behind a move, pay funding for it, and are forced out by a jump. In
+high volume and large moves open interest changes by the per cent at all venues together; whether it grows or shrinks is
+drawn independently of the price's direction.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ FOUR_HOURS: Final = (OKX, Symbol.ETHUSDT)
 OPEN_USD: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 6e9, Symbol.ETHUSDT: 4e9}
 GRID: Final = 5 * MINUTE_MS
 CLOSE_LOOK: Final = 2 * DAY_MS
-"""So long before the end a venue is read every five minutes; before that every hour, on the hour."""
+"""So long before the end a venue is polled every five minutes; before that every hour."""
 TOLD: Final = 4
-"""Five minutes of an hour after which its jump, if it has one, has come: it lies in the first third."""
+"""Five-minute steps of an hour after which its jump, if any, has happened."""
 CROWD: Final = 0.010
-"""How far open interest goes in an hour that is restless by as much again as is usual, one deviation."""
+"""How far open interest moves in an hour of twice the usual volatility, one deviation."""
 MAX_EXCESS_VOLATILITY: Final = 3.0
-"""More than so much over the usual moves it no further."""
+"""Excess volatility beyond this has no further effect."""
 INTEREST, BAND, CAP = 0.0001, 0.0005, 0.0025
 """Of funding: what is paid when the premium is small, how far it pulls, and the most a venue takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """One symbol every five minutes over the time of hours: what happened by each moment."""
+    """One symbol every five minutes over the hourly span: what happened by each moment."""
 
     at: Ints
     step: Floats
@@ -76,7 +76,7 @@ class Grid:
     """That step against the usual one."""
     price: Floats
     volume: Floats
-    """In lots. Of an hour that has no minutes, the same part each time: nobody reads a venue within one."""
+    """In lots. Before there are minutes, an equal part of the hour: nobody polls within an hour there."""
 
 
 def build_grid(made: SyntheticMarket) -> Grid:
@@ -105,7 +105,6 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
 
 
 def mark_polled(at: Ints) -> NDArray[np.bool_]:
-    """When a venue was asked."""
     return np.asarray(((at % HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
 
 
@@ -116,7 +115,6 @@ def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
 
 
 def _rate(premium: Floats, hours: int) -> Floats:
-    """The venues' formula, for an interval of so many hours."""
     rate = premium + np.clip(INTEREST - premium, -BAND, BAND)
     return np.round(np.clip(rate, -CAP, CAP) * hours / 8, 8)
 
@@ -190,7 +188,7 @@ def _jump_changes(draw: RandomStream, made: SyntheticMarket, count: int) -> Floa
 
 
 def _crowd(draw: RandomStream, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
-    """Accounts buy what fell: longs to shorts lean against the last days."""
+    """Accounts buy dips: the ratio leans against the last days."""
     late = seen.at > MINUTES_FROM
     lean = decay_noise(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)
     ratio = np.round(1.35 * exp(np.clip(lean, -0.9, 0.9)), 4)

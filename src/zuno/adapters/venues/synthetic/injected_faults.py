@@ -1,6 +1,6 @@
-"""What goes wrong in the synthetic market, where and when: the same places for every seed, none in the last two days.
+"""Faults in the synthetic market: the same places for every seed, none in the last two days.
 
-A store is offered these rows as a careless source would offer them; what becomes of them is its own affair.
+Stores are given these rows as a careless source would send them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ Rows: TypeAlias = list[Any]
 
 
 class MarketFaultKind(StrEnum):
-    """Ways in which a feed is wrong."""
-
     GAP = "gap"
     REPEATED = "repeated"
     CORRECTED = "corrected"
@@ -57,7 +55,7 @@ class MarketFaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MarketFault:
-    """One stain on one series: rows from the first moment to the last, both included."""
+    """One fault in one series: rows from the first moment to the last, both included."""
 
     kind: MarketFaultKind
     series: Series[Any]
@@ -66,7 +64,7 @@ class MarketFault:
 
 
 def _before(days: int, hours: int = 0, minutes: int = 0) -> int:
-    """A moment so many days before the end, and so much later."""
+    """A moment so many days before the end, plus hours and minutes."""
     return END - days * DAY_MS + hours * HOUR_MS + minutes * MINUTE_MS
 
 
@@ -106,11 +104,9 @@ MARKET_FAULTS: Final[Sequence[MarketFault]] = (
     _fault(MarketFaultKind.GAP, alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),
     _fault(MarketFaultKind.GAP, liquidations(BINANCE, "BTCUSDT"), _SILENT[0], _SILENT[1] + MINUTE_MS - 1),
 )
-"""Every stain there is."""
 
 
 def inject_faults(batches: Iterable[Batch[Any]], faults: Sequence[MarketFault] = MARKET_FAULTS) -> list[Batch[Any]]:
-    """The same batches with every stain on them."""
     by_series: dict[Series[Any], list[MarketFault]] = {}
     for fault in faults:
         by_series.setdefault(fault.series, []).append(fault)

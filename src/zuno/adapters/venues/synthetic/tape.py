@@ -1,6 +1,6 @@
-"""The synthetic market's tape: trades that were forced, trades that were large, and minutes proven heard.
+"""The synthetic market's tape: forced trades, large trades, and proven minutes.
 
-A fall forces longs out and a rise shorts; how many, by how far the minute went against what was usual.
+A fall forces longs out and a rise shorts; how many depends on how far the minute moved against the usual.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from zuno.trading.model.venues import BINANCE, BYBIT, OKX
 from zuno.trading.ports.series import Batch
 
 HEARD_FROM: Final[Mapping[str, int]] = {BINANCE: MINUTES_FROM, BYBIT: END - 21 * DAY_MS, OKX: END - 21 * DAY_MS}
-"""Since when a venue's forced trades are listened to: all but the first were added later."""
+"""Since when a venue's forced trades are recorded: all but the first were added later."""
 PER_MINUTE: Final = 50
-"""The venue shows about one forced order a second at most: the rest of a rout is never seen."""
+"""The venue shows about one forced order a second at most."""
 LARGE_PER_MINUTE: Final = 12
 """So many large takers at most, none with more than that part of what its side took."""
 FORCED_USD: Final[Mapping[str, float]] = {BINANCE: 9_000.0, BYBIT: 6_000.0, OKX: 4_000.0}

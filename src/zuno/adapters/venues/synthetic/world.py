@@ -1,4 +1,4 @@
-"""The synthetic market as a whole: a seed, and everything a store is to be filled with."""
+"""The synthetic market of a seed: every batch that a store is filled with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zuno.trading.ports.series import Batch, Origin
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Millions of small things are made and kept: to look for garbage among them takes longer than to make them."""
+    """Garbage collection among millions of kept objects takes longer than making them."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -41,7 +41,6 @@ def build_batches(seed: int, faults: Sequence[MarketFault] = MARKET_FAULTS) -> l
 
 @_without_gc()
 def draw_batches(seed: int, walks: Mapping[Symbol, Path]) -> list[Batch[Any]]:
-    """Every feed that follows from these walks, clean."""
     krw_rate = candles.draw_krw_rate(seed)
     markets = {symbol: candles.build_market(seed, path) for symbol, path in walks.items()}
     given = macro.build_batches(seed, markets, krw_rate)
