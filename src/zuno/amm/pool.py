@@ -1,6 +1,6 @@
-"""The pool itself: the one mutable object of the core, because a pool is nothing but what happened to it.
+"""The pool: the one mutable object of this package.
 
-Every operation works out its result first and writes it down last, so a refusal leaves no trace.
+Every operation computes its result first and writes it last, so a refusal changes nothing.
 """
 
 from __future__ import annotations

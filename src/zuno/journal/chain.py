@@ -40,7 +40,7 @@ class ChainState:
     repaired: bool = False
     """The newest entry was written and its head was not."""
     lost: WriteNote | None = None
-    """The entry that was being written and is not there."""
+    """The entry that was being written when a crash happened and is not there."""
 
 
 def seal_record(record: EntryRecord, key: NodeKey) -> Link:
@@ -162,7 +162,7 @@ def _decode_record(shape: type[_Shape], data: bytes) -> _Shape | None:
 
 
 def _decode_hex(text: str, size: int) -> bytes | None:
-    """The bytes of lower-case hex; `bytes.fromhex` alone would let capitals and spaces pass."""
+    """The bytes of lower-case hex; `bytes.fromhex` alone would accept capitals and spaces."""
     try:
         data = bytes.fromhex(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""What was shown of a finished run or plan: its view, an entry of its own that is bound to the decided hash.
+"""The view of a finished run or plan as it was shown, stored as an entry bound to the decided hash.
 
-The decided bytes do not hold it, so it may be missing (an older Zuno decided, or a process died before it was stored).
-Then a look computes the view and says so; `zuno journal upgrade` and the next start of a desk store it. Everything in
-it comes from entries and bundles of the same journal, which were searched for secrets when they were written.
+It may be missing: an older Zuno decided, or a process died before storing it. Then it is computed and says so; `zuno
+journal upgrade` and the next start of a desk store it. Its content comes from entries and bundles that were searched
+for secrets when they were written.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DecisionRecord(Generic[V]):
         return view.model_copy(update={"computed_by": code, "computed_why": why})
 
     async def compare(self) -> tuple[str, ...]:
-        """Where today's code shows something else than was stored; nothing where nothing is stored."""
+        """Where today's code shows something else than the stored view."""
         if self.stored is None:
             return ()
         try:

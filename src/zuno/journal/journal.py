@@ -190,7 +190,7 @@ class ChainedJournal:
             raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
 
     async def _check_recent(self) -> None:
-        """Once for each process, before its first entry: the newest entries hold, each behind the one before."""
+        """Once per process, before its first entry: the newest entries are verified."""
         if self._checked_recent:
             return
         prev: Entry | None = None
@@ -204,15 +204,15 @@ class ChainedJournal:
         self._checked_recent = True
 
     async def _mark_damage(self, fault: Fault) -> Broken:
-        """An entry that does not hold is remembered wherever it is met: from then on the journal takes no entries."""
+        """Record damage wherever it is met: from then on the journal takes no entries."""
         if self._key_fault() is None:
             with suppress(Broken, Unavailable):
                 await self._store.mark_broken(_describe_fault(fault))
         return Broken(f"The journal is damaged: {_describe_fault(fault)}; run `zuno journal verify`.")
 
     async def verify(self) -> Verdict:
-        """Verify the whole chain as it is now. Nothing is written, not even a repair, but a mark beside the journal of
-        one that does not hold, where that can be written: from then on it takes no entries, until it holds again."""
+        """Verify the whole chain. Nothing is repaired; a journal that does not hold is marked, where that can be
+        written, and takes no entries until it holds again."""
         verdict = await self._verify_all()
         fault = verdict.fault
         try:

@@ -22,10 +22,10 @@ from zuno.llm.tokens import PER_IMAGE, PER_TURN, estimate_tokens
 
 _REPAIRABLE: frozenset[Outcome] = frozenset({"malformed", "out_of_bounds"})
 _MODEL_FAULTS: frozenset[Outcome] = frozenset({"malformed", "timeout", "unavailable"})
-"""Failures that count against it. A refusal shows that it is there; budget and breaker are our own doing."""
+"""Failures that count against a model. A refusal shows that it answers; budget and breaker are our own."""
 _QUOTED_CHARS = 4_000
 _GRACE = 1.0
-"""Seconds a cancelled call has to end; after that it is left behind, not waited for."""
+"""Seconds a cancelled call has to end; after that it is not waited for."""
 
 Record = Callable[[Attempt], Awaitable[None]]
 Recall = Callable[[ModelRequest], Attempt | None]
@@ -47,7 +47,7 @@ class ModelContext:
     """Called with every attempt before anything is made of it. What it raises is raised."""
     clock: Clock
     stopwatch: Callable[[], float]
-    """Seconds from anywhere, for latencies."""
+    """Seconds from any origin, for latencies."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     timeout: float = 30.0
     """Seconds for one call. A question takes at most (models + 1) × this."""
@@ -64,9 +64,9 @@ class _AttemptResult(Generic[T]):
 async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnswer[T]:
     """Always a value: from the models in order, from one repair, or from the fallback.
 
-    The next model is asked when one fails, never because its answer was wrong; a wrong answer is repaired by the
-    one that gave it, once, and a doubtful one asked about, once. Our own bugs raise: a prompt that cannot be rendered,
-    a judge that raises, a record that cannot be written, a fallback outside its own bounds.
+    The next model is asked when one fails, never because its answer was wrong; a wrong answer is repaired once by the
+    model that gave it, and a doubtful one queried once. Our own bugs raise: a prompt that cannot be rendered, a judge
+    that raises, a record that cannot be written, a fallback outside its own bounds.
     """
     assigned = model_context.registry.models_for(question.role, question.round)
     if not assigned.models:
@@ -285,7 +285,7 @@ class Breakers:
     """One circuit per model name: closed, open after `threshold` failures in a row, then one probe at a time."""
 
     def __init__(self, threshold: int | None = 3, cool_down: Seconds = COOL_DOWN) -> None:
-        """Without a threshold no circuit ever opens (a replay decides nothing anew)."""
+        """`threshold` None: no circuit ever opens, for a replay."""
         if threshold is not None and threshold < 1:
             raise ValueError("a circuit needs at least one failure to open")
         self._threshold = threshold
@@ -317,6 +317,6 @@ class Breakers:
             circuit.open_until = Seconds(now + self._cool_down)
 
     def release(self, name: str) -> None:
-        """The admitted call was not made or was cancelled by us: it counts neither way."""
+        """The admitted call was not made, or we cancelled it: it counts neither way."""
         if name in self._circuits:
             self._circuits[name].probing = False

@@ -30,7 +30,7 @@ DEFAULT_MODELS = {
 """What a user with only that vendor's key gets for every role, cheapest first."""
 
 THINKING_TOKENS = 4_000
-"""What a Gemini that thinks a little writes before its answer; it counts as output, and is paid for."""
+"""What a Gemini with little thinking writes before its answer; it counts and is paid as output."""
 
 _PREFIXES = (
     ("gpt-", Vendor.OPENAI),
@@ -78,7 +78,6 @@ class ModelId:
 
     @property
     def sends_unencrypted(self) -> bool:
-        """Whether requests cross a network unencrypted."""
         return self.url.startswith("http://") and not self.loopback
 
 
@@ -107,7 +106,7 @@ def parse_model_list(text: str) -> tuple[ModelId, ...]:
 
 
 def thinking_tokens(model: str) -> int:
-    """What a model, by its name, may write beyond the answer it is asked for."""
+    """What a model may write beyond the answer itself."""
     return THINKING_TOKENS if model.startswith("gemini-") else 0
 
 

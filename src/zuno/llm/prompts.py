@@ -13,7 +13,7 @@ from typing import Literal
 from zuno.llm.tokens import estimate_tokens
 
 SMALL_MODEL_TOKENS = 1_200
-"""The most a prompt may take where a small model is to read it."""
+"""The most a prompt for a small model may take."""
 
 _PLACE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 _BRACES = re.compile(r"\{\{|\}\}")
@@ -80,16 +80,16 @@ class Prompt:
 
 
 def strip_fences(text: str) -> str:
-    """Another agent's words, shown without a fence: one line that cannot open or close one."""
+    """Another agent's words without a fence: one line that cannot open or close one."""
     return " ".join(text.translate(_LOOK_ALIKES).split())
 
 
 class Prompts:
     """The prompt files of one desk: `<package>/prompts/<name>.md`.
 
-    A file is two parts, the rules and the matter, divided by a line of three dashes, with places like `{{name}}`.
-    Whatever does not fit exactly (a place without a value, a value without a place, a stranger's text among the
-    rules, a file that is not there) is our own mistake and raises `ValueError`.
+    A file has two parts, rules and case, divided by a line of three dashes, with places like `{{name}}`. A place
+    without a value, a value without a place, untrusted text among the rules or a missing file is our own mistake and
+    raises `ValueError`.
     """
 
     def __init__(self, package: str | Traversable) -> None:

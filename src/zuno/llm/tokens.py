@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 
 PER_IMAGE = 3_000
-"""Set aside for one picture; vendors count between 300 and 3,000 for a chart of ordinary size."""
+"""Reserved for one picture; vendors count between 300 and 3,000 for an ordinary chart."""
 PER_TURN = 8
-"""What a chat template wraps around each thing said."""
+"""What a chat template adds to each message."""
 
 _PIECE = re.compile(r"[A-Za-z]+|[0-9]|[^\S\n]+(?=[0-9])|[^\S\n]{2,}|\n|[^A-Za-z0-9\s]")
 _LETTERS_PER_TOKEN = 4.5

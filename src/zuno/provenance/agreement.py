@@ -1,5 +1,4 @@
-"""Whether the words around a slot agree with the figure it cites: whose it is, its stress, name and sign, and what it
-is compared with."""
+"""Check that the words around a slot agree with the figure it cites: candidate, stress, name, sign and comparison."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ _NAMES: Final = {
     "confidence": "confidence",
     "price": "price|spot",
 }
-"""Names that can be told apart, and the words for them. A fact is called by the parts of its id."""
+"""Names that prose can tell apart, and the words for them."""
 _NAMED_BEFORE: Final = {
     name: re.compile(rf"(?i)(?<!{MARK} )(?<!{MARK} of )\b(?:{words}){_LINK}$")
     for name, words in _NAMES.items()
@@ -101,7 +100,7 @@ _TURNING: Final = re.compile(r"(?i)\b(?:by|within|than it|while|whereas|but|alth
 
 
 def check_slots(text: str, slots: Sequence[Slot], facts: FactSheet, about: int | None) -> Iterator[str]:
-    """What does not agree, in words for whoever wrote it."""
+    """What does not agree, in words for the author of the text."""
     for at, slot in enumerate(slots):
         fact = facts[slot.id]
         start, end = sentence_around(text, slot.start)
@@ -129,8 +128,8 @@ def _shift(slot: Slot, by: int) -> Slot:
 def _check_candidate(
     before: str, behind: str, fact: Figure, facts: FactSheet, about: int | None, cited: Sequence[Figure]
 ) -> str:
-    """The candidate named last is the one a figure is of, unless that one has had its figure and the text's own is
-    meant again, or another is named right behind. After a colon any that was named may be meant."""
+    """A figure belongs to the candidate named last, unless that one has had its figure and the text's own is meant
+    again, or another is named right behind. After a colon any named one may be meant."""
     if fact.candidate is None:
         return ""
     named = candidate_mentions(before, facts)
@@ -158,7 +157,7 @@ def _check_candidate(
 
 
 def _check_subject(before: str, fact: Figure, facts: FactSheet) -> str:
-    """A timeframe, venue or expert that is named is the one a figure is of."""
+    """A timeframe, venue or expert that is named must be the one the figure is of."""
     family = _family(fact.subject)
     if family is None:
         return ""
@@ -238,7 +237,7 @@ def _find_comparison(between: str) -> re.Match[str] | None:
 
 def _check_comparison(before: str, fact: Figure, cited: Sequence[Figure]) -> Iterator[str]:
     """What stands before a word of comparison is compared with what stands behind it; a difference in between ("3 h
-    above") belongs to the comparison."""
+    above") is part of the comparison."""
     parts = before.split(MARK)
     back = next((step for step, other in enumerate(reversed(cited), 1) if not other.derived), 0)
     if not back or not _are_comparable(other := cited[-back], fact):

@@ -59,14 +59,12 @@ _SUFFIX: Final[Mapping[Unit, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing that may be said."""
-
     id: str
     """Dotted, what it is of first: `c2.buffer_2x`, `4h.rsi14`."""
     value: Fraction | Decimal | int | float | str
     unit: Unit
     symbol: str = ""
-    """The token an amount counts or a price is quoted in: a stranger may have chosen it."""
+    """The token of an amount or a quote; untrusted."""
     digits: int = 2
     """Digits behind the point."""
     signed: bool = False
@@ -136,7 +134,7 @@ class Figure:
 
 
 class FactSheet(Mapping[str, Figure]):
-    """The facts of one context by id, and what else its texts may name."""
+    """The facts of one context by id, and other names its texts may use."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """From `start` up to `end`, in minutes of the day at `zone`; over midnight where the end comes first."""
+    """From `start` up to `end`, in minutes of the day at `zone`; over midnight if the end comes first."""
 
     start: int
     end: int
@@ -50,8 +50,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class PushRules:
-    """A kind that is off stays off. Quiet hours take the sound of everything that is not critical, and hold nothing
-    back: what is told in order in the morning is told in order at night."""
+    """Which kinds are on, silent or off. Quiet hours silence everything that is not critical, and delay nothing."""
 
     modes: Mapping[NoticeKind, PushMode] = field(default_factory=lambda: DEFAULT_MODES)
     quiet: QuietHours | None = None

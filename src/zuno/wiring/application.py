@@ -52,7 +52,7 @@ _INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
 
 
 def open_zuno(home: str | None) -> Application:
-    """Zuno for this process, at a home given by hand or by the environment."""
+    """Zuno at a home given on the command line or by the environment."""
     if home is not None and not home.strip():
         raise UsageError("--home needs a folder.")
     settings = read_settings(os.environ, None if home is None else Path(home))
@@ -60,7 +60,7 @@ def open_zuno(home: str | None) -> Application:
 
 
 def _make_home(home: Path) -> str | None:
-    """Make the home, or say why nothing can be written there: the simulated world can still be read."""
+    """Create the home, or return why nothing can be written there: the simulated world can still be read."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -113,7 +113,7 @@ class Application(LpWiring, TradingWiring):
         return Interpreter(model_context)
 
     def chat_desk(self) -> ChatDesk:
-        """Free text, for a door that holds one for the life of its process."""
+        """The desk that answers free text, for a door that keeps it as long as its process lives."""
         from zuno.doors.chat.desk import ROLE, ChatDesk
         from zuno.lp.service.recommend import new_request_id
 
@@ -299,8 +299,8 @@ class Application(LpWiring, TradingWiring):
 
 
 async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
-    """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
-    everything loaded and open."""
+    """Opens what carries stops out in a process of its own; the account is read once so that the first stop finds
+    everything loaded."""
     from zuno.doors.web.stops import StopDesk
 
     zuno = Application(settings)

@@ -52,7 +52,7 @@ TRACING_OFF = {
 
 
 def disable_tracing() -> None:
-    """Before LangGraph is imported, whatever the environment says."""
+    """Call before LangGraph is imported, whatever the environment says."""
     os.environ.update(TRACING_OFF)
 
 
@@ -113,7 +113,7 @@ def build_cycles(
 
 
 def join_recalls(*recalls: Recall) -> Recall:
-    """The slots of each, one after the other."""
+    """The slots of all recalls, in order."""
 
     async def recall(case: Case) -> Sequence[Slot]:
         return [slot for each in recalls for slot in await each(case)]
@@ -122,7 +122,7 @@ def join_recalls(*recalls: Recall) -> Recall:
 
 
 def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
-    """Of one symbol, whatever the mode: among the processes of this home, or among all homes on its database."""
+    """The lease of a symbol: among the processes of this home, or among all homes on its database."""
     if settings.database_url is None:
         return symbol_lock(settings.home, symbol)
     from zuno.adapters.store.lease import PostgresLease
@@ -134,7 +134,7 @@ def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
 def build_run_context(
     models: Models, notebook: RunJournal, registry: ModelRegistry, *, limited: bool = True
 ) -> ModelContext:
-    """A model context that recalls what this run asked already, and what it cost."""
+    """A model context that knows what this run has asked already, and what it cost."""
     model_context = models.model_context(notebook.journal, notebook.run_id, registry, limited=limited, desk=DESK)
     for attempt in notebook.attempts:
         model_context.budget.spent += Spend(attempt.tokens_in + attempt.tokens_out, attempt.usd or Decimal(0))
@@ -144,7 +144,7 @@ def build_run_context(
 def _build_rehearsal(
     models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]
 ) -> ReplayContext:
-    """A replay: an in-memory journal and the recorded replies."""
+    """For a replay: an in-memory journal and the recorded replies."""
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
     registry = RecordedModels(attempts, whys=whys)
     return ReplayContext(

@@ -1,4 +1,4 @@
-"""What `zuno doctor` looks at: home, store, keys, clock, market, models, chains, exchanges, memory, pushes."""
+"""The checks of `zuno doctor`: home, store, keys, clock, market, models, chains, exchanges, memory, pushes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_ROOM: Final = 100_000_000
 OLD_BLOCK_SECONDS: Final = 900
 LATE_PUSH_SECONDS: Final = 3_600
 MOST_SKEW_MS: Final = 1_000
-"""Beyond which an exchange may refuse what is signed with this clock."""
+"""Clock skew beyond which an exchange may refuse signed requests."""
 
 
 def build_doctor(
@@ -49,7 +49,7 @@ def build_doctor(
     now: Callable[[], Millis],
     more: Sequence[Check] = (),
 ) -> Doctor:
-    """`more`: of the exchanges and the mandate, where there are any."""
+    """`more`: checks of the exchanges and the mandate."""
 
     async def look_at_home() -> list[CheckView]:
         return [_home_line(settings.home), _room_line(settings.home)]
@@ -102,7 +102,6 @@ def build_doctor(
 
 
 def build_kill_check(lock: KillLock) -> Check:
-    """Whether an account is killed; nothing is said where none is."""
 
     async def look() -> list[CheckView]:
         why = lock.why_locked()
@@ -129,7 +128,7 @@ def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], 
 
 
 def build_record_check(read: Callable[[], Awaitable[RecordGate]]) -> Check:
-    """Whether enough trades were closed in real time for live to go by."""
+    """Whether enough trades were closed in real time to go live."""
 
     async def look() -> list[CheckView]:
         record = await read()

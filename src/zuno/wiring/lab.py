@@ -74,13 +74,13 @@ from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_trade_lab
 
 CODE = "study"
-"""What the journal of a study, which is forgotten, names as its code."""
+"""The code version in a study's journal, which is thrown away."""
 POOL_SEED = 11
 """The synthetic market whose days are shuffled where the home has no history of its own."""
 
 
 def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | None = None) -> StudyDesk:
-    """`cluster`: the address of a Dask cluster that does the work; else processes of this machine do."""
+    """`cluster`: the address of a Dask cluster that runs the tasks; None: processes of this machine."""
     reports = open_reports(settings.home)
     run = choose_runner(cluster)
     trade = build_trade_lab(settings, recordings, reports, run)
@@ -95,7 +95,7 @@ async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
 
 
 def cycles_opener(folder: Path) -> OpenCycles:
-    """Cycles that keep nothing: a journal in memory for each, and the folder for their checkpoints."""
+    """Cycles with a journal in memory each, and checkpoints in the folder."""
     key = KeyFile(folder / "keys")
 
     def open_cycles(store: SeriesStore, account: Account, at: Millis) -> Cycles:
@@ -153,7 +153,7 @@ async def open_planted_market(seed: int, world: World, folder: Path) -> MemoryMa
 
 
 def memory_moments(seed: int) -> tuple[tuple[Millis, str], ...]:
-    """When the signs of each slot are there, as long as a trade can still be seen to its end."""
+    """Moments at which a slot's signs are visible and a trade can still reach its end."""
     return tuple(
         (Millis(start + SHOWN_MS), setup)
         for start, setup in planted_slots(seed)
@@ -250,7 +250,6 @@ async def open_market(seed: int, folder: Path) -> StudyMarket:
 
 
 def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
-    """A synthetic market and when something happened in it."""
 
     def moments(hours: Sequence[int]) -> tuple[Millis, ...]:
         return tuple(Millis(DAYS_FROM + hour * HOUR_MS) for hour in hours)
@@ -269,13 +268,13 @@ def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
 
 
 def open_rules(folder: Path) -> OpenModelContext:
-    """Agents by rules: no model is ever asked."""
+    """A model context without models: rules answer for every agent."""
     models = Models(Settings(home=folder, deterministic=True))
     return lambda notes: build_run_context(models, notes, models.registry())
 
 
 async def read_pools(open_own: Callable[[], SeriesStore]) -> list[HourPool]:
-    """The hours of the home's own history where there are enough, else of a synthetic market."""
+    """The hours of the home's own history if there are enough, else of a synthetic market."""
     store = open_own()
     last = Millis(2**62)
     pools = []

@@ -1,4 +1,4 @@
-"""Wire the models of a backtest: those of a home with the replies they gave, or none."""
+"""What labs share: where reports are written, where tasks run, and the models of a backtest with their kept replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ FRESH_REPLIES: Final = "replies-aa"
 
 
 async def name_models(home: Path, desk: str) -> dict[str, Json]:
-    """Of a home, without asking anybody."""
     lab_models = LabModels(str(home), home)
     try:
         return lab_models.name_models(desk)
@@ -31,7 +30,7 @@ async def name_models(home: Path, desk: str) -> dict[str, Json]:
 
 class LabModels:
     def __init__(self, home: str | None, folder: Path) -> None:
-        """`home`: whose models are asked; None: nobody. `folder`: for settings that are nobody's."""
+        """`home`: whose models are asked; None: no models. `folder`: the home of the default settings then."""
         self.asks = home is not None
         self.settings = (
             Settings(home=folder, deterministic=True) if home is None else read_settings(os.environ, Path(home))
@@ -47,12 +46,12 @@ class LabModels:
             }
 
     def registry(self, book: str) -> ModelRegistry:
-        """The configured models; of a role that has none, those whose replies are kept."""
+        """The configured models; for a role without one, those whose replies are kept."""
         registry = self.models.registry()
         return KeptOrConfigured(registry, self.books[book]) if self.asks else registry
 
     def can_answer(self, role: str, book: str = REPLIES) -> bool:
-        """Whether somebody can be asked, or was."""
+        """Whether a role has a model, or kept replies."""
         configured = bool(self.models.registry().models_for(role, 0).models)
         return configured or (self.asks and self.books[book].has_reply(role))
 

@@ -190,7 +190,7 @@ class LpWiring(SharedWiring):
         return self._own_samples
 
     async def _venue(self, transport: str | None, request_id: str | None, listen: Listen) -> DebateRunner:
-        """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
+        """Where a debate is held: on the mesh if its peers are there, else in this process."""
         from zuno.lp.service.recommend import new_request_id
 
         request_id = request_id or new_request_id(os.urandom(16))
@@ -225,7 +225,7 @@ class LpWiring(SharedWiring):
         )
 
     async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
-        """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
+        """Repeat a recorded debate from its context and replies, with a journal in memory."""
         from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
@@ -252,7 +252,7 @@ class LpWiring(SharedWiring):
         )
 
     def _debate_timeout(self, rounds: int) -> float:
-        """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
+        """The longest a debate may take: every model uses all of its time."""
         asked_at_most = len(self._settings.model_table()["scout"]) + 1
         questions = 2 + 2 * (rounds + 1)
         return OBSERVE_SECONDS + questions * asked_at_most * self._settings.model_timeout_seconds
@@ -261,7 +261,7 @@ class LpWiring(SharedWiring):
         return await self._observe_with(start, self._chains)
 
     async def _observe_anew(self, start: FlowStart | FlowCreateStart) -> Context:
-        """For a process that lives on: the simulation may have been moved, or the devnet started again, since."""
+        """For long-lived processes: the simulation may have been moved, or the devnet restarted, since."""
         chains = Chains(self._settings, None, self._signers.own_wallet)
         try:
             return await self._observe_with(start, chains)
@@ -281,11 +281,10 @@ class LpWiring(SharedWiring):
         return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain))
 
     def _samples_of(self, chain: Chain) -> SqliteSamples | None:
-        """A local world keeps its whole past and may be made anew: samples of the world before would lie about it."""
+        """None for local chains: they may be built anew, and samples of the old one would be wrong."""
         return None if chain.info.name in LOCAL_CHAINS else self._samples()
 
     async def _execution_context(self, chain: str) -> ExecutionContext:
-        """All that may spend on a chain, behind the gate."""
         import asyncio
         from time import perf_counter
 

@@ -1,4 +1,4 @@
-"""Wire the LP desk's backtests: recorded minutes on our own pool, and the desk's agents at a table of their own."""
+"""Wire the LP desk's backtests: recorded minutes on our own pool, and the desk's agents in this process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def read_minutes(folder: str) -> PoolMinutes:
 
 
 async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourProgress]:
-    """One arm, with a sign of life for every hour that was played."""
+    """Run one arm; yields progress for every hour played."""
     draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
     results: list[ArmResult] = []
     for draw in range(draws):
@@ -144,7 +144,7 @@ def _fund_wallet(world: RecordedWorld, capital: int) -> None:
 
 @lru_cache(maxsize=1)
 def warm_up(folder: str, start: int) -> RecordedWorld:
-    """Played once for all arms of a process."""
+    """Cached, because all arms of a process start from it."""
     world = RecordedWorld(USDC_WETH, read_minutes(folder), 0, 0)
     world.play_until(Seconds(start))
     return world
@@ -171,7 +171,7 @@ def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> 
 
 
 async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeView]:
-    """The episodes of one process, on a path that all of them walk."""
+    """The episodes of one task, on one path through the record."""
     base = task.question.base
     world, gas = open_world(base, task.schedule.start), gas_of(base)
     rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas)
@@ -225,7 +225,7 @@ async def argue_in_orders(task: PoolTask) -> AsyncIterator[DebateMoment]:
 
 
 def replay_record(question: LpQuestion, minutes: Minutes, start: Seconds) -> RecordedWorld:
-    """A pool that knows these minutes alone, played to the first decision; nothing is shared with another."""
+    """A pool with these minutes alone, played to the first decision."""
     record = replace(read_minutes(question.folder), minutes=minutes)
     world = RecordedWorld(USDC_WETH, record, 0, 0)
     world.play_until(start)
@@ -234,11 +234,11 @@ def replay_record(question: LpQuestion, minutes: Minutes, start: Seconds) -> Rec
 
 
 class LabDesk:
-    """The desk's agents over a recorded pool, by rules or with the configured models; what they decide is carried out
-    as if its owner had approved it at once."""
+    """The desk's agents over a recorded pool, by rules or with the configured models; their decisions are carried out
+    at once."""
 
     def __init__(self, chain: RecordedChain, question: LpQuestion, home: str, folder: Path) -> None:
-        """`home`: whose models are asked where the question allows it. `folder`: for keys that are forgotten."""
+        """`home`: whose models are asked where the question allows it. `folder`: for temporary keys."""
         self._chain, self._profile = chain, question.profile
         self._models, self._key = LabModels(home if question.models else None, folder), KeyFile(folder / "keys")
         self._rounds = self._models.settings.max_debate_rounds
@@ -251,7 +251,7 @@ class LabDesk:
         await self._models.close()
 
     def ablation_deciders(self) -> dict[str, Decide]:
-        """Of every arm that asks the desk; those that need a model are there where one is."""
+        """A decider for every arm that asks the desk; those that need a model only where there is one."""
         arms = [Arm.SCORE, Arm.NO_CRITIC, Arm.PLACEBO, Arm.DEBATE]
         if self._models.can_answer("strategist"):
             arms += [Arm.SINGLE, Arm.VOTE]
@@ -339,7 +339,6 @@ class LabDesk:
 
 
 def _build_position_request(world: RecordedWorld) -> PositionRequest:
-    """Everything in the wallet, in the recorded pool."""
     tokens = (world.market.token0, world.market.token1)
     return PositionRequest(
         capital=tuple(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Markets:
-    """Every venue, opened when first asked for. Asking one needs its settings and, for exchanges, the extra."""
+    """The live venues, opened when first needed. Exchanges need the extra."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -68,7 +68,7 @@ class Markets:
         return refresh
 
     def refresh_marks(self, store: SeriesStore) -> Refresh:
-        """What the account is marked by, and nothing else."""
+        """Refresh only the prices that accounts are marked by."""
         from zuno.trading.data.intake import Intake, refresh_series
         from zuno.trading.ports.series import Batch
         from zuno.trading.service.prices import MARKED_BY
@@ -132,7 +132,7 @@ class Markets:
         )
 
     def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-        """Feeds that need something of the owner: figures, words, and why some of them cannot be asked."""
+        """Feeds that need a key or a setting: macro, texts, and why some of them cannot be asked."""
         from zuno.adapters.venues.macro import Fred
         from zuno.adapters.venues.texts import PATIENCE, PUBLIC_URL, Channels, Search
         from zuno.adapters.venues.web import WebService

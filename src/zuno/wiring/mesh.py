@@ -49,8 +49,6 @@ _END_SECONDS = 15.0
 
 
 class Meshes:
-    """What one process needs of its home's mesh."""
-
     def __init__(self, settings: Settings, journal: OpenJournal, room: OpenRoom) -> None:
         self._settings = settings
         self._journal = journal
@@ -86,7 +84,7 @@ class Meshes:
         return Processes(self._settings.home, self._files(), self._settings.axl_node)
 
     async def peer(self, role: Role, way: str, models: Models, observe: Observe, *, parent: int | None) -> PeerService:
-        """One agent in this process, with a journal of its own."""
+        """One agent in this process, with its own journal."""
         from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
 
@@ -124,7 +122,7 @@ class Meshes:
         )
 
     def journals(self) -> Sequence[Journal]:
-        """Those of this home's peers, to read."""
+        """The journals of this home's peers, to read."""
         from zuno.lp.mesh.running import AGENTS
 
         there = [role for role in AGENTS if (self._files().of(role) / "journal.db").exists()]
@@ -140,7 +138,6 @@ class Meshes:
             await book.close()
 
     def _open_peer_journal(self, role: Role) -> ChainedJournal:
-        """A peer's own journal, signed with its own key."""
         from zuno.adapters.store.sqlite import open_sqlite
         from zuno.journal.journal import ChainedJournal
 
@@ -219,7 +216,7 @@ class Meshes:
         return key
 
     def _axl(self, role: Role) -> tuple[str | None, str | None]:
-        """What is set for a role's AXL node."""
+        """Peer id and API URL that are set for a role's AXL node."""
         name = f"axl_{role.value}"
         return getattr(self._settings, f"{name}_peer_id"), getattr(self._settings, f"{name}_api_url")
 
@@ -237,7 +234,7 @@ class Meshes:
 def build_agents(
     journal: Journal, observe: Observe, model_context: ModelContext, seats: Mapping[Role, Seat] | None = None
 ) -> dict[Role, Peer]:
-    """The four agents of one debate. `seats`: who sits in an agent's place, in a lab."""
+    """The four agents of one debate. `seats`: replacements, for a lab."""
     from zuno.lp.agents.arbiter import Arbiter
     from zuno.lp.agents.critic import Critic
     from zuno.lp.agents.scout import Scout
@@ -282,7 +279,7 @@ def default_transport() -> str:
 
 
 async def _end_process(pid: int) -> bool:
-    """Ask a process to end, and whether it did: what it started it ends itself, so it is given time."""
+    """Ask a process to end and wait; returns whether it did."""
     try:
         os.kill(pid, signal.SIGTERM)
         waited = 0.0

@@ -21,7 +21,7 @@ from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import FeeRates, Fees
 
 COMPARE_EVERY_MS: Final = Millis(5 * 60_000)
-"""How often a running desk looks for what somebody did at the exchange by hand."""
+"""How often a running desk compares its log with the exchange."""
 
 
 def read_fees(settings: Settings) -> Fees:
@@ -39,7 +39,7 @@ def build_paper_gate(
     now: Callable[[], Millis],
     killed: Callable[[], str | None] = lambda: None,
 ) -> OrderGate:
-    """The gate of a paper account. It reaches paper venues of its own and nothing else."""
+    """The gate of a paper account, which reaches paper venues alone."""
     live = settings.market == "live"
     fees = read_fees(settings)
     return OrderGate(
@@ -64,7 +64,7 @@ def build_exchange_gate(
     entries: bool,
     watch_only: str | None = None,
 ) -> OrderGate:
-    """The gate of an account at exchanges: new risk needs a mandate, `entries`, and nothing that speaks against it."""
+    """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None."""
     context = GateContext(
         log=log,
         account=account,
@@ -100,12 +100,12 @@ def build_paper_venues(
 
 
 def open_tape(store: SeriesStore, exchange: Exchange, *, live: bool = False) -> MarketTape:
-    """What a paper venue is matched with. A past of candles alone tells opens: an order is filled at the next."""
+    """The market a paper venue is matched with. Candles-only data give opens: an order is filled at the next open."""
     return SeriesTape(store, exchange, live=live, openings=store.origin.candles_only and not live)
 
 
 def choose_latency(store: SeriesStore) -> int:
-    """Milliseconds to an order's arrival: none where bars alone are known."""
+    """Milliseconds to an order's arrival: none where only bars are recorded."""
     return 0 if store.origin.candles_only else LATENCY_MS
 
 

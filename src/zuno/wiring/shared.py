@@ -1,4 +1,4 @@
-"""What both desks stand on: settings, the journal and its key, wallets, chains, models and the outbox."""
+"""What both desks share: settings, the journal and its key, wallets, chains, models and the outbox."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class SharedWiring(ABC):
-    """What both desks share, opened on first use."""
-
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         """`sealed`: why nothing can be written in the home, if so."""
         keep_files_private()
@@ -55,12 +53,12 @@ class SharedWiring(ABC):
         return JournalAudit(self._journal_to_read())
 
     def journal(self) -> ChainedJournal:
-        """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
+        """The journal of this process: SQLite in the home, or Postgres where a URL is set."""
         self._chains.require_writable()
         return self._journal_to_read()
 
     def _journal_to_read(self) -> ChainedJournal:
-        """The same, also where the home cannot be written."""
+        """As `journal`, also where the home cannot be written."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.journal.journal import ChainedJournal
 
@@ -71,7 +69,7 @@ class SharedWiring(ABC):
         return self._journal
 
     async def _open_journal(self) -> Journal:
-        """The journal, with whatever a crash left behind mended and told."""
+        """The journal after repairing what a crash left; notes go to stderr."""
         if not self._started:
             await check_editions(self.journal())
             for note in await self.journal().start():
@@ -80,7 +78,7 @@ class SharedWiring(ABC):
         return self.journal()
 
     async def _read_journal(self) -> Journal:
-        """The journal for whoever only reads: nothing is mended in a home that cannot be written, or has no room."""
+        """The journal for reading: nothing is repaired in a home that cannot be written or has no room."""
         if self._chains.writable:
             try:
                 return await self._open_journal()
@@ -121,7 +119,7 @@ class SharedWiring(ABC):
 
 
 async def check_editions(journal: Journal) -> None:
-    """`Refused` for a home in which a newer Zuno has argued: its entries may say what this one cannot read."""
+    """`Refused` for a home in which a newer Zuno has written entries that this one may not read."""
     from zuno.lp.model import ballot
     from zuno.lp.model.debate import Kind
     from zuno.trading.model import cycle

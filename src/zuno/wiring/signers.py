@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class Signers:
-    """The built-in wallet of a local world; elsewhere the owner's."""
+    """The built-in wallet on local chains, the owner's elsewhere."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._own_signer: Signer | None = None
         self._may_ask = True
         self.typed: Passphrase | None = None
-        """The passphrase that was typed, for a process that acts in this one's stead."""
+        """The typed passphrase, for a helper process."""
 
     def unlock(self, ask: Ask | None = None) -> Address | None:
-        """Unlock the owner's wallet now, for as long as this process lives; afterwards nobody is asked. By the
-        passphrase file, or at the terminal, where an empty line or the end of the input leaves it locked, as does a
-        process in the background. None: it stays locked, or there is none to unlock. `Refused` for a wrong one."""
+        """Unlock the owner's wallet for the life of this process, by the passphrase file or at the terminal; afterwards
+        nobody is asked. None: it stays locked (an empty line, the end of input, a background process), or there is
+        none. `Refused` for a wrong passphrase."""
         from zuno.adapters.keys.passphrases import InputEnded, Passphrases, ask_hidden
 
         address, typed = self.own_wallet(), None
@@ -47,7 +47,8 @@ class Signers:
         return None if self._own_signer is None else address
 
     def of(self, chain: str) -> Signer:
-        """Who acts on a chain: the built-in wallet of a local world, else the wallet set or the only one kept."""
+        """The signer on a chain: the built-in wallet of a local one, else the configured wallet or the only one
+        kept."""
         name = chain.strip().lower()
         if name in LOCAL_CHAINS:
             from zuno.adapters.chain.dev_signer import DevSigner
@@ -59,7 +60,7 @@ class Signers:
         return self._own_signer
 
     def own_wallet(self) -> Address | None:
-        """The wallet set, else the only one kept; None where that leaves a choice, or nothing."""
+        """The configured wallet, else the only one kept; None if that leaves a choice or nothing."""
         wanted = self._settings.agent_wallet_address
         if wanted is not None:
             return Address(wanted)

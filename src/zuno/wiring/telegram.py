@@ -85,7 +85,7 @@ def _read_token(settings: Settings) -> str:
 
 
 def _hide_in_logs(token: str) -> None:
-    """The library and its HTTP client log addresses, which hold the token: no line with it passes."""
+    """Keep lines with the token out of the logs of the library and its HTTP client."""
     known = logging.root.manager.loggerDict
     names = [name for name in known if name.partition(".")[0] in _CLIENT_LOGS]
     for name in {*_CLIENT_LOGS, *names}:

@@ -65,9 +65,9 @@ from zuno.wiring.recordings import Recordings
 CODE: Final = "backtest"
 FUNDING_FILE: Final = "funding-daily"
 FUNDING_SERIES: Final = "funding/binance/BTCUSDT"
-"""Daily means of funding do not say whose they are; those of the known folder are BTC's."""
+"""Files of daily means do not name a symbol; those of the known folder are BTC's."""
 REPORT_MS: Final = 30 * 86_400_000
-"""Between two looks at how far the arms have come, which a run that is cut short answers with."""
+"""Between two progress reports of the arms; a run that is cut short answers with the last."""
 
 
 def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports, run: TaskRunner) -> TradeLab:
@@ -91,7 +91,7 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
 
 
 async def import_history(folder: str, place: Path) -> SqliteSeries:
-    """The files of a folder in a store of its own, which goes with the backtest."""
+    """Import a folder's files into a store that is deleted with the backtest."""
     store = SqliteSeries(place, RECORDED)
     imports = Imports(HistoryFiles(), store, unix_millis, read_here=True)
     files = [file.path for file in HistoryFiles().find([folder])]
@@ -145,8 +145,8 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
 
 
 async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotProgress]:
-    """Arms side by side; now and then how far each has come, and at the end what it came to. `home`: whose models are
-    asked where the task allows it, one arm after the other."""
+    """Run arms concurrently; yields progress and each arm's result. `home`: whose models are asked where the task
+    allows it, one arm after the other."""
     disable_tracing()
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
     heard: asyncio.Queue[ArmResult | SlotProgress] = asyncio.Queue()
@@ -229,7 +229,7 @@ async def _run_desk_arms(
 
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:
-    """The paper venue of an arm without a desk. Who buys and holds owns coins, and pays no funding."""
+    """The paper venue of an arm without a desk. Buy-and-hold owns coins, and pays no funding."""
 
     async def read_clock() -> Millis:
         return clock.now()
@@ -242,8 +242,6 @@ def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: M
 
 
 class SpotTape:
-    """A market without funding."""
-
     def __init__(self, tape: MarketTape) -> None:
         self._tape = tape
         self.opening_ms = tape.opening_ms
@@ -260,7 +258,6 @@ def _without_funding(ticks: Sequence[Tick]) -> list[Tick]:
 
 
 def can_run(lab_models: LabModels, arm: Arm) -> bool:
-    """Whether an arm has the models it needs, or their kept replies."""
     if arm is Arm.AA and lab_models.asks:
         return lab_models.can_answer("judge", FRESH_REPLIES) or not lab_models.can_answer("judge")
     return arm not in ASKED or lab_models.can_answer(ASKED[arm])
@@ -283,7 +280,7 @@ def build_desk_arm(
     lab_models: LabModels | None = None,
     vote_tokens: int = 0,
 ) -> DeskArm:
-    """An account, a gate, a paper venue and a memory of its own."""
+    """An arm with its own account, gate, paper venue and memory."""
     settings = Settings(home=folder, deterministic=True)
     models = lab_models or LabModels(None, folder)
     log, clock, history = MemoryTradeLog(), MarketClock(begin), BacktestHistory()
@@ -293,7 +290,7 @@ def build_desk_arm(
     shared: list[ModelContext] = []
 
     def model_context(notebook: RunJournal) -> ModelContext:
-        """Where nobody is asked one context serves every cycle."""
+        """Without models one context serves every cycle."""
         if models.asks:
             return open_model_context(models, notebook, arm, meter)
         if not shared:
@@ -346,7 +343,7 @@ def build_learning(
     model_context: Callable[[RunJournal], ModelContext],
     folder: Path,
 ) -> Learning:
-    """Post-mortems, recall and lessons as the desk has them, in a journal and an index that go with the arm."""
+    """Post-mortems, recall and lessons as at the desk, in a journal and an index of the arm's own."""
     key = KeyFile(folder / "keys")
     key.ensure()
     journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: Millis(0))

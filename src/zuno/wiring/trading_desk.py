@@ -59,7 +59,7 @@ class TradingWiring(SharedWiring):
         self._news: MemoryIndex | None = None
         self._book: PaperBookDesk | None = None
         self._venues: dict[Exchange, OrderVenue] = {}
-        """Accounts at exchanges that this process may take new risk in."""
+        """Accounts at exchanges in which this process may open positions."""
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
 
@@ -95,7 +95,7 @@ class TradingWiring(SharedWiring):
         return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here, first=first)
 
     def book(self) -> PaperBookDesk:
-        """One for the process: it keeps how far it has read the account."""
+        """One per process, because it remembers how far it has read."""
         self._book = self._book or self._open_book()
         return self._book
 
@@ -111,12 +111,12 @@ class TradingWiring(SharedWiring):
         return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
 
     def _marked_desk(self) -> TradingDesk:
-        """One that asks a live market for its marks alone."""
+        """A desk that asks a live market for marks alone."""
         live = self._settings.market == "live"
         return self._desk(self._markets.refresh_marks(self._recordings.selected_store()) if live else None)
 
     def _desk(self, refresh: Refresh | None) -> TradingDesk:
-        """The trading desk, which asks so much of the live sources before it looks."""
+        """`refresh`: what is asked of the live sources before each look."""
         from zuno.adapters.chart.painter import MatplotlibPainter
         from zuno.trading.service.features import TradingDesk
 
@@ -131,7 +131,7 @@ class TradingWiring(SharedWiring):
         )
 
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
-        """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
+        """`gate`: acts on every ruling; None: a run opens its account's own."""
         from zuno.adapters.account.trade_log import LoggedTradeRecord
         from zuno.trading.learn.lessons import LessonBook
         from zuno.trading.learn.news import NewsRecall
@@ -205,7 +205,7 @@ class TradingWiring(SharedWiring):
         )
 
     def _real_time_record(self) -> LoggedTradeRecord:
-        """Paper trades whose runs were of a live market: what a recorded past says never counts for live."""
+        """Paper trades of runs over a live market; recorded data never count for going live."""
         from zuno.adapters.account.trade_log import LoggedTradeRecord
 
         return LoggedTradeRecord(self._trade_log(), self._was_live)
@@ -231,7 +231,7 @@ class TradingWiring(SharedWiring):
                 await desk.moment(Symbol.BTCUSDT, None)
 
         def now() -> Millis:
-            """An account in recorded time is acted on at its own last moment, as it is shown."""
+            """An account in recorded time acts at its own last moment."""
             own = gate.book.recorded_moment(live=live)
             return own if own is not None else unix_millis() if moment is None else moment.as_of
 
@@ -330,7 +330,7 @@ class TradingWiring(SharedWiring):
         )
 
     def evaluator(self) -> Evaluator:
-        """One for the process: it keeps how far it has read the accounts."""
+        """One per process, because it remembers how far it has read."""
         from zuno.trading.learn.evaluator import Evaluator, LearningBackends
         from zuno.wiring.cycles import build_run_context
         from zuno.wiring.memory import memory_file, print_progress
@@ -393,7 +393,6 @@ class TradingWiring(SharedWiring):
         return self._account_log
 
     def _exchange_account(self) -> str:
-        """The account that the exchange's keys are of."""
         return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
 
     async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
@@ -402,8 +401,8 @@ class TradingWiring(SharedWiring):
         return find_traded_exchanges(await self._trade_log().events(account))
 
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Exchange, OrderVenue]:
-        """Those with keys of this account that a mandate of it named, or all, which is for a look alone. Upbit has no
-        demo trading."""
+        """Exchanges with keys of this account that its mandate names; `named` false: all, for reading alone. Upbit has
+        no demo trading."""
         from zuno.trading.model.cycle import Exchange
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
@@ -424,8 +423,8 @@ class TradingWiring(SharedWiring):
         entries: bool = False,
         watch_only: str | None = None,
     ) -> OrderGate:
-        """`owned`: nobody else is expected to write, as through recorded time. `entries`: at an exchange they are
-        placed, too, which is the desk's alone; `watch_only`: why they are not."""
+        """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
+        `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate

@@ -1,4 +1,4 @@
-"""Exchanges that take orders, from the settings: which have keys, how they are opened, and what `zuno doctor` says."""
+"""Exchanges that take orders: which have keys, how they are opened, and their checks for `zuno doctor`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ KEY_VARIABLES: Final = {
     Exchange.UPBIT: ("ZUNO_UPBIT_ACCESS_KEY", "ZUNO_UPBIT_SECRET_KEY"),
 }
 MOST_SKEW_MS: Final = 2_000
-"""Some venues say the time in whole seconds."""
+"""Some venues give the time in whole seconds."""
 WRONG_CLOCK_MS: Final = 60_000
-"""Beyond which nothing here is dated right: mandates, daily losses, holds."""
+"""Beyond this, dates of mandates, daily losses and holds are wrong."""
 
 
 def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
-    """The exchange's account. `Refused` without keys: nothing here is reached by default."""
+    """The exchange's account. `Refused` without keys."""
     keys = _read_keys(settings, exchange)
     if keys is None:
         raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
@@ -57,8 +57,8 @@ def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:
 def build_venue_check(
     settings: Settings, now: Callable[[], Millis], read_book: Callable[[], Awaitable[TradingBook]]
 ) -> Check:
-    """Every exchange that has keys: permissions, settings of the account, clock, filters, balance, and what it holds
-    beside the account's log."""
+    """Checks every exchange that has keys: permissions, account settings, clock, filters, balance, and differences to
+    the account's log."""
 
     async def look() -> Sequence[CheckView]:
         keyed = exchanges_with_keys(settings)
@@ -78,7 +78,7 @@ def build_venue_check(
 
 
 async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: TradingBook) -> list[CheckView]:
-    """Reads, and changes nothing. What cannot be read is a line of its own."""
+    """Reads only. What cannot be read becomes a line of its own."""
     lines = await _look(venue, venue.rights, _describe_rights)
     lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])
     for symbol in Symbol:

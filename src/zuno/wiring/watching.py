@@ -79,7 +79,7 @@ def build_portfolio(settings: Settings, chains: Chains, signers: Signers, sample
 
 
 def _watches(settings: Settings, chains: Chains, signers: Signers) -> tuple[Watch, ...]:
-    """Every wallet worth watching now: the devnet comes and goes, and wallets may be added while it runs."""
+    """Wallets to watch now: the devnet may start or end, and wallets may be added, while the monitor runs."""
     default, wallet = settings.default_chain(), settings.agent_wallet_address
     live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
     kept = [wallet.address for wallet in signers.folder().all()]

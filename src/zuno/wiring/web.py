@@ -1,4 +1,4 @@
-"""Wire the page: its logins, its lock, its clocks."""
+"""Wire the web page: logins, lock, clocks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from zuno.wiring.version import PACKAGE
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
 OLD_TOKEN_FILE: Final = "web.token"
-"""Of versions whose link was one token for everything."""
+"""From versions with one token for everything."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
 def build_web(
     settings: Settings, zuno: Zuno, kill_lock: KillLockFile, helper: HelperProcess, host: str, port: int
 ) -> WebDoor:
-    """`helper` carries stops out. `Unavailable` without the libraries; it says how to install them."""
+    """`helper` carries out stops. `Unavailable` without the libraries, with the install command."""
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
     from zuno.doors.web.access import LOOPBACK_NAMES, Access
@@ -78,12 +78,12 @@ def build_logins(home: Path) -> Logins:
 
 
 def name_cookie(home: Path) -> str:
-    """Cookies know no ports: two homes on one machine have two names."""
+    """Cookies ignore ports: two homes on one machine need two names."""
     return f"zuno_{sha256(os.fsencode(home.resolve())).hexdigest()[:8]}"
 
 
 def remove_old_token(home: Path) -> tuple[str, ...]:
-    """What is to be said of it."""
+    """Returns a note if there was one."""
     try:
         (home / OLD_TOKEN_FILE).unlink()
     except FileNotFoundError:
