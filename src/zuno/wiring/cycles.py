@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from decimal import Decimal
@@ -16,23 +16,18 @@ from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.model.recorded import RecordedModels
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
-from zuno.journal.port import Journal
-from zuno.kernel.lock import Lease, ProcessLock
+from zuno.kernel.lock import Lease
 from zuno.kernel.signing import NodeKey
-from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Attempt, ModelRegistry
 from zuno.llm.spend import Spend
 from zuno.settings import Settings
 from zuno.trading.agents.case import Case
-from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.market import Symbol
-from zuno.trading.ports.record import TradeRecord
 from zuno.trading.run.record import RunJournal
-from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext
-from zuno.trading.service.runs import Cycles, Recall, RunBackends, Slots
+from zuno.trading.service.runs import Recall
 from zuno.wiring.models import Models
 from zuno.wiring.version import code_version
 
@@ -56,60 +51,21 @@ def disable_tracing() -> None:
     os.environ.update(TRACING_OFF)
 
 
+def prepare_cycles() -> None:
+    disable_tracing()
+    gc.set_threshold(*COLLECT_AFTER)
+
+
 COLLECT_AFTER = (100_000, 20, 50)
 """A cycle keeps tens of thousands of rows alive; the default collection threshold costs a third of its time."""
 
 
-def build_cycles(
-    settings: Settings,
-    desk: TradingDesk,
-    journal: Callable[[], Awaitable[Journal]],
-    key: NodeKey,
-    models: Models,
-    held: Slots,
-    fences: Fences,
-    record: TradeRecord,
-    gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None,
-    real_time_record: TradeRecord | None = None,
-    recall: Recall | None = None,
-    learn: Callable[[OrderGate], Awaitable[object]] | None = None,
-) -> Cycles:
-    disable_tracing()
-    gc.set_threshold(*COLLECT_AFTER)
-
-    def lease(symbol: Symbol) -> ProcessLock:
-        return symbol_lease(settings, symbol, fences)
-
-    def checkpoints() -> AbstractAsyncContextManager[Any]:
-        if settings.database_url is not None:
-            from zuno.adapters.checkpoints.postgres import postgres_checkpoints
-
-            return postgres_checkpoints(settings.database_url.get_secret_value())
-
+def open_checkpoints(settings: Settings) -> AbstractAsyncContextManager[Any]:
+    if settings.database_url is None:
         return sqlite_checkpoints(settings.home / "cycles.db")
+    from zuno.adapters.checkpoints.postgres import postgres_checkpoints
 
-    async def rehearse(attempts: Sequence[Attempt], whys: Mapping[str, str]) -> ReplayContext:
-        return _build_rehearsal(models, key, attempts, whys)
-
-    return Cycles(
-        desk,
-        RunBackends(
-            journal=journal,
-            held=held,
-            record=record,
-            model_context=lambda notebook: build_run_context(models, notebook, models.registry()),
-            checkpoints=checkpoints,
-            lease=lease,
-            rehearse=rehearse,
-            now=unix_millis,
-            random=os.urandom,
-            code=code_version,
-            gate=gate,
-            real_time_record=real_time_record,
-            recall=recall,
-            learn=learn,
-        ),
-    )
+    return postgres_checkpoints(settings.database_url.get_secret_value())
 
 
 def join_recalls(*recalls: Recall) -> Recall:
@@ -141,7 +97,7 @@ def build_run_context(
     return replace(model_context, record=notebook.record, recall=notebook.recall)
 
 
-def _build_rehearsal(
+async def build_rehearsal(
     models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]
 ) -> ReplayContext:
     """For a replay: an in-memory journal and the recorded replies."""

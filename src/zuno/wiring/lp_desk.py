@@ -11,7 +11,7 @@ from zuno.kernel.errors import ZunoError
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.mesh import Meshes
-from zuno.wiring.outbox import print_line
+from zuno.wiring.outbox import build_drain, build_feed, find_push_gaps, print_line
 from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
-    from zuno.lp.watch.monitor import Monitor
+    from zuno.lp.watch.monitor import Monitor, Watch
 
 OBSERVE_SECONDS = 300.0
 LOCAL_LOOK = 0.2
@@ -111,33 +111,78 @@ class LpWiring(SharedWiring):
             return JournaledPlans(note=f"the journal was not read: {str(error).rstrip('.')}")
 
     def alerts(self) -> AlertDesk:
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.lp.service.arguments import position_id
-        from zuno.wiring.watching import build_alert_desk
+        from zuno.lp.watch.alerts import AlertDesk
 
         async def read_position(text: str, chain: str | None) -> LpPosition:
             return await self.lp(chain).position(position_id(text))
 
-        outbox = self._outbox()
-        return build_alert_desk(self._settings, self._chains, self._signers, outbox, self._open_journal, read_position)
+        def is_watched(position: LpPosition) -> bool:
+            watches = self._list_watches()
+            return any(watch.chain == position.chain and watch.wallet in {None, position.owner} for watch in watches)
+
+        alerts = AlertsFile(self._settings.home)
+        return AlertDesk(alerts, self._outbox(), self._open_journal, SystemClock(), read_position, is_watched)
 
     def monitor(self, *, announce: bool = False) -> Monitor:
-        from zuno.wiring.watching import build_monitor
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.file_lock import monitor_lock
+        from zuno.adapters.store.alerts_file import AlertsFile
+        from zuno.lp.watch.monitor import Monitor
 
         self._chains.require_writable()
-        return build_monitor(
-            self._settings,
-            self._chains,
-            self._signers,
-            self._samples(),
-            self._open_journal,
-            announce=announce,
-            pushes=self._push_sources(),
+        settings, pushes = self._settings, self._push_sources()
+        drain = build_drain(settings, pushes.outbox, announce=announce)
+        for gap in find_push_gaps(settings):
+            print_line(gap)
+        return Monitor(
+            watches=self._list_watches,
+            chain_of=self._chains.current_chain,
+            store=AlertsFile(settings.home),
+            samples=self._samples(),
+            lock=monitor_lock(settings.home),
+            journal=self._open_journal,
+            outbox=None if drain is None else pushes.outbox,
+            drain=drain,
+            feed=None if drain is None else build_feed(settings, drain, pushes),
+            clock=SystemClock(),
+            period=settings.monitor_interval_ms / 1000,
+            tell=print_line,
         )
 
     def portfolio(self) -> PortfolioDesk:
-        from zuno.wiring.watching import build_portfolio
+        from zuno.kernel.units import Address
+        from zuno.lp.service.portfolio import PortfolioDesk
 
-        return build_portfolio(self._settings, self._chains, self._signers, self._samples())
+        labels = {Address(address): label for address, label in self._settings.watched_wallets.items()}
+        return PortfolioDesk(
+            watches=self._list_watches,
+            chain_of=self._chains.open_chain,
+            feeds_of=self._chains.feeds,
+            samples=self._samples(),
+            labels=labels,
+        )
+
+    def _list_watches(self) -> tuple[Watch, ...]:
+        """Wallets to watch now: the devnet may start or end, and wallets may be added, while the monitor runs."""
+        from zuno.kernel.units import Address
+        from zuno.lp.model.chains import CHAINS
+        from zuno.lp.watch.monitor import Watch
+
+        settings = self._settings
+        default, wallet = settings.default_chain(), settings.agent_wallet_address
+        live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
+        kept = [wallet.address for wallet in self._signers.folder().all()]
+        named = [Address(address) for address in settings.watched_wallets]
+        owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept, *named])
+        watches = [Watch(name, owner) for name in live for owner in owners]
+        if default == "sim" and (settings.chain_id == "sim" or not watches):
+            watches.append(Watch("sim", local=True))
+        if default == "devnet" or self._chains.devnet_runs():
+            watches.append(Watch("devnet", local=True))
+        return tuple(watches)
 
     def execution(self) -> Execution:
         from zuno.lp.service.execution import Execution

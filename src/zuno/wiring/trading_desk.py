@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.shared import SharedWiring
+from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import JournalTradeLog, LoggedTradeRecord
@@ -137,7 +139,8 @@ class TradingWiring(SharedWiring):
         from zuno.trading.learn.news import NewsRecall
         from zuno.trading.learn.recall import CaseRecall
         from zuno.trading.model.trade_events import account_mode
-        from zuno.wiring.cycles import build_cycles, join_recalls
+        from zuno.trading.service.runs import Cycles, RunBackends
+        from zuno.wiring import cycles as wiring
         from zuno.wiring.memory import embedder
 
         self._chains.require_writable()
@@ -158,27 +161,29 @@ class TradingWiring(SharedWiring):
         async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present, account)
 
-        return build_cycles(
-            self._settings,
+        wiring.prepare_cycles()
+        models, evaluator = self._models, self.evaluator()
+        was_live = self._was_live if self._settings.market == "live" else None
+        cases = CaseRecall(evaluator.indexes, evaluator.book, LessonBook(self._open_journal), was_live)
+        news = NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings))
+        return Cycles(
             self.trading(),
-            self._open_journal,
-            self._key(),
-            self._models,
-            read_slots,
-            self._fences,
-            LoggedTradeRecord(self._trade_log()),
-            open_gate,
-            self._real_time_record(),
-            join_recalls(
-                CaseRecall(
-                    self.evaluator().indexes,
-                    self.evaluator().book,
-                    LessonBook(self._open_journal),
-                    self._was_live if self._settings.market == "live" else None,
-                ),
-                NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
+            RunBackends(
+                journal=self._open_journal,
+                held=read_slots,
+                record=LoggedTradeRecord(self._trade_log()),
+                model_context=lambda notebook: wiring.build_run_context(models, notebook, models.registry()),
+                checkpoints=lambda: wiring.open_checkpoints(self._settings),
+                lease=lambda symbol: wiring.symbol_lease(self._settings, symbol, self._fences),
+                rehearse=partial(wiring.build_rehearsal, models, self._key()),
+                now=unix_millis,
+                random=os.urandom,
+                code=code_version,
+                gate=open_gate,
+                real_time_record=self._real_time_record(),
+                recall=wiring.join_recalls(cases, news),
+                learn=evaluator.try_to_learn_from if gate is None else None,
             ),
-            self.evaluator().try_to_learn_from if gate is None else None,
         )
 
     def live_start(self) -> LiveStart:
