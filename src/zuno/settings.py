@@ -102,8 +102,8 @@ _url = _matching(_URL, "an http(s) URL", lambda url: url.rstrip("/"))
 def _node_url(text: str) -> str:
     """An AXL node's URL; the ports of its neighbours are counted from its own."""
     url = _url(text)
-    found = _NODE_URL.fullmatch(url)
-    if found is None or (found[1] is not None and not _LOWEST_PORT <= int(found[1]) <= _HIGHEST_PORT):
+    match = _NODE_URL.fullmatch(url)
+    if match is None or (match[1] is not None and not _LOWEST_PORT <= int(match[1]) <= _HIGHEST_PORT):
         raise ValueError("expected an http(s) IPv4 URL with a port from 2 to 65535; AXL nodes have no IPv6 API")
     return url
 
@@ -446,14 +446,14 @@ class Settings(BaseSettings):
     def describe_changed(self) -> dict[str, str]:
         """Settings that differ from their default, by variable. Secrets, addresses and lists of people are only said to
         be set."""
-        told: dict[str, str] = {}
+        changed: dict[str, str] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if name == "home" or value == field.get_default(call_default_factory=True):
                 continue
             hidden = name.endswith(_HIDDEN) or any(isinstance(each, SecretStr) for each in _each(value))
-            told[variable_of(name)] = "set" if hidden else str(value)
-        return told
+            changed[variable_of(name)] = "set" if hidden else str(value)
+        return changed
 
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""

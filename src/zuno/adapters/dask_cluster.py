@@ -56,10 +56,10 @@ class DaskCluster:
                     coming.cancel()
                     await asyncio.gather(coming, return_exceptions=True)
                     break
-                found = coming.result()
-                if found is None:
+                completed = coming.result()
+                if completed is None:
                     break
-                for result in found[1]:
+                for result in completed[1]:
                     hear(result)
             await client.cancel(futures)
         finally:

@@ -236,10 +236,10 @@ class LockedFile:
     def stamp(self) -> tuple[int, int, int] | None:
         """Inode, time and size, which change with every write; None: no file."""
         try:
-            found = os.stat(self._path)
+            status = os.stat(self._path)
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
     def read(self) -> bytes | None:
         try:

@@ -111,17 +111,17 @@ class HelperProcess:
             with suppress(OSError):  # it is dead, and the next one is asked
                 self._pipe.send((number, question.asked))
 
-    def _take(self, number: int, done: bool, told: Any) -> None:
+    def _take(self, number: int, done: bool, result: Any) -> None:
         question = self._questions[number]
         if not done:
-            question.tell(told)
+            question.tell(result)
             return
         with self._turn:
             del self._questions[number]
-        if isinstance(told, Exception):
-            question.answer.set_exception(told)
+        if isinstance(result, Exception):
+            question.answer.set_exception(result)
         else:
-            question.answer.set_result(told)
+            question.answer.set_result(result)
 
 
 def _serve(pipe: Connection, open_handle: OpenHandle, arguments: tuple[Any, ...]) -> None:
@@ -135,13 +135,13 @@ async def _answer_all(pipe: Connection, open_handle: OpenHandle, arguments: tupl
 
     async def answer(number: int, asked: Any) -> None:
         try:
-            told: Any = await handle(asked, lambda line: pipe.send((number, False, line)))
+            result: Any = await handle(asked, lambda line: pipe.send((number, False, line)))
         except ZunoError as error:  # one that can be pickled
-            told = next(plain for plain in _PLAIN if isinstance(error, plain))(str(error))
+            result = next(plain for plain in _PLAIN if isinstance(error, plain))(str(error))
         except Exception as error:
             logging.getLogger(__name__).exception("a question failed")
-            told = RuntimeError(type(error).__name__)
-        pipe.send((number, True, told))
+            result = RuntimeError(type(error).__name__)
+        pipe.send((number, True, result))
 
     async with asyncio.TaskGroup() as running:
         while (received := await asyncio.to_thread(pipe.recv)) is not None:

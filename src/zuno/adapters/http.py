@@ -157,8 +157,8 @@ class SecretFilter(logging.Filter):
         self._secret = secret
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        return not any(self._secret in text for text in (said, unquote(said), unquote_plus(said)))
+        message = record.getMessage()
+        return not any(self._secret in text for text in (message, unquote(message), unquote_plus(message)))
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:

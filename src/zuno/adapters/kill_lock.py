@@ -114,7 +114,7 @@ class KillLockFile:
             raise self._refuse("damaged") from error
         if not content.endswith(b"\n"):
             raise self._refuse("cut off" if content else "it names none")
-        return {account: " ".join(said) for account, *said in lines}
+        return {account: " ".join(details) for account, *details in lines}
 
     def _refuse(self, why: str) -> Refused:
         return Refused(f"{self.path} locks every account ({why}); look at it, and remove it by hand to lift it.")
@@ -122,7 +122,7 @@ class KillLockFile:
     def _write(self, kills: Mapping[str, str]) -> None:
         try:
             if kills:
-                replace_file(self.path, "".join(f"{account} {said}\n" for account, said in kills.items()).encode())
+                replace_file(self.path, "".join(f"{account} {why}\n" for account, why in kills.items()).encode())
             else:
                 self.path.unlink()
                 flush_to_disk(self.path.parent)

@@ -98,10 +98,10 @@ def read_log(home: Path) -> tuple[LogLine, ...]:
             continue
         except OSError as error:
             raise Unavailable(f"{file} cannot be read ({error.strerror}).") from error
-    found: list[LogLine] = []
+    lines: list[LogLine] = []
     for line in content.decode("utf-8", "replace").splitlines():
         if parts := _LINE.fullmatch(line):
-            found.append(LogLine(*parts.groups()))
-        elif found:
-            found[-1] = found[-1].extended(line)
-    return tuple(found)
+            lines.append(LogLine(*parts.groups()))
+        elif lines:
+            lines[-1] = lines[-1].extended(line)
+    return tuple(lines)

@@ -108,8 +108,8 @@ class Worker:
             await self.send(task, threads)
             done = False
             while not done:
-                found, done, error = await self._receive(threads)
-                for result in found:
+                results, done, error = await self._receive(threads)
+                for result in results:
                     hear(result)
                 if error is not None:
                     raise error
@@ -121,7 +121,7 @@ class Worker:
 
     async def _receive(self, threads: ThreadPoolExecutor) -> tuple[list[Any], bool, Exception | None]:
         try:
-            told: tuple[list[Any], bool, Exception | None] = await asyncio.get_running_loop().run_in_executor(
+            received: tuple[list[Any], bool, Exception | None] = await asyncio.get_running_loop().run_in_executor(
                 threads, self._pipe.recv
             )
         except (EOFError, OSError):
@@ -130,7 +130,7 @@ class Worker:
                 f"A worker process ended before its work was done (exit {self.process.exitcode}; -9 is often a lack of "
                 "memory); try fewer --workers."
             ) from None
-        return told
+        return received
 
 
 def _start(count: int, folder: str) -> list[Worker]:

@@ -101,14 +101,14 @@ class DecisionRecord(Generic[V]):
                 raise Malformed(f"the view on record is of version {stored.version}, which this Zuno does not know")
             opener = zlib.decompressobj()
             content = opener.decompress(b64decode(stored.content, validate=True), MAX_CONTENT)
-            found = decode_canonical(content) if opener.eof and not opener.unused_data else None
+            parts = decode_canonical(content) if opener.eof and not opener.unused_data else None
         except (ValueError, zlib.error) as error:
             raise Malformed(f"the view on record cannot be read ({type(error).__name__})") from error
-        if not isinstance(found, dict) or found.keys() != {"view", "facts"} or not isinstance(found["view"], dict):
+        if not isinstance(parts, dict) or parts.keys() != {"view", "facts"} or not isinstance(parts["view"], dict):
             raise Malformed("the view on record is cut, too large or has other parts")
-        if not stored.decided == found["view"].get("hash") == self.decided:
+        if not stored.decided == parts["view"].get("hash") == self.decided:
             raise Malformed("the view on record is of another decision")
-        return found
+        return parts
 
 
 def _write_content(view: RecordedView, facts: Facts) -> Json:

@@ -272,10 +272,10 @@ class ChainedJournal:
             state = self._vouched[1]  # the head we signed ourselves, and it is on disk: no need to check it again
             if isinstance(tail.last, Row) and (tail.last.seq, tail.last.hash) == (state.seq, state.hash):
                 return state
-        found = verify_tail(tail, self._key)
-        if isinstance(found, Fault):
-            raise Broken(f"The journal cannot be written: {_describe_fault(found)}; run `zuno journal verify`.")
-        return found
+        checked = verify_tail(tail, self._key)
+        if isinstance(checked, Fault):
+            raise Broken(f"The journal cannot be written: {_describe_fault(checked)}; run `zuno journal verify`.")
+        return checked
 
     def _seal_recovery(self, state: ChainState) -> Link:
         payload: dict[str, Json] = {"headRepairedAt": state.seq if state.repaired else None, "lost": None}
@@ -345,8 +345,8 @@ class ChainedJournal:
             content = await self._store.bundle(name)
             if content is None or digest(content) != name:
                 return Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
-        found = await self._store.inspect()
-        return None if found is None else Fault(None, found)
+        damage = await self._store.inspect()
+        return None if damage is None else Fault(None, damage)
 
 
 _OTHER_BYTES = "holds other bytes than its name says"

@@ -22,7 +22,7 @@ _MOST_CODES: Final = 4
 
 def break_links(raw: str) -> str:
     """The same text with nothing that Telegram turns into a link."""
-    return _LINKS.sub(lambda found: found.group() + JOINER, raw)
+    return _LINKS.sub(lambda match: match.group() + JOINER, raw)
 
 
 def format_text(raw: str, tag: str = "") -> str:

@@ -132,8 +132,8 @@ def _build_repair(opening: ModelRequest, attempt: Attempt) -> ModelRequest:
     """The same question with the error named. An empty or endless answer is not quoted back."""
     correction = f"Your answer cannot be used. {attempt.why}. Answer again with the whole object, corrected."
     if attempt.raw and not attempt.cut:
-        said = Turn("model", attempt.raw[:_QUOTED_CHARS])
-        return replace(opening, turns=(*opening.turns, said, Turn("user", correction)))
+        answer = Turn("model", attempt.raw[:_QUOTED_CHARS])
+        return replace(opening, turns=(*opening.turns, answer, Turn("user", correction)))
     # Not a turn of its own: some chat templates refuse two in a row from the same side.
     *before, last = opening.turns
     return replace(opening, turns=(*before, Turn(last.who, f"{last.text}\n\n{correction}")))
@@ -141,8 +141,8 @@ def _build_repair(opening: ModelRequest, attempt: Attempt) -> ModelRequest:
 
 def _build_question_back(opening: ModelRequest, attempt: Attempt, doubt: str) -> ModelRequest:
     asked = f"{doubt} Answer again with the whole object, changed or not."
-    said = Turn("model", attempt.raw[:_QUOTED_CHARS])
-    return replace(opening, turns=(*opening.turns, said, Turn("user", asked)))
+    answer = Turn("model", attempt.raw[:_QUOTED_CHARS])
+    return replace(opening, turns=(*opening.turns, answer, Turn("user", asked)))
 
 
 async def _attempt(
@@ -250,8 +250,8 @@ async def _call_with_timeout(
 
 def _estimate_request(request: ModelRequest) -> int:
     texts = (request.system, request.schema, *(turn.text for turn in request.turns))
-    said = sum(map(estimate_tokens, texts))
-    return said + PER_TURN * (len(request.turns) + 2) + PER_IMAGE * len(request.images)
+    tokens = sum(map(estimate_tokens, texts))
+    return tokens + PER_TURN * (len(request.turns) + 2) + PER_IMAGE * len(request.images)
 
 
 def _fingerprint(model: str, request: ModelRequest) -> str:

@@ -148,7 +148,7 @@ def _build_question(
     task: ChatTask[R], calls: Sequence[ToolCall[R]], round_: int, model_context: ModelContext
 ) -> Question[Step]:
     last = round_ == MAX_CALLS
-    variables, told = _fit(task, calls, MAX_CALLS - round_, model_context)
+    variables, included = _fit(task, calls, MAX_CALLS - round_, model_context)
     names = () if last else tuple(tool.name for tool in task.tools)
     return Question(
         role=task.role,
@@ -158,14 +158,14 @@ def _build_question(
         output=_step_type((*names, ANSWER)),
         fallback=lambda: Step(tool=ANSWER, arguments=[], answer=_NOTHING_SAID, propose=""),
         judge=lambda step: _judge_step(task, step, calls),
-        prose=lambda step, screen: _screen_step(task, step, told, screen),
+        prose=lambda step, screen: _screen_step(task, step, included, screen),
         max_output_tokens=1_000,
     )
 
 
-def _screen_step(task: ChatTask[R], step: Step, told: Sequence[ToolCall[R]], screen: Screen) -> Step:
+def _screen_step(task: ChatTask[R], step: Step, included: Sequence[ToolCall[R]], screen: Screen) -> Step:
     """The answer without its faulty sentences. Text beside a tool call is shown to nobody and not checked."""
-    answer = screen(step.answer, lambda piece: task.faults(piece, told) if step.tool == ANSWER else (), "")
+    answer = screen(step.answer, lambda piece: task.faults(piece, included) if step.tool == ANSWER else (), "")
     return step.model_copy(update={"answer": answer})
 
 
@@ -195,23 +195,23 @@ def _fit(
 ) -> tuple[dict[str, Value], list[ToolCall[R]]]:
     """The prompt's values within its room, and the calls whose results are included. History is dropped first, then the
     oldest results."""
-    history, told = task.history, list(calls)
+    history, included = task.history, list(calls)
     while True:
-        variables = _variables(task, calls, told, history, left)
+        variables = _variables(task, calls, included, history, left)
         prompt = model_context.prompts.render(task.prompt, variables)
-        if len(prompt.system) + len(prompt.user) <= task.max_chars or not (history or told):
-            return variables, told
+        if len(prompt.system) + len(prompt.user) <= task.max_chars or not (history or included):
+            return variables, included
         if history:
             history = ""
         else:
-            told.pop(0)
+            included.pop(0)
 
 
 def _variables(
-    task: ChatTask[R], calls: Sequence[ToolCall[R]], told: Sequence[ToolCall[R]], history: str, left: int
+    task: ChatTask[R], calls: Sequence[ToolCall[R]], included: Sequence[ToolCall[R]], history: str, left: int
 ) -> dict[str, Value]:
-    results = [f"## {_describe_call(call)}\n{call.output.text if call in told else _LEFT_OUT}" for call in calls]
-    strangers = [text for call in told for text in call.output.strangers][:MAX_STRANGERS]
+    results = [f"## {_describe_call(call)}\n{call.output.text if call in included else _LEFT_OUT}" for call in calls]
+    strangers = [text for call in included for text in call.output.strangers][:MAX_STRANGERS]
     fenced = " ".join(Untrusted(text, STRANGER_CHARS).safe_text for text in strangers)
     return {
         "tools": "\n".join(map(_describe_tool, task.tools)),
@@ -225,8 +225,8 @@ def _variables(
 
 
 def _describe_call(call: ToolCall[R]) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
-    return f"{call.tool}({Untrusted(said, STRANGER_CHARS).safe_text})"
+    arguments = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
+    return f"{call.tool}({Untrusted(arguments, STRANGER_CHARS).safe_text})"
 
 
 def _describe_tool(tool: ToolSpec) -> str:

@@ -62,8 +62,8 @@ class ModelId:
     @property
     def host(self) -> str:
         """Its host in lower case, without the port; empty for a vendor's own service."""
-        found = _URL.fullmatch(f"{self.url}#_")
-        host = _HOST.fullmatch(found[2]) if found else None
+        match = _URL.fullmatch(f"{self.url}#_")
+        host = _HOST.fullmatch(match[2]) if match else None
         return (host[1] or host[2]).lower() if host else ""
 
     @property
@@ -111,10 +111,10 @@ def thinking_tokens(model: str) -> int:
 
 
 def _parse_url_model(text: str) -> ModelId:
-    found = _URL.fullmatch(text)
-    if not found or not _HOST.fullmatch(found[2]):
+    match = _URL.fullmatch(text)
+    if not match or not _HOST.fullmatch(match[2]):
         raise UsageError("A model's URL has the form http(s)://HOST/v1#NAME, without user, password or query.")
-    scheme, host, path, name = found.groups()
+    scheme, host, path, name = match.groups()
     return ModelId(Vendor.URL, _check_name(name), f"{scheme}://{host}{path.rstrip('/')}")
 
 

@@ -158,10 +158,10 @@ def extract_field(text: str, name: str) -> object:
     body = _strip_code_fence(text)
     try:
         _check_strict_json(body)
-        found = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return found.get(name) if isinstance(found, dict) else None
+    return fields.get(name) if isinstance(fields, dict) else None
 
 
 def _strip_code_fence(text: str) -> str:
@@ -195,8 +195,8 @@ def _describe_error(detail: ErrorDetails) -> str:
 def _check_strict_json(body: str) -> None:
     """What pydantic lets pass: a field given twice, and NaN or infinity."""
 
-    def check_pairs(found: list[tuple[str, object]]) -> None:
-        names = [name for name, _ in found]
+    def check_pairs(pairs: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in pairs]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"{name[:40]} is given twice")
@@ -235,8 +235,8 @@ def _is_control(sign: str) -> bool:
 def _echoes(strings: list[str], untrusted: tuple[Untrusted, ...]) -> bool:
     """Whether a run of words or signs came from fenced text."""
     behind = [_words(stranger.safe_text) for stranger in untrusted if not stranger.quotable]
-    said = [_words(text) for text in strings]
-    return _share_run(behind, said, ECHO_WORDS) or _share_run(_join_words(behind), _join_words(said), ECHO_SIGNS)
+    given = [_words(text) for text in strings]
+    return _share_run(behind, given, ECHO_WORDS) or _share_run(_join_words(behind), _join_words(given), ECHO_SIGNS)
 
 
 def _join_words(texts: list[list[str]]) -> list[str]:

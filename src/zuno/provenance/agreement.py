@@ -177,10 +177,10 @@ def _check_stress(before: str, behind: str, fact: Figure) -> str:
     if fact.stress is None:
         at = re.match(r" (?:at|under) ([123])(?:\.0)? ?[×x]", behind) if fact.candidate is not None else None
         return f"{at[1]}×" if at else ""
-    found = _STRESS_BEHIND.search(behind) or _STRESS_BEFORE.search(before)
-    if found is None:
+    match = _STRESS_BEHIND.search(behind) or _STRESS_BEFORE.search(before)
+    if match is None:
         return ""
-    multiples = {int(number) for number in re.findall(r"[123](?=(?:\.0)? ?[×x])", found[1])}
+    multiples = {int(number) for number in re.findall(r"[123](?=(?:\.0)? ?[×x])", match[1])}
     return "" if fact.stress in multiples else f"{min(multiples)}×"
 
 
@@ -219,8 +219,8 @@ def hide_multiples(prose: str, cited: Sequence[Figure]) -> str:
     for at, (left, right) in enumerate(pairwise(cited), 1):
         if not _are_comparable(left, right):
             continue
-        if (found := _find_comparison(parts[at])) and found["times"]:
-            parts[at] = parts[at][: found.start("times")] + parts[at][found.end("times") :]
+        if (match := _find_comparison(parts[at])) and match["times"]:
+            parts[at] = parts[at][: match.start("times")] + parts[at][match.end("times") :]
         elif parts[at] == " to " and (changed := _CHANGED.search(parts[at - 1])):
             parts[at - 1] = parts[at - 1][: changed.start("word")] + parts[at - 1][changed.end("word") :]
     return MARK.join(parts)
@@ -231,8 +231,8 @@ def _are_comparable(left: Figure, right: Figure) -> bool:
 
 
 def _find_comparison(between: str) -> re.Match[str] | None:
-    found = _COMPARISON.search(between)
-    return None if found is None or _STOPPING.search(between[: found.start()]) else found
+    match = _COMPARISON.search(between)
+    return None if match is None or _STOPPING.search(between[: match.start()]) else match
 
 
 def _check_comparison(before: str, fact: Figure, cited: Sequence[Figure]) -> Iterator[str]:
@@ -242,26 +242,26 @@ def _check_comparison(before: str, fact: Figure, cited: Sequence[Figure]) -> Ite
     back = next((step for step, other in enumerate(reversed(cited), 1) if not other.derived), 0)
     if not back or not _are_comparable(other := cited[-back], fact):
         return
-    said = f"{{{other.id}}} is {other.print()} and {{{fact.id}}} is {fact.print()}: not"
+    figures = f"{{{other.id}}} is {other.print()} and {{{fact.id}}} is {fact.print()}: not"
     if back == 1 and parts[-1] == " to " and (changed := _CHANGED.search(parts[-2])):
         if not _is_times(fact.number, other.number, _CHANGES[changed["word"].lower()], changed["than"]):
-            yield f"{said} {changed[0].partition(' from')[0]}"
+            yield f"{figures} {changed[0].partition(' from')[0]}"
         return
-    found = _find_comparison(" ".join(parts[-back:]))
-    if found and not _holds(found, other.number, fact.number):
-        yield f"{said} {found[0].strip()}"
+    comparison = _find_comparison(" ".join(parts[-back:]))
+    if comparison and not _holds(comparison, other.number, fact.number):
+        yield f"{figures} {comparison[0].strip()}"
 
 
-def _holds(found: re.Match[str], left: Fraction, right: Fraction) -> bool:
-    if found["times"]:
-        holds = _is_times(left, right, _TIMES[found["times"].lower()], found["than"])
-    elif found["same"]:
+def _holds(comparison: re.Match[str], left: Fraction, right: Fraction) -> bool:
+    if comparison["times"]:
+        holds = _is_times(left, right, _TIMES[comparison["times"].lower()], comparison["than"])
+    elif comparison["same"]:
         holds = abs(left - right) <= abs(right) * _ROUGHLY
     else:
-        holds = left >= right if found["more"] else left <= right
-        if found["not"]:
-            return left <= right if found["more"] else left >= right
-    return holds is not bool(found["not"])
+        holds = left >= right if comparison["more"] else left <= right
+        if comparison["not"]:
+            return left <= right if comparison["more"] else left >= right
+    return holds is not bool(comparison["not"])
 
 
 def _is_times(left: Fraction, right: Fraction, times: Fraction, than: str | None) -> bool:

@@ -89,14 +89,14 @@ class Figure:
     @property
     def candidate(self) -> int | None:
         """The candidate it is of."""
-        found = _CANDIDATE.match(self.id)
-        return int(found[2]) if found else None
+        match = _CANDIDATE.match(self.id)
+        return int(match[2]) if match else None
 
     @property
     def round(self) -> int | None:
         """The round of that candidate, where it is an earlier one."""
-        found = _CANDIDATE.match(self.id)
-        return int(found[1]) if found and found[1] else None
+        match = _CANDIDATE.match(self.id)
+        return int(match[1]) if match and match[1] else None
 
     @property
     def subject(self) -> str:
@@ -106,8 +106,8 @@ class Figure:
 
     @property
     def stress(self) -> int | None:
-        found = _STRESS.search(self.id)
-        return int(found[1]) if found else None
+        match = _STRESS.search(self.id)
+        return int(match[1]) if match else None
 
     def print(self, *, absolute: bool = False) -> str:
         """The value with its unit."""

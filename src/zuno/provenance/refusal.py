@@ -78,7 +78,7 @@ def find_faults(
     faults += [Fault(Code.UNKNOWN_ID, slot.id) for slot in slots if slot.id not in facts]
     faults += _find_in_prose(mask_slots(text, slots), facts, [slot.id for slot in slots])
     if not faults:
-        faults += [Fault(Code.DISAGREEMENT, said) for said in check_slots(text, slots, facts, about)]
+        faults += [Fault(Code.DISAGREEMENT, reason) for reason in check_slots(text, slots, facts, about)]
         printed = len(render(text, facts, about))
         if not limits[0] <= printed <= limits[1]:
             faults.append(Fault(Code.LENGTH, f"{printed} printed characters, not {limits[0]} to {limits[1]}"))
@@ -291,8 +291,8 @@ def _find_in_prose(prose: str, facts: FactSheet, cited: Sequence[str]) -> Iterat
         (Code.ORDER, _ORDER, _NO_ORDER.sub(" name", folded)),
         (Code.ORDER, _ADDRESSED, folded),
     ):
-        if found := pattern.search(searched):
-            yield Fault(code, found[0].strip().replace(MARK, "{…}"))
+        if hit := pattern.search(searched):
+            yield Fault(code, hit[0].strip().replace(MARK, "{…}"))
     left = _without_names(folded, facts, cited)
     for match in _NUMERAL.finditer(left):
         yield Fault(Code.NUMERAL, match[0])

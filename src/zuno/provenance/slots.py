@@ -125,18 +125,18 @@ def sentence_around(text: str, at: int) -> tuple[int, int]:
 def candidate_mentions(sentence: str, facts: Mapping[str, Figure]) -> list[tuple[int, int, int]]:
     """The candidates a sentence names: start, end, number."""
     aliases = facts.aliases if isinstance(facts, FactSheet) else {}
-    found = [
+    mentions = [
         (match.start(), match.end(), int(number))
         for match in re.finditer(r"(?i)\b(?:candidates?|options?|moves?)((?:[ ,/&]|and|or|vs\.?|#|\d+)*\d+)", sentence)
         for number in re.findall(r"\d+", match[1])
     ]
     if aliases:
         words = "|".join(map(re.escape, aliases))
-        found += [
+        mentions += [
             (match.start(), match.end(), aliases[match[1].lower()])
             for match in re.finditer(rf"(?i)\b({words})\b", sentence)
         ]
-    return sorted(found)
+    return sorted(mentions)
 
 
 def _attribution(text: str, slot: Slot, fact: Figure, facts: Mapping[str, Figure], about: int | None) -> str:

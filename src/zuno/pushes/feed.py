@@ -77,8 +77,8 @@ class JournalFeed:
             cursor = str(head)
         count, reached = 0, int(cursor)
         while reached < head:
-            found, reached = await self._read(journal, reached, head)
-            for entry, source in found:
+            entries, reached = await self._read(journal, reached, head)
+            for entry, source in entries:
                 if now - entry.at <= OLDEST_MS:
                     count += await self._append(await self._describe(source, entry, journal))
             await self._outbox.move_cursor(self._name, str(reached))
@@ -107,19 +107,19 @@ class JournalFeed:
 
     async def _read(self, journal: Journal, after: int, upto: int) -> tuple[list[tuple[Entry, NoticeSource]], int]:
         """A page of entries behind `after`, and the place up to which they are complete."""
-        found: list[tuple[Entry, NoticeSource]] = []
+        entries: list[tuple[Entry, NoticeSource]] = []
         for source in self._sources:
             for kind in source.kinds:
                 page = 0
                 async for entry in journal.entries(kind=kind, after=after):
                     if entry.seq > upto:  # written since; read when everything before it is
                         break
-                    found.append((entry, source))
+                    entries.append((entry, source))
                     page += 1
                     if page == PAGE:
                         upto = entry.seq
                         break
-        return sorted((pair for pair in found if pair[0].seq <= upto), key=lambda pair: pair[0].seq), upto
+        return sorted((pair for pair in entries if pair[0].seq <= upto), key=lambda pair: pair[0].seq), upto
 
     async def _describe(self, source: NoticeSource, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:
@@ -130,10 +130,10 @@ class JournalFeed:
             self._complain(f"entry {entry.seq} ({entry.kind}) is not pushed: {str(error).rstrip('.')}.")
             return ()
 
-    async def _append(self, found: Sequence[KeyedNotice]) -> int:
-        for key, notice in found:
+    async def _append(self, notices: Sequence[KeyedNotice]) -> int:
+        for key, notice in notices:
             await self._outbox.append(notice, key)
-        return len(found)
+        return len(notices)
 
     def _complain(self, line: str) -> None:
         if line != self._last_complaint:

@@ -83,13 +83,13 @@ def parse_quiet_hours(text: str) -> QuietHours | None:
     """`22:00-07:00`, in UTC, or `22:00-07:00 Europe/Zurich`; empty: none. `UsageError` otherwise."""
     if not text.strip():
         return None
-    found = _SPAN.fullmatch(text.strip())
-    if found is None:
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
         raise UsageError(
             f"{plain_text(text, 40)!r} are no quiet hours; write 22:00-07:00, or 22:00-07:00 Europe/Zurich."
         )
-    start, end = (int(found[place]) * 60 + int(found[place + 1]) for place in (1, 3))
-    return QuietHours(start, end, UTC if found[5] is None else _parse_zone(found[5]))
+    start, end = (int(match[place]) * 60 + int(match[place + 1]) for place in (1, 3))
+    return QuietHours(start, end, UTC if match[5] is None else _parse_zone(match[5]))
 
 
 def _parse_zone(name: str) -> tzinfo:

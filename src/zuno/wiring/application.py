@@ -208,7 +208,7 @@ class Application(LpWiring, TradingWiring):
             market=settings.market,
             recording="own" if self._recordings.reads_own else "synthetic",
             live=settings.live,
-            settings=tuple(SettingView(name=name, value=said) for name, said in settings.describe_changed().items()),
+            settings=tuple(SettingView(name=name, value=value) for name, value in settings.describe_changed().items()),
         )
 
     def lab(self, cluster: str | None = None) -> StudyDesk:

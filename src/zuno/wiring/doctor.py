@@ -115,14 +115,14 @@ def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], 
     """Whether the owner lets the desk trade at an exchange."""
 
     async def look() -> list[CheckView]:
-        found = (await AccountReader(log()).read(account)).mandate
+        granted = (await AccountReader(log()).read(account)).mandate
         advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
-        if found is None:
+        if granted is None:
             return [_line("mandate", "off", "none: the desk trades on paper", advice)]
-        until = iso(found.mandate.expires)
-        if found.mandate.expires <= now():
+        until = iso(granted.mandate.expires)
+        if granted.mandate.expires <= now():
             return [_line("mandate", "off", f"expired at {until}: the desk trades on paper", advice)]
-        return [_line("mandate", "ok", f"{found.hash[:16]}… until {until}")]
+        return [_line("mandate", "ok", f"{granted.hash[:16]}… until {until}")]
 
     return Check("mandate", look, "`zuno trade mandate show` says more", needed_live=True)
 

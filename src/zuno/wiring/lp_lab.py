@@ -99,12 +99,12 @@ async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPr
     draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
     results: list[ArmResult] = []
     for draw in range(draws):
-        async for said in _play(home, task, draw):
-            if isinstance(said, HourProgress):
+        async for progress in _play(home, task, draw):
+            if isinstance(progress, HourProgress):
                 if draw == 0:
-                    yield said
+                    yield progress
             else:
-                results.append(said)
+                results.append(progress)
     yield results[0] if draws == 1 else average_results(results)
 
 

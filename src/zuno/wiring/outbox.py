@@ -109,16 +109,16 @@ def build_button_search(settings: Settings, outbox: Outbox) -> Callable[[str], A
     async def find(data: str) -> ChatButton | None:
         from zuno.kernel.chat import ChatButton
 
-        found = _CALLBACK.fullmatch(data)
-        post = None if found is None else await outbox.find(int(found[1]))
+        match = _CALLBACK.fullmatch(data)
+        post = None if match is None else await outbox.find(int(match[1]))
         if (
-            found is None
+            match is None
             or post is None
-            or int(found[2]) >= len(post.notice.buttons)
+            or int(match[2]) >= len(post.notice.buttons)
             or not _CHAT.fullmatch(chat.strip())
         ):
             return None
-        return ChatButton(post.notice.buttons[int(found[2])].words, int(chat))
+        return ChatButton(post.notice.buttons[int(match[2])].words, int(chat))
 
     return find
 

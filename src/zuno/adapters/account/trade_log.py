@@ -67,9 +67,9 @@ class OwnedTradeLog:
     async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         if self._counts.get(account) == after:
             return ()
-        found = await self._log.events(account, after)
-        self._counts[account] = after + len(found)
-        return found
+        events_read = await self._log.events(account, after)
+        self._counts[account] = after + len(events_read)
+        return events_read
 
     async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
         self._counts.pop(account, None)
@@ -174,7 +174,7 @@ class JournalTradeLog:
 
     async def _read_again(self, account: str, index: _AccountIndex, after: int) -> tuple[TradeEvent, ...]:
         """Read the journal again from the entry that holds event `after` + 1."""
-        found = list(index.taken_over[after:])
+        events = list(index.taken_over[after:])
         entry_of = max(0, bisect_right(index.firsts, after + 1) - 1)
         if entry_of < len(index.places):
             journal = await self._read()
@@ -183,10 +183,10 @@ class JournalTradeLog:
                     break
                 if entry.payload.get("account") == account:
                     written = _read_entry(entry)
-                    found += written.events[max(0, after + 1 - written.first) :]
-        if len(found) != index.count - after:
+                    events += written.events[max(0, after + 1 - written.first) :]
+        if len(events) != index.count - after:
             raise Unavailable(f"Account {account} had {index.count} events; the journal does not hold them any more.")
-        return tuple(found)
+        return tuple(events)
 
     async def _take_over_books(self, journal: Journal) -> None:
         async for entry in journal.entries(kind=BOOK_CHANGE):
@@ -224,7 +224,7 @@ class MemoryTradeRecord:
 
     def __init__(self, trades: Mapping[str, Iterable[ClosedTrade]] | None = None) -> None:
         self._trades = {
-            origin: tuple(sorted(found, key=lambda trade: trade.closed)) for origin, found in (trades or {}).items()
+            origin: tuple(sorted(closed, key=lambda trade: trade.closed)) for origin, closed in (trades or {}).items()
         }
 
     async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:

@@ -77,8 +77,8 @@ class PanelFrame:
 
     def values(self, y: Floats) -> Floats:
         low, high = self._ends()
-        found = low + (y - self.bottom) / self.height * (high - low)
-        return np.exp(found) if self.axis.scale is Scale.LOG else found
+        values = low + (y - self.bottom) / self.height * (high - low)
+        return np.exp(values) if self.axis.scale is Scale.LOG else values
 
     def _ends(self) -> tuple[float, float]:
         low, high = _straight(self.axis, np.array([self.axis.low, self.axis.high]))
@@ -119,10 +119,10 @@ def spread_labels(wanted: Sequence[float], apart: float, low: float, high: float
         for start in (_start(sum_, count, gap, low, high),)
         for step in range(count)
     ]
-    found = [0.0] * len(wanted)
+    in_order = [0.0] * len(wanted)
     for place, at in zip(order, places, strict=True):
-        found[place] = at
-    return found
+        in_order[place] = at
+    return in_order
 
 
 def _start(sum_: float, count: int, gap: float, low: float, high: float) -> float:

@@ -146,9 +146,9 @@ def find_layout(head: FileHead, wanted: Series[Any] | None, asked: str) -> Layou
     """How a file is read, or `Refused` with what is missing."""
     names, how = _column_names(head, asked)
     for build in (_metrics, _funding_rates, _daily_funding, _candles, _mood, _figures, _levels):
-        found = build(head, names, wanted)
-        if found is not None:
-            targets, notes = found
+        series = build(head, names, wanted)
+        if series is not None:
+            targets, notes = series
             if wanted is not None:
                 targets = tuple(target for target in targets if target.series == wanted)
                 if not targets:
@@ -166,16 +166,16 @@ def _column_names(head: FileHead, asked: str) -> tuple[tuple[str, ...], str]:
     if head.names is not None:
         names = head.names
         known = {KLINES[:9]: "Binance klines", FUNDING_RATES: "Binance funding rates", METRICS: "Binance metrics"}
-        dump = next((said for start, said in known.items() if names[: len(start)] == start), "")
+        dump = next((form for start, form in known.items() if names[: len(start)] == start), "")
         if asked == "binance" and not dump:
             raise Refused(f"It is no dump of Binance's klines, funding rates or metrics: {_listed(names)}.")
         if asked == "freqtrade" and not set(PLAIN) <= set(names):
             raise Refused(f"It is no file of freqtrade's: {_listed(names)}.")
         return names, dump or ("freqtrade" if asked == "freqtrade" else "")
     if asked in ("auto", "binance"):
-        for order, said in ((KLINES, "Binance klines"), (METRICS, "Binance metrics")):
+        for order, form in ((KLINES, "Binance klines"), (METRICS, "Binance metrics")):
             if head.width == len(order):
-                return order, said
+                return order, form
         if head.width == len(FUNDING_RATES) and "funding" in head.name.lower():
             return FUNDING_RATES, "Binance funding rates"
     if asked != "binance" and head.width == len(PLAIN):
@@ -274,11 +274,11 @@ def _figures(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -
     if wanted is not None and wanted.row is not MacroRelease:
         return None
     by_name = {figure.lower(): macro(venue, figure) for venue, figures in FIGURES.items() for figure in figures}
-    found = [(place, by_name[name]) for place, name in enumerate(names) if name in by_name]
-    if wanted is not None and not found:
+    columns = [(place, by_name[name]) for place, name in enumerate(names) if name in by_name]
+    if wanted is not None and not columns:
         return _only_number(names, wanted)
     note = "each value is taken to be known when its day is over, UTC"
-    return (tuple(SeriesColumns(series, (place,)) for place, series in found), (note,)) if found else None
+    return (tuple(SeriesColumns(series, (place,)) for place, series in columns), (note,)) if columns else None
 
 
 def _levels(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
@@ -296,12 +296,12 @@ def _only_number(names: Sequence[str], series: Series[Any]) -> _Found | None:
 def _symbol(head: FileHead) -> Symbol:
     if head.symbol is not None:
         return name_symbol(head.symbol)
-    found = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
-    if not found and (other := _OTHER_COIN.search(head.name)) is not None:
+    symbols = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
+    if not symbols and (other := _OTHER_COIN.search(head.name)) is not None:
         return name_symbol(other[1])
-    if len(found) != 1:
+    if len(symbols) != 1:
         raise Refused("Neither its columns nor its name say whose it is: name it by `--series`.")
-    return name_symbol(found.pop())
+    return name_symbol(symbols.pop())
 
 
 def name_symbol(text: str) -> Symbol:

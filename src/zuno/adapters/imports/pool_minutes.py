@@ -55,7 +55,7 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
     files = [folder] if folder.is_file() else sorted(path for path in folder.iterdir() if path.name.endswith(ENDINGS))
     if not files:
         raise Refused(f"{plain_text(str(folder), 200)} holds no file ending in {' or '.join(ENDINGS)}.")
-    found: dict[Millis, PoolMinute] = {}
+    by_time: dict[Millis, PoolMinute] = {}
     rows = widened = sorted_rows = repeated = contradicted = 0
     last: Millis | None = None
     for path in files:
@@ -63,15 +63,15 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
             rows += 1
             minute, fits = _hold_open_and_close(minute)
             widened += not fits
-            before = found.setdefault(minute.at, minute)
+            before = by_time.setdefault(minute.at, minute)
             if before is not minute:
                 repeated, contradicted = repeated + (before == minute), contradicted + (before != minute)
             elif last is not None and minute.at < last:
                 sorted_rows += 1
             last = minute.at if last is None else max(last, minute.at)
-    if not found:
+    if not by_time:
         raise Refused(f"{plain_text(str(folder), 200)} holds no row.")
-    minutes = tuple(found[at] for at in sorted(found))
+    minutes = tuple(by_time[at] for at in sorted(by_time))
     _check_gaps(files, minutes)
     days = sorted({minute.at // _DAY_MS for minute in minutes})
     missing_days = [day for day_before, later in pairwise(days) for day in range(day_before + 1, later)]

@@ -158,9 +158,9 @@ class TextTable(RecognisedFile):
 
     def _read_block(self, duck: duckdb.DuckDBPyConnection, path: Path, text: bytes, line: int) -> ImportBlock:
         count = text.count(b"\n")
-        found = self._read_columns(duck, path, text, count)
-        if found is not None:
-            times, numbers = found
+        block = self._read_columns(duck, path, text, count)
+        if block is not None:
+            times, numbers = block
             lines = np.arange(line, line + count, dtype=np.int64)
             unread: list[UnreadLine] = []
         else:
@@ -195,18 +195,18 @@ class TextTable(RecognisedFile):
             quote='"', escape='"', parallel=false)"""
         asked = {"path": str(path), "delim": self._dialect.delimiter, "kinds": kinds}
         try:
-            found = duck.execute(f"SELECT {chosen} FROM {table}", asked).fetchnumpy()
+            arrays = duck.execute(f"SELECT {chosen} FROM {table}", asked).fetchnumpy()
             if symbol is not None:
                 whose = duck.execute(f"SELECT DISTINCT c{symbol} FROM {table} LIMIT 2", asked).fetchall()
                 if len(whose) != 1 or not self._is_own(whose[0][0]):
                     return None
         except duckdb.Error:
             return None
-        moments = found["moment"]
-        if len(moments) != count or isinstance(moments, np.ma.MaskedArray) or not np.all(found["sure"]):
+        moments = arrays["moment"]
+        if len(moments) != count or isinstance(moments, np.ma.MaskedArray) or not np.all(arrays["sure"]):
             return None
         times = moments_of_numbers(moments) if as_number else moments.astype(np.int64)
-        return times, {place: _filled(found[f"c{place}"]) for place in wanted}
+        return times, {place: _filled(arrays[f"c{place}"]) for place in wanted}
 
     def _is_own(self, symbol: str | None) -> bool:
         names = {target.series.name.partition("/")[0] for target in self._layout.targets}
@@ -290,8 +290,8 @@ def moments_of_numbers(moments: NDArray[Any]) -> NDArray[np.int64]:
     """Milliseconds of times in seconds, milliseconds, microseconds or nanoseconds, told apart by their size."""
     size = np.abs(moments)
     scale = np.select([size < 1e11, size < 1e14, size < 1e17], [1e3, 1.0, 1e-3], 1e-6)
-    found: NDArray[np.int64] = np.rint(moments * scale).astype(np.int64)
-    return found
+    rounded: NDArray[np.int64] = np.rint(moments * scale).astype(np.int64)
+    return rounded
 
 
 def read_time(text: str, dates: str, line: int) -> int | None:
@@ -407,7 +407,7 @@ def _sniff(lines: Sequence[str]) -> Dialect:
         widths = [len(_split_line(line, delimiter)) for line in lines if line.strip()]
         width = max(set(widths), key=widths.count)
         if width > 1:
-            best = max(best, (widths.count(width), width, delimiter), key=lambda found: found[:2])
+            best = max(best, (widths.count(width), width, delimiter), key=lambda candidate: candidate[:2])
     if not best[2]:
         raise Refused("It is no table: its lines are not cut by a comma, a semicolon, a tab or a bar.")
     _, width, delimiter = best

@@ -80,8 +80,8 @@ class Keystore:
 
     @property
     def address(self) -> Address | None:
-        said = self.document.address
-        return None if said is None else Address("0x" + said.lower().removeprefix("0x"))
+        address = self.document.address
+        return None if address is None else Address("0x" + address.lower().removeprefix("0x"))
 
     def open(self, passphrase: SecretStr) -> SecretBytes | None:
         """The key, or None where the passphrase is another one. `ValueError` for a key of another address."""

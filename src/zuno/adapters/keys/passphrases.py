@@ -87,8 +87,8 @@ class Passphrases:
     def of_stranger(self, what: str) -> SecretStr:
         """The passphrase of a keystore made elsewhere: the person is asked first, the file is used where nobody can be
         asked."""
-        said = self._ask(f"Passphrase of {what}: ")
-        return self.of(what) if said is None else said
+        answer = self._ask(f"Passphrase of {what}: ")
+        return self.of(what) if answer is None else answer
 
     def new(self) -> SecretStr:
         """A passphrase for a new wallet; typed, it is typed twice."""
@@ -99,10 +99,10 @@ class Passphrases:
         return chosen
 
     def key(self) -> SecretStr:
-        said = self._ask("Private key (64 hex digits, not shown): ")
-        if said is None:
+        answer = self._ask("Private key (64 hex digits, not shown): ")
+        if answer is None:
             raise Refused("A private key is typed at a terminal, and there is none; import a keystore file instead.")
-        return said
+        return answer
 
     def _ask_twice(self) -> SecretStr:
         chosen, again = self._require_answer("New passphrase: "), self._require_answer("The same again: ")
@@ -111,10 +111,10 @@ class Passphrases:
         return chosen
 
     def _require_answer(self, prompt: str) -> SecretStr:
-        said = self._ask(prompt)
-        if said is None:
+        answer = self._ask(prompt)
+        if answer is None:
             raise Refused("Nobody can be asked for the passphrase here; put it in a file and set ZUNO_PASSPHRASE_FILE.")
-        return said
+        return answer
 
 
 def _first_line(file: Path) -> SecretStr:

@@ -114,9 +114,9 @@ class WalletFolder:
             raise Unavailable(f"{self._folder} cannot be read ({error.strerror}).") from error
         kept: dict[Address, StoredWallet] = {}
         for name in names:  # "….json" comes before "….watch.json": a key wins
-            if found := _FILE.fullmatch(name):
-                address = Address(found[1])
-                kept.setdefault(address, StoredWallet(address, found[2] is not None, str(self._folder / name)))
+            if match := _FILE.fullmatch(name):
+                address = Address(match[1])
+                kept.setdefault(address, StoredWallet(address, match[2] is not None, str(self._folder / name)))
         return tuple(kept.values())
 
     def signer(self, address: Address) -> Signer:

@@ -59,13 +59,13 @@ class EndpointEmbedder:
         """Empty texts are not sent: servers refuse them. Beyond the budget nothing is sent: `Unavailable`."""
         asked = [text for text in texts if text.strip()]
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
-        found: list[bytes] = []
+        embeddings: list[bytes] = []
         if asked:
             async with httpx2.AsyncClient(base_url=self.url, headers=headers) as client:
                 server = HttpClient(f"The embedding model {self.model}", client, self.patience)
                 for start in range(0, len(asked), _AT_ONCE):
-                    found += await self._ask(server, asked[start : start + _AT_ONCE])
-        vectors = iter(found)
+                    embeddings += await self._ask(server, asked[start : start + _AT_ONCE])
+        vectors = iter(embeddings)
         return [next(vectors) if text.strip() else bytes(self.dimension) for text in texts]
 
     async def _ask(self, server: HttpClient, texts: Sequence[str]) -> list[bytes]:

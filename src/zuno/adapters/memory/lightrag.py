@@ -82,9 +82,9 @@ class LightRagMemoryIndex:
         self._loaded: tuple[object, _Graph] | None = None
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
-        found = {record.id: await self._extract(record.text) for record in await self._find_new(records)}
-        if found:
-            await self._run(lambda rag: self._add(rag, records, found))
+        entities = {record.id: await self._extract(record.text) for record in await self._find_new(records)}
+        if entities:
+            await self._run(lambda rag: self._add(rag, records, entities))
 
     async def recall(self, query: RecallQuery) -> RecallResult:
         if not query.text.strip():
@@ -97,8 +97,8 @@ class LightRagMemoryIndex:
             if record.at < query.before and record.origin == query.origin
         }
         words = _words_around(graph, known)
-        found = rank_rows(query, vector, list(known.values()), [words[id] for id in known]) if known else ()
-        return RecallResult(source=self.name, found=found)
+        ranked = rank_rows(query, vector, list(known.values()), [words[id] for id in known]) if known else ()
+        return RecallResult(source=self.name, found=ranked)
 
     async def remove(self, id: str) -> None:
         async def act(rag: Any) -> None:
@@ -128,26 +128,26 @@ class LightRagMemoryIndex:
         graph = await self._load()
         return keep_new(records, graph.records, graph.removed)
 
-    async def _add(self, rag: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]) -> None:
+    async def _add(self, rag: Any, records: Sequence[MemoryRecord], extracted: Mapping[str, Entities]) -> None:
         """The memories' own nodes come last: whatever a kill leaves behind before is no memory."""
-        new = [record for record in records if record.id in found]
+        new = [record for record in records if record.id in extracted]
         stored = rag.chunk_entity_relation_graph
-        await rag.ainsert_custom_kg(await self._describe(stored, new, found))
+        await rag.ainsert_custom_kg(await self._describe(stored, new, extracted))
         for record in new:
             name = f"{_MEMORY}{record.id}"
             await stored.upsert_node(name, _node(name, "memory", record.model_dump_json()))
-            for entity in found[record.id].names:
+            for entity in extracted[record.id].names:
                 node = _name_in_market(record.origin, entity)
                 await stored.upsert_edge(name, node, {"weight": 1.0, "keywords": "mentions", "description": ""})
         await stored.index_done_callback()
 
     async def _describe(
-        self, stored: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]
+        self, stored: Any, records: Sequence[MemoryRecord], extracted: Mapping[str, Entities]
     ) -> dict[str, list[dict[str, Any]]]:
         entities: dict[str, dict[str, Any]] = {}
         relations: dict[tuple[str, str], dict[str, Any]] = {}
         for record in records:
-            for name in found[record.id].names:
+            for name in extracted[record.id].names:
                 node = _name_in_market(record.origin, name)
                 entities[node] = {
                     "entity_name": node,
@@ -156,7 +156,7 @@ class LightRagMemoryIndex:
                     "source_id": record.id,
                     "file_path": record.id,
                 }
-            for relation in found[record.id].relations:
+            for relation in extracted[record.id].relations:
                 pair = (
                     _name_in_market(record.origin, relation.source),
                     _name_in_market(record.origin, relation.target),
@@ -211,8 +211,8 @@ class LightRagMemoryIndex:
         return graph
 
     def _state(self) -> object:
-        found = self._file.stat()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        status = self._file.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _file_lock(self) -> FileLock:
         return FileLock(self._folder.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)

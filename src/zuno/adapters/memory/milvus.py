@@ -77,8 +77,8 @@ class MilvusMemoryIndex:
             )
             for row in rows
         ]
-        found = rank_rows(query, vector, memories, [frozenset(row["words"].split()) for row in rows])
-        return RecallResult(source=self.name, found=found)
+        ranked = rank_rows(query, vector, memories, [frozenset(row["words"].split()) for row in rows])
+        return RecallResult(source=self.name, found=ranked)
 
     async def remove(self, id: str) -> None:
         empty = [0.0] * self._embedder.dimension
@@ -135,14 +135,14 @@ class MilvusMemoryIndex:
         where = f"{known} and channel in [{channels}]"
         if query.symbol is not None:
             where += f' and symbol == "{query.symbol.value}"'
-        (found,) = client.search(
+        (hits,) = client.search(
             self._collection,
             data=[unpack_vector(vector).tolist()],
             limit=NEAREST,
             filter=where,
             output_fields=["channel", "symbol", "at", "words", "vector"],
         )
-        return [{"id": hit["id"], **hit["entity"]} for hit in found]
+        return [{"id": hit["id"], **hit["entity"]} for hit in hits]
 
     def _query(self, client: Any, where: str, fields: list[str]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []

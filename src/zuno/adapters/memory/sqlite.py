@@ -108,8 +108,8 @@ class SqliteMemoryIndex:
         vector_of = {record.id: vector for record, vector in zip(records, vectors, strict=True)}
 
         def act(connection: sqlite3.Connection) -> None:
-            if (found := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise Broken(f"{self._path} is damaged ({found}).")
+            if (damage := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise Broken(f"{self._path} is damaged ({damage}).")
             for table in ("meta", "memories", "removed"):
                 connection.execute(f"DELETE FROM {table}")
             connection.execute("DROP TABLE words")
@@ -140,8 +140,8 @@ class SqliteMemoryIndex:
             self._check(connection)
             return _keep_new(connection, offered)
 
-        found = self._read(act)
-        return offered if found is None else found
+        new = self._read(act)
+        return offered if new is None else new
 
     def _insert(
         self, connection: sqlite3.Connection, records: Sequence[MemoryRecord], vector_of: Mapping[str, bytes]
@@ -169,16 +169,16 @@ class SqliteMemoryIndex:
         return f"{self._embedder.name}, {self._embedder.dimension}"
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        found = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('version', 'embedder')"))
-        if found and found != {"version": VERSION, "embedder": self._made_by()}:
-            made = f"{found.get('embedder', 'an unknown embedding')} (format {found.get('version', '?')})"
+        meta = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('version', 'embedder')"))
+        if meta and meta != {"version": VERSION, "embedder": self._made_by()}:
+            made = f"{meta.get('embedder', 'an unknown embedding')} (format {meta.get('version', '?')})"
             raise Broken(f"{self._path} was made with {made}, not with {self._made_by()}; {_REMEDY}")
 
     def _recall(self, query: RecallQuery, vector: bytes) -> RecallResult:
         def act(connection: sqlite3.Connection) -> RecallResult:
             copy = self._refresh(connection)
-            found = copy.table.rank(query, vector, lambda word: _find_word(connection, copy, word))
-            return RecallResult(source=self.name, found=found)
+            ranked = copy.table.rank(query, vector, lambda word: _find_word(connection, copy, word))
+            return RecallResult(source=self.name, found=ranked)
 
         return self._read(act) or RecallResult(source=self.name, found=())
 

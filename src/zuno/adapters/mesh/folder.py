@@ -149,10 +149,10 @@ class MeshFiles:
 
 def _parse_table(text: bytes) -> Table:
     """`ValueError` for anything but a table of all roles."""
-    found = _TableFile.model_validate_json(text)
-    if set(found.roles) != set(Role):
+    table = _TableFile.model_validate_json(text)
+    if set(table.roles) != set(Role):
         raise ValueError
-    return {role: found.roles[role] for role in Role}
+    return {role: table.roles[role] for role in Role}
 
 
 def listen_host(host: str) -> str:

@@ -136,8 +136,8 @@ class VendorModel:
         text = self._without_key("".join(part.content for part in response.parts if part.part_kind == "text"))
         if response.finish_reason == "content_filter":
             details = response.provider_details or {}
-            said = details.get("refusal")
-            refusal = self._without_key(said) if isinstance(said, str) else text
+            refused = details.get("refusal")
+            refusal = self._without_key(refused) if isinstance(refused, str) else text
             return Failed("refused", "it refused to answer", usage, refusal)
         if text:
             return Answered(text, usage)

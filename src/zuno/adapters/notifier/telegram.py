@@ -149,10 +149,10 @@ def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
     when, reference = time_text(notice.at), plain_text(notice.reference, 100) if notice.reference else ""
     lines = list[str]()
     room = limit - _units(f"{mark} {break_links(title)} · {notice.label}\n{when} · {reference}")
-    said = [f"{plain_text(name, 40)}: {plain_text(value, _LONGEST_LINE)}" for name, value in notice.facts]
+    facts = [f"{plain_text(name, 40)}: {plain_text(value, _LONGEST_LINE)}" for name, value in notice.facts]
     if notice.reason:
-        said.append(f"reason: {plain_text(notice.reason, _LONGEST_LINE)}")
-    for line in said:
+        facts.append(f"reason: {plain_text(notice.reason, _LONGEST_LINE)}")
+    for line in facts:
         kept = _shorten(line, room - 1)
         if not kept:
             break
@@ -229,8 +229,8 @@ def _bad_request(document: dict[str, Any]) -> str | Undeliverable:
 
 
 def _may_not_write(document: dict[str, Any]) -> bool:
-    said = str(document.get("description", "")).lower()
-    return any(word in said for word in ("rights", "chat_write_forbidden", "chat_restricted", "topic_closed"))
+    description = str(document.get("description", "")).lower()
+    return any(word in description for word in ("rights", "chat_write_forbidden", "chat_restricted", "topic_closed"))
 
 
 def _asked_wait(document: dict[str, Any]) -> float | None:

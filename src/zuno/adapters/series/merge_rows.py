@@ -181,8 +181,8 @@ def _others(batch: Batch[Any], bad: list[RowNote]) -> Iterator[RowPut]:
 
 
 def _bad_note(batch: Batch[Any], row: Any, fault: str) -> RowNote:
-    said = getattr(row, "at", None)
-    at = Millis(said) if type(said) is int and -(2**63) <= said < 2**63 else Millis(0)
+    moment = getattr(row, "at", None)
+    at = Millis(moment) if type(moment) is int and -(2**63) <= moment < 2**63 else Millis(0)
     known = _complete_time(batch.series, row, at) if batch.known is None else batch.known
     text = repr(row)[:300].encode("utf-8", "backslashreplace").decode()
     return RowNote(BAD, at, "", known, f"{fault}: {text}")

@@ -67,10 +67,10 @@ class ParquetFiles:
         import numpy as np
 
         with self._select(files, columns, (series, *span), 'ORDER BY "at"') as selected:
-            found = selected.fetchnumpy()
+            arrays = selected.fetchnumpy()
         return {
             name: np.ma.filled(values, np.nan) if isinstance(values, np.ma.MaskedArray) else values
-            for name, values in found.items()
+            for name, values in arrays.items()
         }
 
     def read(

@@ -181,9 +181,9 @@ class SqliteSeries:
         """Also checks the file's pages and every sealed file's hash."""
 
         def act(connection: sqlite3.Connection) -> tuple[Flaw, ...]:
-            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise Broken(f"{self._file.path} is damaged ({found}); {self._remedy}.")
+            damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if damage != "ok":
+                raise Broken(f"{self._file.path} is damaged ({damage}); {self._remedy}.")
             self._parquet.inspect(list_files(connection))
             return tuple(map(self._flaw, connection.execute(NOTED).fetchall()))
 
@@ -276,12 +276,12 @@ class SqliteSeries:
     def _sources(self, connection: sqlite3.Connection) -> tuple[RowSource, ...]:
         if not has_sources(connection):
             return ()
-        found = connection.execute(
+        rows = connection.execute(
             """SELECT name, source, file, rows, first, last FROM sources JOIN series ON number = series
             ORDER BY name, first, source, file"""
         ).fetchall()
         with self._readable("where rows came from"):
-            return tuple(RowSource(parse_series(name), Source(source), *rest) for name, source, *rest in found)
+            return tuple(RowSource(parse_series(name), Source(source), *rest) for name, source, *rest in rows)
 
     def _flaw(self, noted: tuple[Any, ...]) -> Flaw:
         name, kind, at, own, detail, mended, packed = noted
@@ -440,10 +440,10 @@ class SqliteSeries:
         times = [np.array([row[0] for row in live], dtype=np.int64)]
         sealed = self._sealed_files(connection, number, span)
         for files, hidden in _group_unhidden(sealed):
-            found = self._parquet.read_columns(files, names, str(series), span)
-            shown = np.array([(at, "") not in hidden for at in found["at"].tolist()], dtype=bool) if hidden else ...
-            times.append(found["at"][shown])
-            stacks.append(np.vstack([found[name][shown] for name in names]))
+            columns = self._parquet.read_columns(files, names, str(series), span)
+            shown = np.array([(at, "") not in hidden for at in columns["at"].tolist()], dtype=bool) if hidden else ...
+            times.append(columns["at"][shown])
+            stacks.append(np.vstack([columns[name][shown] for name in names]))
         at, table = np.concatenate(times), np.hstack(stacks)
         order = np.argsort(at, kind="stable")
         return Columns(series, at[order], tuple(table[1:, order]))
@@ -458,15 +458,15 @@ class SqliteSeries:
         query = f"SELECT id, known, {join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:
             asked = query + "at = ? AND id = ?"
-            found = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
+            stored = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
         else:
-            found = connection.execute(query + "at BETWEEN ? AND ?", (number, *span)).fetchall()
+            stored = connection.execute(query + "at BETWEEN ? AND ?", (number, *span)).fetchall()
         for file, hidden in self._sealed_files(connection, number, span):
             columns = ("id", "known", *shape.columns)
             rows = self._parquet.read([file], columns, str(series), span, _EVER, None)
-            found += [row for row in rows if (row[2], row[0]) not in hidden]
+            stored += [row for row in rows if (row[2], row[0]) not in hidden]
         with self._readable(series):
-            return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.from_columns(row[2:])) for row in found}
+            return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.from_columns(row[2:])) for row in stored}
 
     def _supersede(
         self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[RowPut]
@@ -569,33 +569,33 @@ class SqliteSeries:
         last = max((at for (at,) in lasts if at is not None), default=None)
         if last is None:
             return None
-        found = connection.execute(
+        times = connection.execute(
             f"""SELECT known FROM {table} WHERE series = ? AND at = ?
             UNION ALL SELECT known FROM earlier WHERE series = ? AND at = ?""",
             (number, last, number, last),
         ).fetchall()
         for file, hidden in self._sealed_files(connection, number, (last, last)):
             rows = self._parquet.read([file], ("known", "at", "id"), str(series), (last, last), _EVER, None)
-            found += [row[:1] for row in rows if row[1:] not in hidden]
-        return Millis(min(known for (known,) in found))
+            times += [row[:1] for row in rows if row[1:] not in hidden]
+        return Millis(min(known for (known,) in times))
 
     def _all_known(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
         table = shape_of(series.row).table
         kept = connection.execute("SELECT known FROM latest WHERE series = ?", (number,)).fetchone()
         if kept is not None:
             return Millis(kept[0])
-        found = [connection.execute(f"SELECT MAX(known) FROM {table} WHERE series = ?", (number,)).fetchone()[0]]
+        moments = [connection.execute(f"SELECT MAX(known) FROM {table} WHERE series = ?", (number,)).fetchone()[0]]
         for file, hidden in self._sealed_files(connection, number, (-_EVER, _EVER)):
-            found.append(self._parquet.all_known(file, hidden, str(series)))
-        return max((known for known in found if known is not None), default=None)
+            moments.append(self._parquet.all_known(file, hidden, str(series)))
+        return max((known for known in moments if known is not None), default=None)
 
     def _first_time(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
-        found = connection.execute(
+        times = connection.execute(
             f"""SELECT MIN(at) FROM {shape_of(series.row).table} WHERE series = ?
             UNION ALL SELECT MIN(first) FROM sealed WHERE series = ?""",
             (number, number),
         ).fetchall()
-        return min((at for (at,) in found if at is not None), default=None)
+        return min((at for (at,) in times if at is not None), default=None)
 
     def _sealed_files(
         self, connection: sqlite3.Connection, number: int, span: tuple[int, int]
@@ -644,13 +644,13 @@ class SqliteSeries:
         rows: list[tuple[Any, ...]] = []
         spans: list[tuple[int, int, int, int]] = []
         for number, name in numbers:
-            found = connection.execute(
+            sealed = connection.execute(
                 f"SELECT ?, at, id, known, {OWN[table]} FROM {table} WHERE series = ? AND at < ? ORDER BY at, id",
                 (name, number, until),
             ).fetchall()
-            if found:
-                rows += found
-                spans.append((number, len(found), found[0][1], found[-1][1]))
+            if sealed:
+                rows += sealed
+                spans.append((number, len(sealed), sealed[0][1], sealed[-1][1]))
         file = self._parquet.write(next_part_name(connection, table, month), table, rows)
         add_file(connection, file, spans)
         connection.executemany(

@@ -165,13 +165,13 @@ NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes
 
 
 def read_origin(connection: sqlite3.Connection) -> Origin | None:
-    said = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('synthetic', 'label')").fetchall())
-    return Origin(said["synthetic"] == "1", said["label"]) if len(said) == 2 else None
+    meta = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('synthetic', 'label')").fetchall())
+    return Origin(meta["synthetic"] == "1", meta["label"]) if len(meta) == 2 else None
 
 
 def write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
-    said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
+    meta = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
 
 
 def has_sources(connection: sqlite3.Connection) -> bool:
@@ -209,8 +209,8 @@ def select_rows(
 
 
 def find_number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
-    found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
-    return None if found is None else int(found[0])
+    row = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def find_numbers(connection: sqlite3.Connection, several: Sequence[Series[Any]]) -> list[int | None]:
@@ -268,7 +268,7 @@ def read_rejected(
     connection: sqlite3.Connection, slices: Sequence[Slice[Any]], known_by: Millis
 ) -> tuple[tuple[RejectedRow, ...], ...]:
     """All of them by one question: there are few or none, and every series has to be looked at."""
-    found: list[list[RejectedRow]] = [[] for _ in slices]
+    rejected: list[list[RejectedRow]] = [[] for _ in slices]
     wanted = [(place, str(asked.series), asked.since, asked.until) for place, asked in enumerate(slices)]
     if wanted and _has_known_column(connection):
         for place, at, detail in connection.execute(
@@ -278,8 +278,8 @@ def read_rejected(
             WHERE kind = ? AND known <= ? ORDER BY at, detail""",
             (*chain.from_iterable(wanted), BAD, known_by),
         ):
-            found[place].append(RejectedRow(Millis(at), detail))
-    return tuple(map(tuple, found))
+            rejected[place].append(RejectedRow(Millis(at), detail))
+    return tuple(map(tuple, rejected))
 
 
 def write_notes(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[RowNote]) -> None:
@@ -378,18 +378,18 @@ def read_runs(
     for day in range(first // DAY_MS * DAY_MS, last + 1, DAY_MS):
         low, high = max(day, first), min(day + DAY_MS - 1, last)
         begins, whole = -(-low // MINUTE_MS) * MINUTE_MS, high // MINUTE_MS - (low - 1) // MINUTE_MS
-        found: list[tuple[int, int]] | None = [(begins, whole)]
+        daily: list[tuple[int, int]] | None = [(begins, whole)]
         if not cache.is_whole_day(number, day, known_by):
             (count,) = connection.execute(
                 f"SELECT SUM(1 - 2 * (at % {MINUTE_MS})) {_BEATS}", (number, low, high, known_by)
             ).fetchone()
             if count != whole:
-                found = _list_runs(connection, (number, low, high, known_by))
+                daily = _list_runs(connection, (number, low, high, known_by))
             elif whole == DAY_MS // MINUTE_MS:
                 cache.keep_whole_day(number, day, known_by)
-        if found is None:
+        if daily is None:
             return None
-        for start, length in found:
+        for start, length in daily:
             if runs and start == runs[-1][0] + runs[-1][1] * MINUTE_MS:
                 start, length = runs[-1][0], runs.pop()[1] + length
             runs.append((Millis(start), length))
@@ -481,13 +481,13 @@ class RowCache:
     def read(self, series: int, asked: TableRead, read_table: ReadRows) -> list[Any]:
         held = self._held.get(series)
         if held is not None and held.until > asked.until and held.known_by == asked.known_by:
-            found = _choose_earlier(held, asked)
-            if found is not None:
-                return found
+            cached = _choose_earlier(held, asked)
+            if cached is not None:
+                return cached
         if held is not None and held.until <= asked.until and held.known_by <= asked.known_by:
-            found = self._extend(held, asked, read_table)
-            if found is not None:
-                return found
+            cached = self._extend(held, asked, read_table)
+            if cached is not None:
+                return cached
         rows = read_table(asked)
         reach = asked.until - asked.since
         if len(rows) <= MOST_ROWS and (held is None or reach >= held.reach):

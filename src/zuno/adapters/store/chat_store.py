@@ -104,9 +104,9 @@ class SqliteChatStore:
 
     async def take_unended_requests(self) -> tuple[RunningRequest, ...]:
         def take(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-            found = connection.execute("SELECT key, user, chat, text FROM requests ORDER BY number").fetchall()
+            rows = connection.execute("SELECT key, user, chat, text FROM requests ORDER BY number").fetchall()
             connection.execute("DELETE FROM requests")
-            return found
+            return rows
 
         return tuple(RunningRequest(*row) for row in await self._write(take))
 

@@ -61,9 +61,9 @@ class Fences:
         rows = connection.execute(
             "SELECT name, token, holder FROM zuno.leases WHERE name = ANY(%s) FOR SHARE", (list(tokens),)
         ).fetchall()
-        found = {name: (token, holder) for name, token, holder in rows}
+        holders = {name: (token, holder) for name, token, holder in rows}
         for name, token in tokens.items():
-            now, holder = found.get(name, (None, "nobody"))
+            now, holder = holders.get(name, (None, "nobody"))
             if now != token:
                 raise Refused(f"The lease of {name} went to {holder} while this process was away; nothing was written.")
 

@@ -53,9 +53,9 @@ class SqliteOutbox:
         text = _form().dump_json(replace(notice, picture=None)).decode()
 
         def write(connection: sqlite3.Connection) -> int:
-            found = connection.execute("SELECT number FROM notices WHERE key = ?", (key,)).fetchone()
-            if found is not None:
-                return int(found[0])
+            row = connection.execute("SELECT number FROM notices WHERE key = ?", (key,)).fetchone()
+            if row is not None:
+                return int(row[0])
             number = connection.execute(
                 "INSERT INTO notices (key, kind, state, notice, picture) VALUES (?, ?, ?, ?, ?)",
                 (key, notice.kind, OutboxState.WAITING, text, notice.picture),
@@ -177,8 +177,8 @@ def _tidy(connection: sqlite3.Connection, now: Seconds) -> None:
 
 
 def _word(connection: sqlite3.Connection, name: str) -> str | None:
-    found = connection.execute("SELECT value FROM words WHERE name = ?", (name,)).fetchone()
-    return None if found is None else str(found[0])
+    row = connection.execute("SELECT value FROM words WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _set_word(connection: sqlite3.Connection, name: str, value: str) -> None:

@@ -90,8 +90,8 @@ class PostgresTables:
         )
 
     def bundle(self, name: str) -> bytes | None:
-        found = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
-        return bytes(found[0][0]) if found else None
+        rows = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
+        return bytes(rows[0][0]) if rows else None
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         query: LiteralString = (
@@ -113,8 +113,8 @@ class PostgresTables:
             if not self._key.exists():
                 return []
             if not self._ready:
-                found = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
-                if found is None or None in found:
+                there = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
+                if there is None or None in there:
                     return []
                 self._ready = True
             return connection.execute(query, (self._key.public, *values)).fetchall()

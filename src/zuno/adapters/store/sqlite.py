@@ -85,10 +85,10 @@ class SqliteTables:
                 connection.execute("INSERT OR IGNORE INTO bundles (hash, content) VALUES (?, ?)", (name, content))
 
     def bundle(self, name: str) -> bytes | None:
-        found = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
-        if not found:
+        rows = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
+        if not rows:
             return None
-        content = found[0][0]
+        content = rows[0][0]
         return content if isinstance(content, bytes) else str(content).encode("utf-8", "surrogateescape")
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
@@ -97,8 +97,8 @@ class SqliteTables:
         return [str(row[0]) for row in rows]
 
     def inspect(self) -> str | None:
-        found = [str(row[0]) for row in self._select("PRAGMA integrity_check(1)", ())]
-        return None if found in ([], ["ok"]) else f"{self._path.name} is damaged ({found[0]})"
+        problems = [str(row[0]) for row in self._select("PRAGMA integrity_check(1)", ())]
+        return None if problems in ([], ["ok"]) else f"{self._path.name} is damaged ({problems[0]})"
 
     def close(self) -> None:
         for connection in (self._reading, self._writing):

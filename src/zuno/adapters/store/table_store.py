@@ -123,8 +123,8 @@ class TableStore:
         with self._head_file.alone() as held:
             tail = self._look(held)
             if where is not None:
-                found = self._tables.page(None, None, where.request_id, where.kind, 1, False)
-                tail = replace(tail, first=next(iter(found), None))
+                rows = self._tables.page(None, None, where.request_id, where.kind, 1, False)
+                tail = replace(tail, first=next(iter(rows), None))
             link = build(tail)
             if link is None:
                 return None

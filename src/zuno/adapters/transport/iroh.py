@@ -410,10 +410,10 @@ async def _resolve(role: Role, address: str) -> list[str]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
     except OSError:
         raise Unavailable(f"The address {address} of the {role} cannot be resolved; correct it.") from None
-    hosts = dict.fromkeys(ipaddress.ip_address(where[0]) for *_, where in found)
+    hosts = dict.fromkeys(ipaddress.ip_address(where[0]) for *_, where in addresses)
     return [f"[{host}]:{port}" if host.version == 6 else f"{host}:{port}" for host in hosts]
 
 

@@ -60,12 +60,12 @@ class Fred(WebFeed):
         spans = range(since, until + 1, SPAN)
         if len(spans) > MOST_SPANS:
             raise Refused(f"FRED is asked for at most {MOST_SPANS * 2} years at once; ask for less time")
-        found: set[MacroRelease] = set()
+        releases: set[MacroRelease] = set()
         async with time_limit("FRED's observations"):
             for start in spans:
                 end = min(until, start + SPAN - 1)
-                found.update(await self._span(figure, start, end))
-        return sorted((row for row in found if since <= row.at <= until), key=attrgetter("at", "released"))
+                releases.update(await self._span(figure, start, end))
+        return sorted((row for row in releases if since <= row.at <= until), key=attrgetter("at", "released"))
 
     async def _span(self, figure: str, start: int, end: int) -> Sequence[MacroRelease]:
         today = self._now() - BEHIND
@@ -73,7 +73,7 @@ class Fred(WebFeed):
         try:
             return list(_prints(await self._observations(figure, start, end, known), "realtime_start"))
         except RequestDeclined as refusal:
-            if NO_VINTAGES not in refusal.said or figure not in SAME_DAY:
+            if NO_VINTAGES not in refusal.body or figure not in SAME_DAY:
                 raise
         return list(_prints(await self._observations(figure, start, end, {}), "date"))
 

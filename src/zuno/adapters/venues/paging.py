@@ -50,19 +50,19 @@ async def fetch_regular(
     missing never existed if later rows came; if none did, or a whole page is missing, the answer is `Unavailable`.
     `newest`: the row that has just been made by the venue's clock, which alone may not be served yet.
     """
-    found: list[R] = []
+    fetched: list[R] = []
     pages = _pages(what, (last - first) // step // limit + 1)
     async with time_limit(what):
         for low in range(first, last + 1, limit * step):
             high = min(last, low + (limit - 1) * step)
             rows = await _fetch_filled(what, ask, low, high, step, pages)
-            if found and not rows:
+            if fetched and not rows:
                 break
-            found += rows
+            fetched += rows
     served = last - step if last == newest else last
-    if found and found[-1].at < served:
-        raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
-    return tuple(found)
+    if fetched and fetched[-1].at < served:
+        raise Unavailable(f"{what} stop after {_when(fetched[-1].at)} although {_when(last)} was asked for")
+    return tuple(fetched)
 
 
 async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, pages: Iterator[int]) -> list[R]:
@@ -71,11 +71,11 @@ async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, 
     if not rows:
         return []
     edges = [low - step, *(row.at for row in rows), high + step]
-    found = list(rows)
+    filled = list(rows)
     for before, after in pairwise(edges):
         if after - before > step:
-            found += await _fetch_filled(what, ask, before + step, after - step, step, pages)
-    return list(order_rows(what, found, low, high))
+            filled += await _fetch_filled(what, ask, before + step, after - step, step, pages)
+    return list(order_rows(what, filled, low, high))
 
 
 async def fetch_irregular(
@@ -89,18 +89,18 @@ async def fetch_irregular(
     span = until - since + 1 if span is None else span
     starts = range(since, until + 1, max(span, 1))
     pages = _pages(what, len(starts))
-    found: list[R] = []
+    fetched: list[R] = []
     async with time_limit(what):
         for start in starts:
             low, high = start, min(until, start + span - 1)
             while low <= high:
                 next(pages)
                 rows = order_rows(what, await ask(Millis(low), Millis(high)), low, high)
-                found += rows
+                fetched += rows
                 if not rows:
                     break
                 low, high = (low, rows[0].at - apart) if newest_first else (rows[-1].at + apart, high)
-    return order_rows(what, found, since, until)
+    return order_rows(what, fetched, since, until)
 
 
 def _pages(what: str, needed: int) -> Iterator[int]:

@@ -51,22 +51,22 @@ class Channels(WebFeed):
 
     async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
         """Posts of that time about a coin, oldest first; pages are read back until one begins before it."""
-        found: dict[tuple[str, str], Text] = {}
+        texts: dict[tuple[str, str], Text] = {}
         async with time_limit("the channels"):
             for name in self._names:
                 for text in await self._posts(name, since):
                     if since <= text.at <= until and concerns(text.body, about):
-                        found[text.channel, text.id] = text
-        return sorted(found.values(), key=lambda text: (text.at, text.channel, text.id))
+                        texts[text.channel, text.id] = text
+        return sorted(texts.values(), key=lambda text: (text.at, text.channel, text.id))
 
     async def _posts(self, name: str, since: Millis) -> list[Text]:
-        found: list[Text] = []
+        posts: list[Text] = []
         before: dict[str, str] = {}
         for _ in range(MOST_PAGES):
             page = preview(await self._web.text(f"s/{name}", "page", before), name)
-            found += page.texts
+            posts += page.texts
             if page.first is None or (page.oldest is not None and page.oldest < since):
-                return found
+                return posts
             before = {"before": str(page.first)}
         raise Unavailable(f"The channel {name} has more than {MOST_PAGES} pages of that time; ask for less")
 
@@ -135,8 +135,8 @@ class _PreviewPage(HTMLParser):
         self._text_depth: int | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        classes = (found.get("class") or "").split()
+        attributes = dict(attrs)
+        classes = (attributes.get("class") or "").split()
         if tag in _VOID:
             if tag == "br" and self._text_depth is not None:
                 self.posts[-1].words.append("\n")
@@ -145,14 +145,14 @@ class _PreviewPage(HTMLParser):
         if "tgme_channel_history" in classes or "tgme_channel_info" in classes:
             self.is_channel = True
         if "tgme_widget_message" in classes and self._post_depth is None:
-            self.posts.append(_Post(found.get("data-post") or "", "service_message" in classes))
+            self.posts.append(_Post(attributes.get("data-post") or "", "service_message" in classes))
             self._post_depth = self._depth
         elif self._post_depth is not None:
             is_quoted = "js-message_reply_text" in classes
             if "tgme_widget_message_text" in classes and not is_quoted and self._text_depth is None:
                 self._text_depth = self._depth
             if tag == "time" and "time" in classes:
-                self.posts[-1].time = found.get("datetime")
+                self.posts[-1].time = attributes.get("datetime")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _VOID:

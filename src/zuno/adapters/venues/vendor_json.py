@@ -116,8 +116,8 @@ class VendorJson:
 
     def maybe_text(self, field: str) -> str | None:
         """None for null or a missing field."""
-        found = self.value.get(field) if isinstance(self.value, dict) else None
-        return None if found is None else self.text(field)
+        value = self.value.get(field) if isinstance(self.value, dict) else None
+        return None if value is None else self.text(field)
 
     def choice(self, field: str | int, known: Sequence[str]) -> str:
         value = self.text(field)

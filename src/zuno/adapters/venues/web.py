@@ -17,11 +17,11 @@ BAD_REQUEST: Final = 400
 
 
 class RequestDeclined(Unavailable):
-    """The service declined the request. `said` is for us to read, never to repeat."""
+    """The service declined the request. `body` is for us to read, never to repeat."""
 
-    def __init__(self, message: str, said: bytes) -> None:
+    def __init__(self, message: str, body: bytes) -> None:
         super().__init__(message)
-        self.said = said
+        self.body = body
 
 
 class WebService:

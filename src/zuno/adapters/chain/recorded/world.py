@@ -159,8 +159,8 @@ class RecordedWorld:
     def _next_block(self, at: Seconds) -> Block:
         self._number += 1
         slot0 = self._pool.slot0
-        told = (self._number, at, tuple(slot0), self._pool.liquidity, self.balances)
-        return Block(self._number, HexId("0x" + sha256(repr(told).encode()).hexdigest()), at)
+        content = (self._number, at, tuple(slot0), self._pool.liquidity, self.balances)
+        return Block(self._number, HexId("0x" + sha256(repr(content).encode()).hexdigest()), at)
 
     # -- the wallet
 

@@ -161,15 +161,15 @@ class RpcChain:
         return await self._ticks.read_depth(await self._pool_at(pool_id, head), head)
 
     async def _pools_at(self, head: Block) -> PoolsFound:
-        found = await self._read.keys.find_curated(head)
-        keys = found.keys
+        curated = await self._read.keys.find_curated(head)
+        keys = curated.keys
         # Prices first: most probed tiers have no pool, and their other words are not worth asking for.
         probes = {pool_id: pool_slots(pool_id) for pool_id in keys}
         prices = await self._read.storage.words((slots.slot0 for slots in probes.values()), head)
         alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
         words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
-        notes = (*found.notes, *self._read.keys.check_search(found, alive.keys()))
+        notes = (*curated.notes, *self._read.keys.check_search(curated, alive.keys()))
         return PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
@@ -238,20 +238,20 @@ class RpcChain:
         whole = {token: at for token, at in places.items() if all(slot in words for slot in at.slots())}
         keys = {at.pool_id: read.nfts[token].key for token, at in whole.items()}
         pools = await self._pool_states(keys, words, head)
-        found = {
+        positions = {
             token: self._position(token, read.nfts[token], at, pools[at.pool_id], words) for token, at in whole.items()
         }
         reasons = {token: str(why) for token, why in read.unread.items()}
         reasons |= {token: str(fault) for token in places if token not in whole}
         return Snapshot(
             head,
-            tuple(found[token] for token in wanted if token in found),
+            tuple(positions[token] for token in wanted if token in positions),
             tuple(
                 Missing(token, reasons[token], unread=True)
                 if token in reasons
                 else Missing(token, "never minted, or burnt")
                 for token in wanted
-                if token not in found
+                if token not in positions
             ),
         )
 

@@ -45,15 +45,15 @@ class DeploymentBlock:
         if known is not None and self.remembered:
             return known
         try:
-            found = await self._search(head)
+            first = await self._search(head)
             # One wrong answer on the way would hide events for ever: what is kept was looked at from both sides.
-            sure = found == 0 or not await self._node.has_code(self._contract, found - 1)
-            if not sure or not await self._node.has_code(self._contract, found):
+            sure = first == 0 or not await self._node.has_code(self._contract, first - 1)
+            if not sure or not await self._node.has_code(self._contract, first):
                 return 0
         except (NoSuchState, NoSuchMethod):
             return 0  # no archive: the search itself will have to find the beginning
-        self._cache.save(_RECORD, {self._contract: found})
-        return found
+        self._cache.save(_RECORD, {self._contract: first})
+        return first
 
     def forget(self) -> None:
         """Drop the record: a search from that block missed something that exists."""
@@ -213,14 +213,14 @@ class PoolKeyReader:
         async with self._lock:
             return await self._search_curated(head)
 
-    def check_search(self, found: CuratedKeys, priced: Collection[HexId]) -> tuple[str, ...]:
+    def check_search(self, curated: CuratedKeys, priced: Collection[HexId]) -> tuple[str, ...]:
         """What to say of a search that missed a pool with a price; its record is dropped.
 
         Every pool has an Initialize event. A search that saw none of those we know may have missed any other as well,
         so it is not kept: without a known pool among its findings nothing speaks for it.
         """
-        missed = set(priced) - found.initialized
-        if found.notes or (found.initialized and not missed):
+        missed = set(priced) - curated.initialized
+        if curated.notes or (curated.initialized and not missed):
             return ()
         self._log_search.drop()
         self._deployment.forget()
@@ -252,11 +252,11 @@ class PoolKeyReader:
         question = abi.pool_keys(bytes.fromhex(pool_id[2:52]))
         key = await self._node.call(self._info.deployment.position_manager, question, head, abi.pool_key)
         if key.tick_spacing == 0 or pool_id_of(key) != pool_id:
-            found = None if self._missed.get(pool_id) == head.hash else await self._find_initialize_event(pool_id, head)
-            if found is None:
+            event = None if self._missed.get(pool_id) == head.hash else await self._find_initialize_event(pool_id, head)
+            if event is None:
                 self._missed[pool_id] = head.hash
                 return None
-            key = found
+            key = event
         self._known[pool_id] = key
         return key
 

@@ -36,8 +36,8 @@ class RangeRefused(Unavailable):
 class CallReverted(Malformed):
     """The call ran and reverted."""
 
-    def __init__(self, said: str, output: bytes = b"") -> None:
-        super().__init__(said)
+    def __init__(self, message: str, output: bytes = b"") -> None:
+        super().__init__(message)
         self.output = output
         """What the contract gave back, where the node passes it on."""
 
@@ -99,23 +99,23 @@ def parse_error(method: str, error: object) -> ZunoError:
     if not isinstance(error, dict):
         return Malformed(f"{method}: the error is not an object")
     code, message, data = error.get("code"), error.get("message"), error.get("data")
-    said = plain_text(message, _MAX_SAID) if isinstance(message, str) else "no message"
-    text = f"{method}: {said}"
+    reason = plain_text(message, _MAX_SAID) if isinstance(message, str) else "no message"
+    text = f"{method}: {reason}"
     # Some gateways keep the reason in `data` and say only "invalid params".
-    spoken = f"{said} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else said
+    spoken = f"{reason} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else reason
     if code == _REVERTED or (method in _RUNS and _REVERT.search(spoken)):
         return CallReverted(text, _output(data))
-    if method in _RUNS and (code == _UNFUNDED or FUNDS.search(said)):
+    if method in _RUNS and (code == _UNFUNDED or FUNDS.search(reason)):
         return InsufficientFunds(text)
-    if _BUSY.search(said):
+    if _BUSY.search(reason):
         return Unavailable(text)
-    if method == "eth_sendRawTransaction" and code != _METHOD_NOT_FOUND and not _METHOD.search(said):
+    if method == "eth_sendRawTransaction" and code != _METHOD_NOT_FOUND and not _METHOD.search(reason):
         return TransactionRejected(text)
     if method == "eth_getLogs" and _RANGE.search(spoken):
         return RangeRefused(text)
-    if _STATE.search(said):
+    if _STATE.search(reason):
         return NoSuchState(text)
-    if code == _METHOD_NOT_FOUND or _METHOD.search(said):
+    if code == _METHOD_NOT_FOUND or _METHOD.search(reason):
         return NoSuchMethod(text)
     if code in _UNREADABLE:
         return BadRequest(text)
@@ -125,8 +125,8 @@ def parse_error(method: str, error: object) -> ZunoError:
 def _output(data: object) -> bytes:
     """The contract's returned data: as it is, behind a word ("Reverted 0x…"), or one level deeper."""
     hex_text = data.get("data") if isinstance(data, dict) else data
-    found = _OUTPUT.search(hex_text) if isinstance(hex_text, str) else None
-    return b"" if found is None else bytes.fromhex(found[1])
+    match = _OUTPUT.search(hex_text) if isinstance(hex_text, str) else None
+    return b"" if match is None else bytes.fromhex(match[1])
 
 
 def refuses_batches(error: object) -> bool:
@@ -134,5 +134,5 @@ def refuses_batches(error: object) -> bool:
     if not isinstance(error, dict):
         return False
     code, message = error.get("code"), error.get("message")
-    said = message if isinstance(message, str) else ""
-    return not _BUSY.search(said) and (code in (_METHOD_NOT_FOUND, *_UNREADABLE) or "batch" in said.lower())
+    reason = message if isinstance(message, str) else ""
+    return not _BUSY.search(reason) and (code in (_METHOD_NOT_FOUND, *_UNREADABLE) or "batch" in reason.lower())

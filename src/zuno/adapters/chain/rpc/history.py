@@ -191,9 +191,9 @@ class HistoryReader:
         nft = lives[0].nft
         builder = EntryBuilder(self._read, self._replay, nft.key, nft.pool_id, head)
         query = Query(self._pool_manager, (abi.MODIFY_LIQUIDITY, nft.pool_id, abi.address_word(self._manager)))
-        found = self._replay.changes(await self._read.scanner.all(query, first, last))
+        changes = self._replay.changes(await self._read.scanner.all(query, first, last))
         entries, by_tx = HistoryEntries(), dict[HexId, list[LiquidityEvent]]()
-        for change in found:
+        for change in changes:
             if change.token in by_token and by_token[change.token].knows(change.log):
                 by_tx.setdefault(change.log.tx, []).append(change)
         for tx, ours in by_tx.items():
@@ -204,7 +204,7 @@ class HistoryReader:
             deposit = next((change for change in ours if change.delta > 0), None)
             if deposit is not None:
                 owner = by_token[deposit.token].owner_at(deposit.log)
-                earlier = [change.log for change in found if change.delta > 0 and change.log.tx not in by_tx]
+                earlier = [change.log for change in changes if change.delta > 0 and change.log.tx not in by_tx]
                 taken = _amounts_taken(entries.events, deposit.log.tx)
                 entries.add(
                     await self._read_preparing_swaps(builder, deposit, ours, owner, earlier, first, seen, taken, head)

@@ -157,10 +157,10 @@ class LineageReader:
             closing = await self._find_closed_before(life, receipt, owner, low, head)
         siblings = self._find_minted(receipt, life, owner)
         if closing.token is not None and len(siblings) > 1:
-            said = (
+            note = (
                 f"position {closing.token} was closed for {len(siblings)} new ones, {life.token} among them: {_STARTS}"
             )
-            return _Closing(notes=[said])
+            return _Closing(notes=[note])
         return closing
 
     async def _find_closed_before(
@@ -175,13 +175,13 @@ class LineageReader:
             else:
                 closed += [(token, receipt) for token in await self._find_emptied(receipt, life, owner, head)]
         if len(closed) != 1:
-            said = f"{len(closed)} positions were closed shortly before {life.token} was minted: {_STARTS}"
-            return _Closing(notes=[said] if closed else [])
+            note = f"{len(closed)} positions were closed shortly before {life.token} was minted: {_STARTS}"
+            return _Closing(notes=[note] if closed else [])
         ((token, receipt),) = closed
         blocks = await self._times.blocks([receipt.block_number, mint.block_number], head)
         waited = blocks[mint.block_number].timestamp - blocks[receipt.block_number].timestamp
-        said = f"position {token} was closed {waited} s before {life.token} was minted and counts as its predecessor"
-        return _Closing(token, (receipt.block_number, receipt.tx_index), [said])
+        note = f"position {token} was closed {waited} s before {life.token} was minted and counts as its predecessor"
+        return _Closing(token, (receipt.block_number, receipt.tx_index), [note])
 
     async def _read_sent_before(
         self, life: PositionLife, mint: Receipt, owner: Address, first: int, head: Block

@@ -124,11 +124,11 @@ class RpcNode:
         return _parse_block(await self._await_web3(f"block {number}", self._web3.eth.get_block(number)))
 
     async def blocks(self, numbers: Iterable[int]) -> dict[int, Block]:
-        wanted, found = sorted(set(numbers)), dict[int, Block]()
+        wanted, blocks = sorted(set(numbers)), dict[int, Block]()
         for at in range(0, len(wanted), HEADERS_PER_BATCH):
             part = wanted[at : at + HEADERS_PER_BATCH]
-            found.update(zip(part, await self._some_blocks(part), strict=True))
-        return found
+            blocks.update(zip(part, await self._some_blocks(part), strict=True))
+        return blocks
 
     async def _some_blocks(self, numbers: Sequence[int]) -> list[Block]:
         if len(numbers) > 1 and self._takes_batches:
@@ -407,9 +407,9 @@ async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
                 return SendResult.KNOWN
             faults.append(answer)
             replies.append(f"{node.host}: {answer}")
-    found = {classify_refusal(fault) for fault in faults}
+    results = {classify_refusal(fault) for fault in faults}
     for sending in (SendResult.NONCE_SPENT, SendResult.UNDERPRICED):
-        if sending in found:
+        if sending in results:
             return sending
     all_replies = "; ".join(replies)
     heard = [fault for fault in faults if not isinstance(fault, NotConnected)]

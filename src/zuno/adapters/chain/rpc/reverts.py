@@ -68,8 +68,8 @@ def revert_reason(fault: CallReverted) -> str:
     """The reason of a revert: from the contract's data, else in the node's own words."""
     if fault.output:
         return decode_reason(fault.output)
-    said = (str(fault).partition(": ")[2] or str(fault)).removeprefix("execution reverted").removeprefix(": ")
-    return plain_text(said, _MAX_SAID) if said else _NO_REASON
+    reason = (str(fault).partition(": ")[2] or str(fault)).removeprefix("execution reverted").removeprefix(": ")
+    return plain_text(reason, _MAX_SAID) if reason else _NO_REASON
 
 
 def decode_reason(output: bytes, depth: int = _DEEPEST) -> str:

@@ -95,10 +95,10 @@ class Storage:
         self._newest = Words()
 
     async def words(self, slots: Iterable[int], at: Block) -> Words:
-        found, fault = await self.some_words(slots, at)
+        words, fault = await self.some_words(slots, at)
         if fault is not None:
             raise fault
-        return found
+        return words
 
     async def some_words(self, slots: Iterable[int], at: Block) -> tuple[Words, ZunoError | None]:
         """The words that could be read, and why the rest could not.
@@ -108,18 +108,18 @@ class Storage:
         wanted = list(dict.fromkeys(slots))
         parts = [wanted[start : start + WORDS_PER_CALL] for start in range(0, len(wanted), WORDS_PER_CALL)]
         answers = await asyncio.gather(*(self._read_words(part, at) for part in parts), return_exceptions=True)
-        found, faults = Words(), list[ZunoError]()
+        words, faults = Words(), list[ZunoError]()
         for answer in answers:
             if isinstance(answer, Unavailable | Malformed) and not isinstance(answer, NoSuchState):
                 faults.append(answer)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                found.update(answer)
-        if faults and not found:
+                words.update(answer)
+        if faults and not words:
             raise faults[0]
-        self._newest_of, self._newest = at.hash, found
-        return found, faults[0] if faults else None
+        self._newest_of, self._newest = at.hash, words
+        return words, faults[0] if faults else None
 
     async def words_again(self, slots: Sequence[int], at: Block) -> Words:
         """Words of a block that were probably just read."""
@@ -127,12 +127,12 @@ class Storage:
         return known if all(slot in known for slot in slots) else await self.words(slots, at)
 
     async def words_of_blocks(self, wanted: Sequence[tuple[Block, Sequence[int]]]) -> list[Words]:
-        found = list[Words]()
+        by_block = list[Words]()
         for start in range(0, len(wanted), BLOCKS_PER_BATCH):
             part = wanted[start : start + BLOCKS_PER_BATCH]
             answers = await self._node.ask_together([self._question(at, slots) for at, slots in part])
-            found += [dict(zip(slots, words, strict=True)) for (_, slots), words in zip(part, answers, strict=True)]
-        return found
+            by_block += [dict(zip(slots, words, strict=True)) for (_, slots), words in zip(part, answers, strict=True)]
+        return by_block
 
     def _question(self, at: Block, slots: Sequence[int]) -> RpcRequest:
         count = len(slots)

@@ -76,8 +76,8 @@ class TokenReader:
 def _parse_record(record: dict[str, Any]) -> list[Token]:
     """Cached tokens; an impossible entry is dropped and asked for again."""
     tokens = list[Token]()
-    for address, said in record.items():
-        match said:
+    for address, fields in record.items():
+        match fields:
             case [str(symbol), int(decimals)] if 0 <= decimals <= MAX_DECIMALS:
                 tokens.append(Token(Address(address), plain_text(symbol, MAX_SYMBOL), decimals))
     return tokens
@@ -87,12 +87,12 @@ def parse_symbol(answer: bytes, address: Address) -> str:
     """A symbol as string or, in older tokens, as bytes32; an empty one becomes the short address."""
     if len(answer) == _WORD:
         try:
-            said = answer.rstrip(b"\0").decode()
+            symbol = answer.rstrip(b"\0").decode()
         except UnicodeDecodeError as error:
             raise Malformed("symbol: a word that is no text") from error
     else:
-        said = bytes(abi.decode_abi(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
-    shown = plain_text(said, MAX_SYMBOL)
+        symbol = bytes(abi.decode_abi(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
+    shown = plain_text(symbol, MAX_SYMBOL)
     return _short_address(address) if shown == "?" else shown
 
 

@@ -89,14 +89,14 @@ class Endpoint:
         """One refusal may be a hiccup, so it takes two."""
         return self.bad_pins < _DISTRUSTED_AFTER
 
-    def without_keys(self, said: str) -> str:
+    def without_keys(self, text: str) -> str:
         """A node's words without any part of its own address: some quote the key they were called with."""
         parts = urlsplit(self.url)
         secrets = re.split(r"[/?&=:@]", f"{parts.path}?{parts.query}@{parts.username or ''}:{parts.password or ''}")
         for secret in secrets:
             if len(secret) >= _KEY_LENGTH:
-                said = said.replace(secret, "***")
-        return said
+                text = text.replace(secret, "***")
+        return text
 
 
 def parse_endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
@@ -214,8 +214,11 @@ class FailoverProvider(AsyncJSONBaseProvider):
             try:
                 async with self._slots:
                     result = await self._ask(node, request)
-            except _AnotherChain as other:
-                yield node, Malformed(f"it is chain {other.found}, expected {self._chain_id}: check {self._variable}")
+            except _AnotherChain as alien:
+                yield (
+                    node,
+                    Malformed(f"it is chain {alien.chain_id}, expected {self._chain_id}: check {self._variable}"),
+                )
             except (Unavailable, Malformed) as fault:
                 if not _is_blameless(fault, request.callee):
                     self._rest(node)
@@ -247,9 +250,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
                         result = await self._ask(node, request)
                 except RangeRefused:
                     raise  # whoever asked will ask for less
-                except _AnotherChain as other:
+                except _AnotherChain as alien:
                     raise Malformed(
-                        f"{node.host} is chain {other.found}, expected {self._chain_id}: check {self._variable}"
+                        f"{node.host} is chain {alien.chain_id}, expected {self._chain_id}: check {self._variable}"
                     ) from None
                 except (Unavailable, Malformed) as fault:
                     if isinstance(fault, CallReverted) and request.callee is Callee.MAY_REVERT:
@@ -317,9 +320,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return await ask_by(False)
 
     async def _check_chain(self, node: Endpoint) -> None:
-        found = parse_quantity(await self._ask_one(node, RpcRequest("eth_chainId", [])))
-        if found != self._chain_id:
-            raise _AnotherChain(found)
+        chain_id = parse_quantity(await self._ask_one(node, RpcRequest("eth_chainId", [])))
+        if chain_id != self._chain_id:
+            raise _AnotherChain(chain_id)
         node.chain_checked = True
 
     async def _ask_one(self, node: Endpoint, request: RpcRequest, by_hash: bool = True) -> Any:
@@ -392,9 +395,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
 class _AnotherChain(Exception):
     """The node is of another chain."""
 
-    def __init__(self, found: int) -> None:
-        super().__init__(found)
-        self.found = found
+    def __init__(self, chain_id: int) -> None:
+        super().__init__(chain_id)
+        self.chain_id = chain_id
 
 
 def _is_loopback(host: str) -> bool:
@@ -483,11 +486,11 @@ def _join_faults(faults: list[tuple[str, ZunoError]]) -> str:
 
 def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
     """The error when no node helped: the kind of fault that the nodes agree on."""
-    said, kinds = _join_faults(faults), {type(fault) for fault in dict(faults).values()}
+    why, kinds = _join_faults(faults), {type(fault) for fault in dict(faults).values()}
     if kinds & {NoSuchState, NodeBehind}:
-        return NoSuchState(said)
+        return NoSuchState(why)
     if kinds <= {NoSuchMethod, BadRequest}:
-        return (NoSuchMethod if NoSuchMethod in kinds else BadRequest)(f"{said}; check {variable} or use another node")
+        return (NoSuchMethod if NoSuchMethod in kinds else BadRequest)(f"{why}; check {variable} or use another node")
     if all(issubclass(kind, Malformed) for kind in kinds):
-        return Malformed(f"{said}; check {variable} or try again")
-    return Unavailable(f"no RPC node answered ({said}); check {variable} or try again")
+        return Malformed(f"{why}; check {variable} or try again")
+    return Unavailable(f"no RPC node answered ({why}); check {variable} or try again")

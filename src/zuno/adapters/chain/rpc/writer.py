@@ -69,10 +69,10 @@ class RpcWriter:
         return await self._at_head(lambda head: self._depth_at(pool_id, head))
 
     async def send(self, raw: bytes) -> SendResult:
-        said = await self._node.send_raw(raw)
-        if said is SendResult.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
+        result = await self._node.send_raw(raw)
+        if result is SendResult.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
             return SendResult.KNOWN  # most nodes say only that the number is spent, by whichever transaction
-        return said
+        return result
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         return await self._at_head(lambda head: self._nonces.status_at(head, wallet, nonce, hashes), by_events=True)

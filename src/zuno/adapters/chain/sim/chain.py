@@ -89,14 +89,14 @@ class SimChain:
         return PastPositions(world.head, Address(wanted), tuple(sorted(gone)), complete=True)
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
-        world, found, missing = self._now, [], []
+        world, positions, missing = self._now, [], []
         for position_id in dict.fromkeys(ids):
             nft = world.nfts.get(position_id)
             if nft is None:
                 missing.append(Missing(position_id, "no such position"))
             else:
-                found.append(world.position(nft))
-        return Snapshot(world.head, tuple(found), tuple(missing))
+                positions.append(world.position(nft))
+        return Snapshot(world.head, tuple(positions), tuple(missing))
 
     async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
         then = self._now if block == self._now.head else self._now.past(block.timestamp)
@@ -143,12 +143,12 @@ class SimChain:
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         index, world = self.index(pool_id), self._now
-        found = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
-        if not found:
+        dated = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
+        if not dated:
             raise Unavailable(f"pool {pool_id} had no swap since {since}")
-        first = found[0][0].number
-        last_of_first = [swap for block, swap in found if block.number == first][-1]
-        swaps = [last_of_first, *(swap for block, swap in found if block.number > first)]
+        first = dated[0][0].number
+        last_of_first = [swap for block, swap in dated if block.number == first][-1]
+        swaps = [last_of_first, *(swap for block, swap in dated if block.number > first)]
         growth0, growth1, uneven = growth_of_swaps(swaps, world.state(index))
         opened = next(price.block for price in world.prices[index] if price.block.number == first)
         return SwapFees(opened, world.head, growth0, growth1, len(swaps) - 1, uneven)
@@ -209,11 +209,11 @@ class SimChain:
         """Mine signed bytes, or raise; once this answers, they are on disk."""
         tx = parse_transaction(raw, SIM.id)
         with self._changing() as world:
-            said = world.admit(tx)
-            if said is SendResult.ACCEPTED:
+            result = world.admit(tx)
+            if result is SendResult.ACCEPTED:
                 world.transact(tx, world.next_time)
                 self._file.save(world)
-        return said
+        return result
 
     @contextmanager
     def _changing(self) -> Iterator[SimWorld]:

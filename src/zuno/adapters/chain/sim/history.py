@@ -65,7 +65,7 @@ class _HistoryBuilder:
 
     def build(self) -> PositionHistory:
         world, nft = self._world, self._nft
-        burn = next((found for _, found in self._window() if nft.id in found.burnt), None)
+        burn = next((effects for _, effects in self._window() if nft.id in effects.burnt), None)
         if burn is None and nft.id not in world.nfts:
             raise NotFound(f"position {nft.id} on sim was burnt before the window opens")
         lives = self._lives()
@@ -100,7 +100,7 @@ class _HistoryBuilder:
                 yield place, effects
 
     def _mint(self, nft: Nft) -> tuple[int, TransactionEffects] | None:
-        return next(((place, found) for place, found in self._window() if nft.id in found.minted), None)
+        return next(((place, effects) for place, effects in self._window() if nft.id in effects.minted), None)
 
     # -- which positions it came from
 

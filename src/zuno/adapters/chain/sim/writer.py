@@ -84,8 +84,8 @@ class SimWriter:
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         world, owner = self._chain.latest(), _lower(wallet)
-        found = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
-        mined = next((result for sent, result in found if sent.sender == owner), None)
+        candidates = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
+        mined = next((result for sent, result in candidates if sent.sender == owner), None)
         return NonceStatus(world.head, mined, (), world.nonces[owner], world.nonces[owner])
 
     async def find_sent(self, wallet: Address, after: int) -> SentTransactions:
@@ -104,8 +104,8 @@ class SimWriter:
     def _select_sent(self, wanted: Callable[[SimTransaction, Mined], bool]) -> SentTransactions:
         world = self._chain.latest()
         sent = ((sent, mined) for sent, mined in world.mined.values() if wanted(sent, mined))
-        found = tuple(SentTransaction(sent.sender, sent.call, mined) for sent, mined in sent)
-        return SentTransactions(world.head, world.head, found)
+        transactions = tuple(SentTransaction(sent.sender, sent.call, mined) for sent, mined in sent)
+        return SentTransactions(world.head, world.head, transactions)
 
 
 def _normalize(call: Call) -> Call:

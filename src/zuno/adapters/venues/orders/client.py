@@ -198,9 +198,9 @@ class ExchangeAccount(ABC):
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
         async with self._client.one_at_a_time(order.client_id):
-            found = await self._look_up(order)
-            if found is not None:
-                return found
+            known = await self._look_up(order)
+            if known is not None:
+                return known
             breach = await self._find_breach(order)
             if breach is not None:
                 return self._reject(order, breach)

@@ -71,43 +71,43 @@ class SeriesTape:
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
         seen = self._newest_bar.get(symbol)
         since = after if seen is None or not self._live else min(after, seen)
-        found: list[Tick] = []
+        selected: list[Tick] = []
         for day in range(since // DAY_MS, until // DAY_MS + 1):
             ticks, times = await self._read_day(symbol, day, until)
             first, last = bisect_right(times, since), bisect_right(times, until)
             if since == after:
-                found += ticks[first:last]
+                selected += ticks[first:last]
             else:
-                found += [
+                selected += [
                     tick for tick in ticks[first:last] if tick.at > after or (type(tick) is Bar and tick.at > since)
                 ]
-        newest = max((tick.at for tick in found if type(tick) is Bar), default=None) if self._live else None
+        newest = max((tick.at for tick in selected if type(tick) is Bar), default=None) if self._live else None
         if newest is not None:
             self._newest_bar[symbol] = newest
-        return found
+        return selected
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
         """Of the day, or of the one before where the day has just begun."""
         day = moment // DAY_MS
         ticks, times = await self._read_day(symbol, day, moment)
-        found = ticks[: bisect_right(times, moment)]
-        if not any(type(tick) is Bar for tick in found):
+        latest = ticks[: bisect_right(times, moment)]
+        if not any(type(tick) is Bar for tick in latest):
             earlier, _ = await self._read_day(symbol, day - 1, moment)
-            found = [*earlier, *found]
-        newest = max((tick.at for tick in found if type(tick) is Bar), default=None) if self._live else None
+            latest = [*earlier, *latest]
+        newest = max((tick.at for tick in latest if type(tick) is Bar), default=None) if self._live else None
         if newest is not None:
             self._newest_bar.setdefault(symbol, newest)
-        return found
+        return latest
 
     async def _read_day(self, symbol: Symbol, day: int, now: Millis) -> tuple[list[Tick], list[int]]:
-        found = self._days.get((symbol, day))
-        if found is None:
-            found = await self._load_day(symbol, day, now if self._live else _EVER)
+        loaded = self._days.get((symbol, day))
+        if loaded is None:
+            loaded = await self._load_day(symbol, day, now if self._live else _EVER)
             if not self._live:
                 for old in [key for key in self._days if key[0] is symbol and key[1] < day - 1]:
                     del self._days[old]
-                self._days[symbol, day] = found
-        return found
+                self._days[symbol, day] = loaded
+        return loaded
 
     async def _load_day(self, symbol: Symbol, day: int, known_by: Millis) -> tuple[list[Tick], list[int]]:
         start, end = Millis(day * DAY_MS), Millis((day + 1) * DAY_MS - 1)
@@ -138,9 +138,9 @@ class SeriesTape:
                 ticks += [
                     FundingRate(Millis(start + hours * HOUR_MS), ASSUMED_FUNDING, both_pay=True) for hours in (0, 8, 16)
                 ]
-        told = [(tick.at, tick) for tick in ticks] + [(tick.at + self.opening_ms, tick) for tick in opens]
-        told.sort(key=_place)
-        return [tick for _, tick in told], [at for at, _ in told]
+        dated = [(tick.at, tick) for tick in ticks] + [(tick.at + self.opening_ms, tick) for tick in opens]
+        dated.sort(key=_place)
+        return [tick for _, tick in dated], [at for at, _ in dated]
 
 
 def _open_of(bar: Bar) -> Bar:
@@ -148,25 +148,25 @@ def _open_of(bar: Bar) -> Bar:
     return Bar(Millis(2 * bar.start - bar.at), bar.start, bar.open, bar.open, bar.open, bar.open)
 
 
-def _place(told: tuple[int, Tick]) -> tuple[int, int]:
+def _place(dated: tuple[int, Tick]) -> tuple[int, int]:
     """By time; what moves the market before what is settled by it."""
-    at, tick = told
+    at, tick = dated
     return at, (Bar, Depth, Mark, FundingRate).index(type(tick))
 
 
 def _convert_to_krw(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
     """At the rate of the moment; times with a stale rate are dropped."""
     times = [row.at for row in rows]
-    found: list[Tick] = []
+    converted: list[Tick] = []
     for tick in ticks:
         place = bisect_right(times, tick.at) - 1
         if place < 0 or tick.at - times[place] > _RATE_MS or rows[place].value <= 0:
             continue
         rate = rows[place].value
         if isinstance(tick, Bar):
-            found.append(
+            converted.append(
                 Bar(tick.start, tick.at, tick.open * rate, tick.high * rate, tick.low * rate, tick.close * rate)
             )
         elif isinstance(tick, Mark):
-            found.append(Mark(tick.at, tick.price * rate))
-    return found
+            converted.append(Mark(tick.at, tick.price * rate))
+    return converted

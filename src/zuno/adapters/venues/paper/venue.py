@@ -122,8 +122,8 @@ class PaperVenue:
 
     async def open_orders(self) -> tuple[Order, ...]:
         async with self._market() as (engine, _):
-            found = (engine.to_order(client_id) for client_id in engine.book.open_orders)
-            return tuple(order for order in found if order is not None)
+            orders = (engine.to_order(client_id) for client_id in engine.book.open_orders)
+            return tuple(order for order in orders if order is not None)
 
     async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
         async with self._market(symbol) as (engine, _):

@@ -206,14 +206,14 @@ def _volumes(
     seed: int, path: Path, grain: MarketPrecision, bars: Sequence[TickBars], went: Sequence[Floats]
 ) -> list[Ints]:
     """By the hour of the day, and more in volatile hours or after large moves."""
-    found = []
+    volumes = []
     for zone, native, far in zip(ZONES, bars, went, strict=True):
         draw = RandomStream(seed, f"volume {zone.bar} {path.symbol}")
         noise = exp(draw.normal(0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
         busy = _busy(seed, path, zone) * noise * (0.65 + 0.4 * np.minimum(np.abs(far), 6))
         dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
-        found.append(np.maximum(1, np.rint(dollars / grain.price(native.close) * grain.lots)).astype(np.int64))
-    return found
+        volumes.append(np.maximum(1, np.rint(dollars / grain.price(native.close) * grain.lots)).astype(np.int64))
+    return volumes
 
 
 def _bar_sigma(zone: PathZone, sigma: Floats) -> Floats:
@@ -311,14 +311,14 @@ def taker_buy_shares(seed: int, path: Path, surprises: Sequence[Floats]) -> list
 
 def _behind(surprises: Sequence[Floats], memory: int) -> list[Floats]:
     """What is left of all moves so far, each bar the mean over itself; of deviation one where bars are short."""
-    found, last = [], 0.0
+    parts, last = [], 0.0
     for zone, went in zip(ZONES, surprises, strict=True):
         span = zone.bar / memory
         keep = float(exp(-span))
         left = decay_noise(np.clip(went, -_FARTHEST, _FARTHEST) * np.sqrt(1 - keep**2), keep, start=last)
         last = float(left[-1])
-        found.append(left * np.sqrt(2 * (span - 1 + keep)) / span)
-    return found
+        parts.append(left * np.sqrt(2 * (span - 1 + keep)) / span)
+    return parts
 
 
 def _own(seed: int, path: Path) -> Floats:

@@ -65,11 +65,11 @@ def planted_origin(seed: int, *, consequences: bool) -> Origin:
 def planted_slots(seed: int) -> tuple[tuple[Millis, Setup], ...]:
     """When the slots that are looked at begin, and their setups: of every five slots, one of each."""
     draw = RandomStream(seed, "planted")
-    found: list[tuple[Millis, Setup]] = []
+    slots: list[tuple[Millis, Setup]] = []
     for block in range(MINUTES_FROM, END - BLOCK * SLOT_MS + 1, BLOCK * SLOT_MS):
         places = draw.permutation(BLOCK).tolist()
-        found += sorted((Millis(block + place * SLOT_MS), setup) for place, setup in zip(places, SETUPS, strict=False))
-    return tuple(found)
+        slots += sorted((Millis(block + place * SLOT_MS), setup) for place, setup in zip(places, SETUPS, strict=False))
+    return tuple(slots)
 
 
 def planted_side(seed: int) -> Side:
@@ -166,14 +166,14 @@ class _SignalPlanter:
 
     def _moods(self, rows: Sequence[Level]) -> list[Level]:
         """A new value at the start of a slot with signs, and the old one again once its signs are gone."""
-        said = {row.at: row for row in rows}
+        levels = {row.at: row for row in rows}
         kept = sorted(rows)
         for start, setup in self._slots.items():
             if setup != "ordinary":
                 last = max(row for row in kept if row.at <= start)
-                said[start] = Level(start, SETUP_SIGNALS[setup].mood)
-                said.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
-        return [said[at] for at in sorted(said)]
+                levels[start] = Level(start, SETUP_SIGNALS[setup].mood)
+                levels.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
+        return [levels[at] for at in sorted(levels)]
 
 
 def _lean(book: Book, side: Side) -> Book:
