@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeRecord
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from zuno.adapters.full_disk import build_database_error, build_write_error
 from zuno.kernel.errors import Broken
@@ -56,6 +57,14 @@ class SqliteFile:
         with self._lock, self.translate_errors():
             return self._within("BEGIN IMMEDIATE", act)
 
+    async def fetch(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows of a query, in a thread; none where there is no file."""
+        return await asyncio.to_thread(self.read, lambda connection: connection.execute(query, values).fetchall()) or []
+
+    async def run(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """`write` in a thread."""
+        return await asyncio.to_thread(self.write, act)
+
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:
@@ -98,6 +107,14 @@ class SqliteFile:
         with suppress(OSError):
             self.path.chmod(0o600)
         return connection
+
+
+def create_tables(schema: Sequence[str]) -> Callable[[sqlite3.Connection], None]:
+    def prepare(connection: sqlite3.Connection) -> None:
+        for statement in schema:
+            connection.execute(statement)
+
+    return prepare
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:

@@ -15,8 +15,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from zuno.journal.chain import Record
 from zuno.journal.port import Author, Journal
-from zuno.journal.record import Record
 from zuno.kernel.canonical import Json, canonical, decode_canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, Unavailable, ZunoError
 from zuno.kernel.view import ForeignText, RecordedView, View

@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel
 
 from zuno.journal.chain import (
+    FIRST_PREV,
     ChainState,
+    EntryRecord,
     Fault,
+    RecordAuthor,
+    WriteNote,
     build_entry,
     first_head,
     seal_record,
@@ -22,7 +26,6 @@ from zuno.journal.chain import (
     verify_tail,
 )
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
-from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor, WriteNote
 from zuno.kernel.canonical import Digest, Json, digest, to_json
 from zuno.kernel.errors import Broken, NotFound, Refused, Unavailable
 from zuno.kernel.signing import NodeKey

@@ -15,10 +15,9 @@ from zuno.kernel.units import Seconds
 from zuno.llm.budget import RunBudget
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRegistry, ModelRequest, Outcome, Reply, Turn, Usage
-from zuno.llm.prompts import Prompt, Prompts
+from zuno.llm.prompts import PER_IMAGE, PER_TURN, Prompt, Prompts, estimate_tokens
 from zuno.llm.question import Question, SourcedAnswer, T, schema_of
 from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS, Usable, parse_reply, shorten_reason
-from zuno.llm.tokens import PER_IMAGE, PER_TURN, estimate_tokens
 
 _REPAIRABLE: frozenset[Outcome] = frozenset({"malformed", "out_of_bounds"})
 _MODEL_FAULTS: frozenset[Outcome] = frozenset({"malformed", "timeout", "unavailable"})

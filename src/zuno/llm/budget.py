@@ -9,8 +9,7 @@ from decimal import Decimal
 from zuno.kernel.clock import Clock
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
-from zuno.llm.port import DailySpend
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, DailySpend, Spend
 
 DAY = Seconds(86_400)
 NOTHING = Spend()

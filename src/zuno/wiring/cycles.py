@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.checkpoints import postgres_checkpoints, sqlite_checkpoints
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.model.recorded import RecordedModels
@@ -19,8 +19,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.lock import Lease
 from zuno.kernel.signing import NodeKey
 from zuno.llm.ask import ModelContext
-from zuno.llm.port import Attempt, ModelRegistry
-from zuno.llm.spend import Spend
+from zuno.llm.port import Attempt, ModelRegistry, Spend
 from zuno.settings import Settings
 from zuno.trading.agents.case import Case
 from zuno.trading.model.bundle import Slot
@@ -63,8 +62,6 @@ COLLECT_AFTER = (100_000, 20, 50)
 def open_checkpoints(settings: Settings) -> AbstractAsyncContextManager[Any]:
     if settings.database_url is None:
         return sqlite_checkpoints(settings.home / "cycles.db")
-    from zuno.adapters.checkpoints.postgres import postgres_checkpoints
-
     return postgres_checkpoints(settings.database_url.get_secret_value())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from zuno.adapters.account.trade_log import MemoryTradeRecord
 from zuno.adapters.chart.painter import MatplotlibPainter
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.memory.hashed import HashedEmbedder

@@ -19,7 +19,7 @@ from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.names import ModelId, Vendor, parse_model
-from zuno.llm.spend import Ceiling
+from zuno.llm.port import Ceiling
 from zuno.settings import OFFLINE_EMBEDDINGS, Settings
 from zuno.trading.agents.rag_extraction import extract_entities
 from zuno.trading.measure.entities import Entities

@@ -51,8 +51,8 @@ class Models:
         from zuno.journal.port import Author
         from zuno.llm.ask import Breakers, ModelContext
         from zuno.llm.budget import DayShare, Limits, RunBudget
+        from zuno.llm.port import Ceiling
         from zuno.llm.prompts import Prompts
-        from zuno.llm.spend import Ceiling
 
         settings, clock = self._settings, SystemClock()
         limits = Limits(

@@ -25,9 +25,8 @@ from zuno.llm.chat import (
     ToolSpec,
     answer_in_rounds,
 )
-from zuno.llm.port import Failed
+from zuno.llm.port import Ceiling, Failed
 from zuno.llm.prompts import Prompts
-from zuno.llm.spend import Ceiling
 
 PROMPT = "Tools: {{tools}}\nCommands: {{commands}}\n---\n{{question}} {{history}} {{results}} {{strangers}} {{left}}"
 

@@ -15,9 +15,8 @@ from zuno.kernel.canonical import canonical, decode_canonical
 from zuno.kernel.errors import Broken
 from zuno.llm.ask import Breakers, ask
 from zuno.llm.budget import Limits
-from zuno.llm.port import Attempt, Failed
+from zuno.llm.port import Attempt, Ceiling, Failed
 from zuno.llm.question import SourcedAnswer
-from zuno.llm.spend import Ceiling
 
 DOWN = Failed("unavailable", "it could not be reached")
 LINES: dict[str, list[Line]] = {
@@ -44,7 +43,7 @@ async def replayed(tmp_path: Path, attempts: list[Attempt], **changes: object) -
     desk = Desk(tmp_path, breakers=Breakers(None))
     registry = RecordedModels([bytes_of(attempt) for attempt in attempts])
     spoken = await ask(question(**changes), desk.model_context(registry=registry))  # type: ignore[arg-type]
-    assert registry.list_differences() == ()
+    assert not any("asked differently" in line for line in registry.list_differences())
     return spoken, desk
 
 

@@ -19,7 +19,7 @@ from zuno.adapters.memory.hashed import pack_vector
 from zuno.kernel import foreign_json
 from zuno.kernel.errors import Unavailable, Unreachable
 from zuno.llm.budget import Reservation, RunBudget
-from zuno.llm.tokens import estimate_tokens
+from zuno.llm.prompts import estimate_tokens
 
 DUPLICATE: Final = 0.90
 """Usual for headlines where embeddings know meanings. Not measured for each model there is: see MiniLM's."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.memory.table import MemoryTable, cut_query, drop_repeats
-from zuno.adapters.sqlite_file import SqliteFile
+from zuno.adapters.sqlite_file import SqliteFile, create_tables
 from zuno.kernel.canonical import encode_model
 from zuno.kernel.errors import Broken
 from zuno.trading.measure.similarity import list_terms
@@ -68,7 +68,7 @@ class SqliteMemoryIndex:
     def __init__(self, path: Path, embedder: Embedder) -> None:
         self._path = path
         self._embedder = embedder
-        self._file = SqliteFile(path, _prepare, _REMEDY)
+        self._file = SqliteFile(path, create_tables(_SCHEMA), _REMEDY)
         self._opened: int | None = None
         """The file's inode: another process may have put a new one in place of a damaged one."""
         self._copy: _Copy | None = None
@@ -113,7 +113,7 @@ class SqliteMemoryIndex:
             for table in ("meta", "memories", "removed"):
                 connection.execute(f"DELETE FROM {table}")
             connection.execute("DROP TABLE words")
-            _prepare(connection)
+            create_tables(_SCHEMA)(connection)
             connection.executemany("INSERT INTO removed VALUES (?)", [(id,) for id in set(removed)])
             self._insert(connection, drop_repeats(records), vector_of)
 
@@ -227,11 +227,6 @@ class SqliteMemoryIndex:
         self.close()
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    for statement in _SCHEMA:
-        connection.execute(statement)
 
 
 def _digest(record: MemoryRecord) -> bytes:

@@ -12,7 +12,7 @@ from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Unavailable
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, Spend
 
 KEPT_DAYS = 31
 
