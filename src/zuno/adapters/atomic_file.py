@@ -4,12 +4,13 @@ disk the old file stays and `DiskFull` is raised."""
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from zuno.adapters.full_disk import detect_full_disk
+from zuno.kernel.errors import FULL_DISK, DiskFull, Unavailable
 
 DRAFT_SUFFIX = ".partial"
 _users_umask: list[int] = []
@@ -82,3 +83,36 @@ def _write(draft: Path, content: bytes) -> None:
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
+
+
+@contextmanager
+def detect_full_disk(path: Path) -> Iterator[None]:
+    """Raise `DiskFull` for a write that finds no room; other errors pass."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            raise DiskFull(path) from error
+        raise
+
+
+def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
+    if error.errno in FULL_DISK:
+        return DiskFull(path)
+    return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
+
+
+def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
+    """Our error for a database that cannot be read or written now. SQLite calls some writes without room an I/O
+    error."""
+    code = error.sqlite_errorcode & 0xFF
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):
+        return DiskFull(path)
+    return Unavailable(f"{path} did not answer ({error}).")
+
+
+def is_full(folder: Path) -> bool:
+    try:
+        return os.statvfs(folder).f_bavail == 0
+    except OSError:
+        return False

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zuno.adapters.full_disk import build_database_error
+from zuno.adapters.atomic_file import build_database_error
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, LiteralString
 
-from zuno.adapters.atomic_file import flush_to_disk, replace_file
+from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError, ZunoError

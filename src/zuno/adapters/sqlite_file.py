@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.full_disk import build_database_error, build_write_error
+from zuno.adapters.atomic_file import build_database_error, build_write_error
 from zuno.kernel.errors import Broken
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.atomic_file import create_file
-from zuno.adapters.full_disk import build_write_error
+from zuno.adapters.atomic_file import build_write_error, create_file
 from zuno.kernel.errors import Broken, Refused, Unavailable
 
 if TYPE_CHECKING:

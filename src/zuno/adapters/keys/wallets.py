@@ -13,9 +13,8 @@ from typing import NoReturn
 
 from pydantic import SecretBytes, SecretStr
 
-from zuno.adapters.atomic_file import create_file
+from zuno.adapters.atomic_file import build_write_error, create_file
 from zuno.adapters.eth_imports import import_eth_account
-from zuno.adapters.full_disk import build_write_error
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.signing import address_of, is_key, sign

@@ -20,9 +20,8 @@ from typing import Final, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from zuno.adapters.atomic_file import flush_to_disk, replace_file
+from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.adapters.memory.table import drop_repeats, keep_new
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.measure.similarity import DECAY, ONE, apply_decay

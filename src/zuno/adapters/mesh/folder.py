@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.atomic_file import build_write_error, replace_file
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role

@@ -15,8 +15,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from zuno.adapters.file_lock import start_time
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.adapters.process_identity import start_time
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire

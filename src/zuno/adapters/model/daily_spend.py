@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.atomic_file import build_write_error, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Unavailable
 from zuno.llm.port import Ceiling, Spend
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.atomic_file import DRAFT_SUFFIX, open_replacement
-from zuno.adapters.full_disk import build_write_error, is_full
+from zuno.adapters.atomic_file import DRAFT_SUFFIX, build_write_error, is_full, open_replacement
 from zuno.kernel.errors import Broken, DiskFull, Unavailable
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from zuno.adapters.store.head_file import HeadFile
 from zuno.adapters.store.lease import Fences
-from zuno.adapters.store.table_store import TableStore
+from zuno.adapters.store.table_store import HeadFile, TableStore
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.signing import NodeKey

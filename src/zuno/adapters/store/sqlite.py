@@ -9,10 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.full_disk import build_database_error
+from zuno.adapters.atomic_file import build_database_error
 from zuno.adapters.sqlite_file import MAY_PASS
-from zuno.adapters.store.head_file import HeadFile
-from zuno.adapters.store.table_store import TableStore
+from zuno.adapters.store.table_store import HeadFile, TableStore
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
 

@@ -21,8 +21,7 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.file_lock import FileLock
-from zuno.adapters.process_identity import ProcessIdentity
+from zuno.adapters.file_lock import FileLock, ProcessIdentity
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
 from zuno.kernel.foreign_json import check_nesting

@@ -17,7 +17,7 @@ from eth_keys.datatypes import PrivateKey
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.sim.engine import SimWorld
-from zuno.adapters.chain.sim.permissions import FOREVER, MAX_UINT160
+from zuno.adapters.chain.sim.ledger import FOREVER, MAX_UINT160
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
@@ -51,7 +51,7 @@ from zuno_devnet.transactions import LocalTransaction
 
 SHAPING: Final = (
     "zuno.adapters.chain.devnet.world_builder",
-    "zuno.adapters.chain.sim.permissions",
+    "zuno.adapters.chain.sim.ledger",
     "zuno.adapters.chain.world",
     "zuno.amm.fees",
     "zuno.amm.identity",

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log, Receipt
-from zuno.adapters.chain.rpc.payments import PaymentSettler
-from zuno.adapters.chain.rpc.pool_effects import EffectsReader, PoolEffects, Two, of_pair, sum_of
+from zuno.adapters.chain.rpc.payments import EffectsReader, PaymentSettler, PoolEffects, Two, of_pair, sum_of
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent, ReplayedChange
 from zuno.amm.model import Block, PoolKey

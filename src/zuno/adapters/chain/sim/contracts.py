@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zuno.adapters.chain.sim.ledger import VAULT
-from zuno.adapters.chain.sim.permissions import MAX_UINT160
+from zuno.adapters.chain.sim.ledger import MAX_UINT160, VAULT
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade
 from zuno.adapters.chain.world import DEPLOYMENT, LIQUIDITY_ROUTER, SWAP_ROUTER, USDC, WETH, PoolSpec, furthest_price
 from zuno.amm.liquidity import liquidity_for_amounts

@@ -10,8 +10,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from zuno.adapters.chain.sim.contracts import BLOCK_GAS, CallOutcome, attempt, data_floor
-from zuno.adapters.chain.sim.ledger import Ledger
-from zuno.adapters.chain.sim.permissions import Permissions
+from zuno.adapters.chain.sim.ledger import Ledger, Permissions
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade, TransactionEffects
 from zuno.adapters.chain.sim.transactions import SimTransaction, parse_transaction
 from zuno.adapters.chain.world import (

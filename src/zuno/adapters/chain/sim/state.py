@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zuno.adapters.chain.sim.ledger import Ledger
-from zuno.adapters.chain.sim.permissions import Permissions
+from zuno.adapters.chain.sim.ledger import Ledger, Permissions
 from zuno.amm.model import Block, Range
 from zuno.amm.pool import Pool, PositionInfo
 from zuno.kernel.units import Address, HexId, Liquidity, SqrtPriceX96, Wei

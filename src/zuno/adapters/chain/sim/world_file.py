@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.atomic_file import build_write_error, replace_file
 from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
 from zuno.adapters.chain.world import DEFAULT_SEED
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Address, Seconds
 

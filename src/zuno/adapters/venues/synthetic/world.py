@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic import books, candles, derivatives, macro, options, tape
+from zuno.adapters.venues.synthetic import candles, derivatives, macro, options, tape
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, MarketFault, inject_faults
 from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, Path, RandomStream, draw_paths
+from zuno.adapters.venues.synthetic.tape import build_book_batches
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Feed, Symbol, Text, Timeframe, texts
 from zuno.trading.model.venues import CHANNELS, SEARCH
@@ -46,9 +47,7 @@ def draw_batches(seed: int, walks: Mapping[Symbol, Path]) -> list[Batch[Any]]:
     given = macro.build_batches(seed, markets, krw_rate)
     for made in markets.values():
         given += candles.build_batches(made) + candles.build_krw_batches(seed, made, krw_rate)
-        given += (
-            derivatives.build_batches(seed, made) + books.build_batches(seed, made) + tape.build_batches(seed, made)
-        )
+        given += derivatives.build_batches(seed, made) + build_book_batches(seed, made) + tape.build_batches(seed, made)
         given += options.build_batches(seed, made) + build_text_batches(seed, made)
     return given
 
