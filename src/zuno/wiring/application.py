@@ -279,7 +279,8 @@ class Application(LpWiring, TradingWiring):
         if self._log is not None:
             stop_log(self._log)
             self._log = None
-        await self._meshes.close()
+        if "_meshes" in vars(self):
+            await self._meshes.close()
         await self._chains.close()
         await self._models.close()
         await self._markets.close()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import ZunoError
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
-from zuno.wiring.mesh import Meshes
 from zuno.wiring.outbox import build_drain, build_feed, find_push_gaps, print_line
 from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor, Watch
+    from zuno.wiring.mesh import Meshes
 
 OBSERVE_SECONDS = 300.0
 LOCAL_LOOK = 0.2
@@ -53,7 +54,12 @@ class LpWiring(SharedWiring):
         super().__init__(settings, sealed)
         self._own_samples: SqliteSamples | None = None
         self._chains.read_plans = self._read_plans
-        self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
+
+    @cached_property
+    def _meshes(self) -> Meshes:
+        from zuno.wiring.mesh import Meshes
+
+        return Meshes(self._settings, self._open_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
         from zuno.adapters.clock.system import SystemClock
@@ -100,7 +106,7 @@ class LpWiring(SharedWiring):
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
 
-        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.journals)
+        return Archive(self._read_journal, self._open_replay, code_version, lambda: self._meshes.journals())
 
     async def _read_plans(self, chain: str) -> JournaledPlans:
         from zuno.lp.model.history import JournaledPlans

@@ -13,9 +13,10 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.kernel.units import Millis
     from zuno.trading.data.check import Fetch
+    from zuno.trading.data.intake import Intake
     from zuno.trading.data.sources import Sources
     from zuno.trading.model.market import Candle, Series, Symbol
-    from zuno.trading.ports.series import SeriesStore
+    from zuno.trading.ports.series import Batch, SeriesStore
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh
@@ -55,31 +56,30 @@ class Markets:
         return Downloads(self.sources(), store, unix_millis, read_here=read_here)
 
     def refresh(self, store: SeriesStore) -> Refresh:
-        from zuno.trading.data.intake import Intake, refresh_market
-        from zuno.trading.ports.series import Batch
-
-        async def keep(batch: Batch[Any]) -> None:
-            await store.write([batch])
+        from zuno.trading.data.intake import refresh_market
 
         async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
-            intake = Intake(self.sources(), store, keep, unix_millis)
-            return await refresh_market(intake, store, symbol, unix_millis)
+            return await refresh_market(self._open_intake(store), store, symbol, unix_millis)
 
         return refresh
 
     def refresh_marks(self, store: SeriesStore) -> Refresh:
         """Refresh only the prices that accounts are marked by."""
-        from zuno.trading.data.intake import Intake, refresh_series
-        from zuno.trading.ports.series import Batch
+        from zuno.trading.data.intake import refresh_series
         from zuno.trading.service.prices import MARKED_BY
+
+        async def refresh(_: Symbol) -> tuple[Millis, Mapping[str, str]]:
+            return await refresh_series(self._open_intake(store), MARKED_BY, unix_millis)
+
+        return refresh
+
+    def _open_intake(self, store: SeriesStore) -> Intake:
+        from zuno.trading.data.intake import Intake
 
         async def keep(batch: Batch[Any]) -> None:
             await store.write([batch])
 
-        async def refresh(_: Symbol) -> tuple[Millis, Mapping[str, str]]:
-            return await refresh_series(Intake(self.sources(), store, keep, unix_millis), MARKED_BY, unix_millis)
-
-        return refresh
+        return Intake(self.sources(), store, keep, unix_millis)
 
     def fetch(self) -> Fetch:
         async def fetch(series: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:

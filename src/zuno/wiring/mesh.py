@@ -6,41 +6,44 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.mesh.folder import MeshFiles, listen_host
+from zuno.adapters.mesh.processes import Processes
+from zuno.adapters.store.sqlite import open_sqlite
+from zuno.adapters.transport.inbox import InProcess
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
 from zuno.kernel.errors import Refused, Unavailable, UsageError
+from zuno.llm.ask import ModelContext
+from zuno.lp.agents.arbiter import Arbiter
+from zuno.lp.agents.critic import Critic
+from zuno.lp.agents.scout import Observe, Scout
+from zuno.lp.agents.strategist import Recall, Strategist
+from zuno.lp.mesh.delivery import Outgoing
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.message_handler import MessageHandler
+from zuno.lp.mesh.peer import Peer
+from zuno.lp.mesh.peer_process import MeshPeer
+from zuno.lp.mesh.running import AGENTS, PeerRunner
+from zuno.lp.model.debate import Context, Role
+from zuno.lp.ports.mesh import Table
+from zuno.lp.ports.transport import Transport
+from zuno.lp.service.mesh import MeshService
+from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint, OwnerInbox
+from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
+from zuno.lp.service.mesh_supervisor import MeshHost
+from zuno.lp.service.recommend import LocalDebateRunner, load_context
 from zuno.settings import Settings
+from zuno.wiring.models import Models
 from zuno.wiring.outbox import print_line
 from zuno.wiring.shared import check_editions
 from zuno.wiring.version import code_version
-
-if TYPE_CHECKING:
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.adapters.mesh.folder import MeshFiles
-    from zuno.adapters.mesh.processes import Processes
-    from zuno.journal.journal import ChainedJournal
-    from zuno.journal.port import Journal
-    from zuno.llm.ask import ModelContext
-    from zuno.lp.agents.scout import Observe
-    from zuno.lp.agents.strategist import Recall
-    from zuno.lp.mesh.delivery import Outgoing
-    from zuno.lp.mesh.envelope import Envelope
-    from zuno.lp.mesh.peer import Peer
-    from zuno.lp.mesh.peer_process import MeshPeer
-    from zuno.lp.mesh.running import PeerRunner
-    from zuno.lp.model.debate import Role
-    from zuno.lp.ports.mesh import Table
-    from zuno.lp.ports.transport import Transport
-    from zuno.lp.service.mesh import MeshService
-    from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
-    from zuno.lp.service.mesh_peer import PeerService
-    from zuno.lp.service.mesh_supervisor import MeshHost
-    from zuno.lp.service.recommend import LocalDebateRunner
-    from zuno.wiring.models import Models
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
 OpenRoom = Callable[["OwnerEndpoint", str], Awaitable["MeshDebateRunner"]]
@@ -57,8 +60,6 @@ class Meshes:
         self._books: list[ChainedJournal] = []
 
     def keeper(self) -> MeshService:
-        from zuno.lp.service.mesh import MeshService
-
         files = self._files()
         return MeshService(
             files,
@@ -74,20 +75,13 @@ class Meshes:
         )
 
     def host(self) -> MeshHost:
-        from zuno.lp.service.mesh_supervisor import MeshHost
-
         return MeshHost(self.keeper(), self._files(), self._peer_processes(), unix_millis, perf_counter)
 
     def _peer_processes(self) -> Processes:
-        from zuno.adapters.mesh.processes import Processes
-
         return Processes(self._settings.home, self._files(), self._settings.axl_node)
 
     async def peer(self, role: Role, way: str, models: Models, observe: Observe, *, parent: int | None) -> PeerService:
         """One agent in this process, with its own journal."""
-        from zuno.lp.model.debate import Role
-        from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
-
         if role is Role.CLI:
             raise UsageError("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
         self._own_key(role)
@@ -123,8 +117,6 @@ class Meshes:
 
     def journals(self) -> Sequence[Journal]:
         """The journals of this home's peers, to read."""
-        from zuno.lp.mesh.running import AGENTS
-
         there = [role for role in AGENTS if (self._files().of(role) / "journal.db").exists()]
         return [self._open_peer_journal(role) for role in there]
 
@@ -138,9 +130,6 @@ class Meshes:
             await book.close()
 
     def _open_peer_journal(self, role: Role) -> ChainedJournal:
-        from zuno.adapters.store.sqlite import open_sqlite
-        from zuno.journal.journal import ChainedJournal
-
         store, secrets = open_sqlite(self._files().of(role)), self._settings.secrets()
         book = ChainedJournal(store, self.key(role), code=code_version, now=unix_millis, secrets=secrets)
         self._books.append(book)
@@ -150,9 +139,6 @@ class Meshes:
         return await self._room(await self._open_endpoint(self.keeper().way(None)), request_id)
 
     async def _open_endpoint(self, way: str) -> OwnerEndpoint:
-        from zuno.lp.model.debate import Role
-        from zuno.lp.service.mesh_debate import OwnerEndpoint, OwnerInbox
-
         inbox = OwnerInbox()
         running = await self._running(Role.CLI, way, None, await self._journal(), inbox.hear)
         endpoint = OwnerEndpoint(running, inbox, self._files(), way)
@@ -168,9 +154,6 @@ class Meshes:
         journal: Journal,
         listen: Callable[[Envelope], Awaitable[None]] | None,
     ) -> PeerRunner:
-        from zuno.lp.mesh.peer_process import MeshPeer
-        from zuno.lp.mesh.running import PeerRunner
-
         table, key = self.keeper().table(), self._own_key(role)
         keys = {peer: line.key for peer, line in table.items()}
 
@@ -190,9 +173,7 @@ class Meshes:
             axl = AxlTransport(role, self._axl(role)[1] or table[role].axl_api_url, ids)
             await axl.open()
             return axl
-        from zuno.adapters.mesh.folder import listen_host
         from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
-        from zuno.lp.model.debate import Role
 
         book = {peer: IrohPeer(line.key, line.iroh_address) for peer, line in table.items()}
         host, _, port = table[role].iroh_address.rpartition(":")
@@ -221,13 +202,9 @@ class Meshes:
         return getattr(self._settings, f"{name}_peer_id"), getattr(self._settings, f"{name}_api_url")
 
     def _files(self) -> MeshFiles:
-        from zuno.adapters.mesh.folder import MeshFiles
-
         return MeshFiles(self._settings.home)
 
     def _key_file(self, role: Role, name: str) -> KeyFile:
-        from zuno.adapters.keys.ed25519 import KeyFile
-
         return KeyFile(self._files().of(role) / name)
 
 
@@ -235,12 +212,6 @@ def build_agents(
     journal: Journal, observe: Observe, model_context: ModelContext, seats: Mapping[Role, Seat] | None = None
 ) -> dict[Role, Peer]:
     """The four agents of one debate. `seats`: replacements, for a lab."""
-    from zuno.lp.agents.arbiter import Arbiter
-    from zuno.lp.agents.critic import Critic
-    from zuno.lp.agents.scout import Scout
-    from zuno.lp.agents.strategist import Strategist
-    from zuno.lp.model.debate import Context, Role
-    from zuno.lp.service.recommend import load_context
 
     async def recall(digest: str) -> Context:
         return await load_context(journal, digest)
@@ -261,10 +232,6 @@ def build_local_debate(
     seats: Mapping[Role, Seat] | None = None,
 ) -> LocalDebateRunner:
     """A debate in this process. `patience`: seconds after which a debate without an end has failed."""
-    from zuno.adapters.transport.inbox import InProcess
-    from zuno.lp.mesh.message_handler import MessageHandler
-    from zuno.lp.service.recommend import LocalDebateRunner
-
     transport = InProcess()
     key.ensure()
     peers = build_agents(journal, observe, model_context, seats).values()
@@ -273,8 +240,6 @@ def build_local_debate(
 
 
 def default_transport() -> str:
-    from importlib.util import find_spec
-
     return "axl" if find_spec("iroh") is None else "iroh"
 
 
