@@ -214,7 +214,7 @@ def _variables(
     strangers = [text for call in included for text in call.output.strangers][:MAX_STRANGERS]
     fenced = " ".join(Untrusted(text, STRANGER_CHARS).safe_text for text in strangers)
     return {
-        "tools": "\n".join(map(_describe_tool, task.tools)),
+        "tools": "\n".join(f"{tool.name}({', '.join(tool.arguments)}): {tool.description}" for tool in task.tools),
         "commands": task.commands,
         "question": Untrusted(task.question, QUESTION_CHARS, quotable=True),
         "history": Untrusted(history, HISTORY_CHARS, quotable=True) if history else "(none)",
@@ -227,10 +227,6 @@ def _variables(
 def _describe_call(call: ToolCall[R]) -> str:
     arguments = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
     return f"{call.tool}({Untrusted(arguments, STRANGER_CHARS).safe_text})"
-
-
-def _describe_tool(tool: ToolSpec) -> str:
-    return f"{tool.name}({', '.join(tool.arguments)}): {tool.description}"
 
 
 @cache

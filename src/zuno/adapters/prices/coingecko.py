@@ -125,7 +125,10 @@ class CoinGecko:
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         """The ratio of both legs' newest rows: a chart ends with the price at the time of asking."""
-        base, quote = [_newest(leg, now) for leg in await self._legs(pair, FEWEST_DAYS, now)]
+        base, quote = [
+            next((seen for seen in reversed(leg) if seen.at_ms <= now * 1000), None)
+            for leg in await self._legs(pair, FEWEST_DAYS, now)
+        ]
         if base is None or quote is None:
             raise Unavailable(f"{self.source} has no price of {pair} by {now}")
         as_of = Seconds(min(base.at_ms, quote.at_ms) // 1000)
@@ -214,10 +217,6 @@ def hourly_closes(observations: Sequence[Observation], now: Seconds) -> dict[int
         if hour not in nearest or distance < nearest[hour][0]:
             nearest[hour] = (distance, seen.usd)
     return {hour: usd for hour, (_, usd) in nearest.items()}
-
-
-def _newest(observations: Sequence[Observation], now: Seconds) -> Observation | None:
-    return next((seen for seen in reversed(observations) if seen.at_ms <= now * 1000), None)
 
 
 def _is_time(value: int) -> bool:

@@ -546,7 +546,7 @@ class SqliteSeries:
             # So many are enough: a key that is hidden here is shown by another stack.
             rows = self._parquet.read([file], with_id, str(series), span, known_by, newest)
             stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
-        whole = list(merge(*stacks, key=_place))
+        whole = list(merge(*stacks, key=lambda row: (row[0], row[-1])))
         with self._readable(series):
             return [shape.from_columns(row[:-1]) for row in (whole if newest is None else whole[-newest:])]
 
@@ -675,10 +675,6 @@ def _no_columns(series: Series[Any]) -> Columns:
 
     numbers = len(shape_of(series.row).columns) - 1
     return Columns(series, np.empty(0, dtype=np.int64), tuple(np.empty(0) for _ in range(numbers)))
-
-
-def _place(row: Sequence[Any]) -> tuple[int, str]:
-    return row[0], row[-1]
 
 
 def _month(at: int) -> tuple[str, Millis]:

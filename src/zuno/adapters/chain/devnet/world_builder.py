@@ -77,7 +77,8 @@ SHAPING: Final = (
 
 def fingerprint(seed: int) -> str:
     """Names the world: another script, other contracts, another EVM or other code give another name."""
-    parts = (repr(write_script(seed)), repr(sorted(VERSIONS.items())), version("py-evm"), *map(_digest, SHAPING))
+    digests = (hashlib.sha256(source_of(module).read_bytes()).hexdigest() for module in SHAPING)
+    parts = (repr(write_script(seed)), repr(sorted(VERSIONS.items())), version("py-evm"), *digests)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -86,10 +87,6 @@ def source_of(module: str) -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"{module} shapes the devnet's world and is not there", name=module)
     return Path(spec.origin)
-
-
-def _digest(module: str) -> str:
-    return hashlib.sha256(source_of(module).read_bytes()).hexdigest()
 
 
 WALLET_ROLE, OTHERS_ROLE = "wallet", "trader"

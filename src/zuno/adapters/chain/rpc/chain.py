@@ -146,7 +146,11 @@ class RpcChain:
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         wanted = (await self.pool(pool_id)).id
-        return await self._at_head(lambda head: self._swap_fees_at(wanted, since, head), by_events=True)
+
+        async def read(head: Block) -> SwapFees:
+            return await self._read.prices.swap_fees(await self._pool_at(wanted, head), since, head)
+
+        return await self._at_head(read, by_events=True)
 
     async def gas(self) -> GasQuote:
         return await self._at_head(lambda head: quote_gas(self._node, self.info.data_fee, head))
@@ -332,9 +336,6 @@ class RpcChain:
             for pool_id in pools
         }
         return PositionsWindow(blocks[0], head, fees, paths)
-
-    async def _swap_fees_at(self, pool_id: HexId, since: Seconds, head: Block) -> SwapFees:
-        return await self._read.prices.swap_fees(await self._pool_at(pool_id, head), since, head)
 
     async def _price_path_at(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
         before = await self._read.times.last_by(Seconds(since - 1), head)

@@ -98,7 +98,7 @@ class OwnedReader:
 
     async def read_owned(self, owner: Address, head: Block) -> OwnedPositions:
         """Every id whose last Transfer went to `owner`: candidates from events, each confirmed by ownerOf at `head`."""
-        balance = await self._balance(owner, head)
+        balance = await self._node.call(self._manager, abi.balance_of(owner), head, abi.uint_reader("balanceOf"))
         if balance == 0:
             return OwnedPositions(head, owner, (), 0, complete=True)
         # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
@@ -176,9 +176,6 @@ class OwnedReader:
         if read.unread:
             raise next(iter(read.unread.values()))
         return {token for token, nft in read.nfts.items() if nft.owner == owner}
-
-    async def _balance(self, owner: Address, head: Block) -> int:
-        return await self._node.call(self._manager, abi.balance_of(owner), head, abi.uint_reader("balanceOf"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ class HistoryReader:
     async def read(self, token: int, since: Seconds | None, head: Block, plans: JournaledPlans) -> PositionHistory:
         if since is not None and since > head.timestamp:
             raise UsageError(f"the window would open at {since}, after the chain's own time {head.timestamp}")
-        if not 0 < token < await self._next_token(head):
+        next_token = await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.uint_reader("nextTokenId"))
+        if not 0 < token < next_token:
             raise NotFound(f"no position {token} on {self._info.name}: it was never minted")
         start = None if since is None else await self._times.last_by(since, head)
         try:
@@ -105,9 +106,6 @@ class HistoryReader:
             computed=tuple(entries.computed),
             notes=tuple(entries.notes),
         )
-
-    async def _next_token(self, head: Block) -> int:
-        return await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.uint_reader("nextTokenId"))
 
     async def _read_standing(self, life: PositionLife, at: Block, entries: HistoryEntries) -> PositionSnapshot:
         """A position between touches, its worth from a pretended burn where the node can pretend."""

@@ -413,7 +413,7 @@ async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
             return sending
     all_replies = "; ".join(replies)
     heard = [fault for fault in faults if not isinstance(fault, NotConnected)]
-    if heard and all(_refuses(fault) for fault in heard):
+    if heard and all(isinstance(fault, TransactionRejected) and _NEVER.search(str(fault)) for fault in heard):
         raise Refused(f"The chain does not take the transaction as it is: {all_replies}.")
     if faults and all(isinstance(fault, Malformed) and not isinstance(fault, TransactionRejected) for fault in faults):
         raise Malformed(
@@ -427,7 +427,3 @@ def classify_refusal(fault: ZunoError) -> SendResult | None:
     if not isinstance(fault, TransactionRejected):
         return None
     return next((sending for sending, words in _WORDS if words.search(str(fault))), None)
-
-
-def _refuses(fault: ZunoError) -> bool:
-    return isinstance(fault, TransactionRejected) and bool(_NEVER.search(str(fault)))

@@ -221,7 +221,12 @@ class TickReader:
         first, last = _window(pool.tick, spacing)
         slots = {word: _bitmap_slot(pool.id, word) for word in range(first, last + 1)}
         words = await self._storage.words(slots.values(), at)
-        ticks = [tick for word, slot in slots.items() for tick in _set_ticks(word, words[slot], spacing)]
+        ticks = [
+            (word * _WORD_BITS + bit) * spacing
+            for word, slot in slots.items()
+            for bit in range(_WORD_BITS)
+            if words[slot] >> bit & 1
+        ]
         places = {tick: tick_slots(pool.id, tick)[0] for tick in ticks}
         infos = await self._storage.words(places.values(), at) if places else {}
         known = Range(Tick(first * _WORD_BITS * spacing), Tick((last + 1) * _WORD_BITS * spacing))
@@ -239,10 +244,6 @@ def _window(tick: int, spacing: int) -> tuple[int, int]:
 def _bitmap_slot(pool_id: HexId, word: int) -> int:
     key = word.to_bytes(32, "big", signed=True) + (pool_slots(pool_id).slot0 + _BITMAP).to_bytes(32, "big")
     return int.from_bytes(keccak(key), "big")
-
-
-def _set_ticks(word: int, bits: int, spacing: int) -> list[int]:
-    return [(word * _WORD_BITS + bit) * spacing for bit in range(_WORD_BITS) if bits >> bit & 1]
 
 
 def _net(tick: int, packed: int) -> int:

@@ -42,6 +42,7 @@ from zuno.adapters.chain.rpc.errors import (
     refuses_batches,
 )
 from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
+from zuno.adapters.http import is_loopback
 from zuno.amm.model import Block
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
@@ -377,7 +378,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         if self._client is None:
             # No redirects: a node that sends us elsewhere would get our key passed on.
             # A proxy from the environment is for the world outside: our own machine is reached directly.
-            local = all(_is_loopback(node.host) for node in self.endpoints)
+            local = all(is_loopback(node.url) for node in self.endpoints)
             plain = all(node.url.lower().startswith("http:") for node in self.endpoints)
             try:
                 self._client = httpx2.AsyncClient(
@@ -398,10 +399,6 @@ class _AnotherChain(Exception):
     def __init__(self, chain_id: int) -> None:
         super().__init__(chain_id)
         self.chain_id = chain_id
-
-
-def _is_loopback(host: str) -> bool:
-    return host.rpartition(":")[0] in {"127.0.0.1", "localhost", "::1"} or host in {"127.0.0.1", "localhost", "::1"}
 
 
 def transport_fault(error: Exception) -> ZunoError:

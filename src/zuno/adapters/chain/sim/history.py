@@ -16,7 +16,7 @@ from zuno.adapters.chain.sim.state import Nft, PositionChange, Trade, Transactio
 from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
 from zuno.kernel.errors import NotFound, UsageError
-from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
+from zuno.kernel.units import Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.history import (
     NO_PLANS,
     ExternalFlow,
@@ -158,7 +158,8 @@ class _HistoryBuilder:
         everyone = {change.nft.id for change in effects.changes if change.nft.owner == owner}
         left = self._pool_surplus(effects)
         own = self._sum(change for change in effects.changes if change.nft.id in everyone)
-        gave = self._amount_given(effects, owner)
+        pair = (self._key.currency0, self._key.currency1)
+        gave = tuple(-effects.moved.get((owner, currency), 0) for currency in pair)
         trades = self._trades(effects)
         swapped = self._sum(trades)
         swap_is_ours = effects.sender == owner and any(swapped) and gave != own
@@ -203,9 +204,6 @@ class _HistoryBuilder:
         key = self._key
         received = [effects.moved.get((VAULT, currency), 0) for currency in (key.currency0, key.currency1)]
         return received[0] - whole[0], received[1] - whole[1]
-
-    def _amount_given(self, effects: TransactionEffects, owner: Address) -> Two:
-        return -effects.moved.get((owner, self._key.currency0), 0), -effects.moved.get((owner, self._key.currency1), 0)
 
     def _trades(self, effects: TransactionEffects) -> list[Trade]:
         pair = (self._key.currency0, self._key.currency1)

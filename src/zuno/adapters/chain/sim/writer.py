@@ -84,7 +84,7 @@ class SimWriter:
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         world, owner = self._chain.latest(), _lower(wallet)
-        candidates = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
+        candidates = [world.mined[tx] for name in hashes if (tx := HexId(name.lower())) in world.mined]
         mined = next((result for sent, result in candidates if sent.sender == owner), None)
         return NonceStatus(world.head, mined, (), world.nonces[owner], world.nonces[owner])
 
@@ -114,7 +114,3 @@ def _normalize(call: Call) -> Call:
 
 def _lower(address: Address) -> Address:
     return Address(address.lower())
-
-
-def _lower_id(tx: HexId) -> HexId:
-    return HexId(tx.lower())

@@ -124,11 +124,6 @@ def _inject(batch: Batch[Any], faults: Sequence[MarketFault]) -> Batch[Any]:
     return replace(batch, rows=rows) if faults else batch
 
 
-def _shuffle(rows: Rows) -> Rows:
-    """Every third row first: out of order, and the same each time."""
-    return [row for start in (2, 0, 1) for row in rows[start::3]]
-
-
 def _cross(rows: Sequence[Book]) -> Rows:
     """Best bid and best ask change places."""
     return [Book(row.at, (row.asks[0], *row.bids[1:]), (row.bids[0], *row.asks[1:])) for row in rows]
@@ -142,7 +137,8 @@ _EDITS: Final[Mapping[MarketFaultKind, Callable[[Rows], Rows]]] = {
         *(row._replace(high=row.high + 100, close=row.high + 50) for row in rows),
         *rows,
     ],
-    MarketFaultKind.SHUFFLED: _shuffle,
+    # Every third row first: out of order, and the same each time.
+    MarketFaultKind.SHUFFLED: lambda rows: [row for start in (2, 0, 1) for row in rows[start::3]],
     MarketFaultKind.NOT_A_NUMBER: lambda rows: [row._replace(close=float("nan")) for row in rows],
     MarketFaultKind.UPSIDE_DOWN: lambda rows: [row._replace(high=row.low, low=row.high + 1) for row in rows],
     MarketFaultKind.NEGATIVE: lambda rows: [row._replace(volume=-row.volume) for row in rows],
