@@ -23,6 +23,7 @@ from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis, Seconds
+from zuno.lab.lp import debate_checks
 from zuno.lab.lp.ablation import EpisodesTask, LpAblation
 from zuno.lab.lp.arms import (
     RANDOM_DRAWS,
@@ -40,21 +41,6 @@ from zuno.lab.lp.arms import (
 )
 from zuno.lab.lp.backtest import ArmResult, average_results, run_arm
 from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-from zuno.lab.lp.debate_checks import (
-    CUT,
-    SCRAMBLED,
-    WHOLE,
-    DebateChecks,
-    DebateMoment,
-    Minutes,
-    PoolTask,
-    ReversedStrategist,
-    change_minutes,
-    compare_futures,
-    compare_orders,
-    cut_minutes,
-    scramble_minutes,
-)
 from zuno.lab.lp.episodes import EpisodeRules, EpisodeView, run_episode, walk_moments
 from zuno.lab.lp.fast import USD
 from zuno.lab.lp.market import BacktestPool
@@ -190,20 +176,20 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
             await desk.close()
 
 
-def build_debate_checks(run: TaskRunner) -> DebateChecks:
-    return DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
+def build_debate_checks(run: TaskRunner) -> debate_checks.DebateChecks:
+    return debate_checks.DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
 
 
-async def argue_in_futures(task: PoolTask) -> AsyncIterator[DebateMoment]:
+async def argue_in_futures(task: debate_checks.PoolTask) -> AsyncIterator[debate_checks.DebateMoment]:
     minutes, start, gas = (
         read_minutes(task.question.folder).minutes,
         Seconds(task.schedule.start),
         gas_of(task.question),
     )
     records = {
-        WHOLE: minutes,
-        CUT: cut_minutes(minutes, start),
-        SCRAMBLED: scramble_minutes(minutes, change_minutes(minutes), start),
+        debate_checks.WHOLE: minutes,
+        debate_checks.CUT: debate_checks.cut_minutes(minutes, start),
+        debate_checks.SCRAMBLED: debate_checks.scramble_minutes(minutes, debate_checks.change_minutes(minutes), start),
     }
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         worlds = {}
@@ -211,20 +197,20 @@ async def argue_in_futures(task: PoolTask) -> AsyncIterator[DebateMoment]:
             world = replay_record(task.question, record, start)
             desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name) / future)
             worlds[future] = (world, desk.argue)
-        async for moment in compare_futures(worlds, minutes, task, gas):
+        async for moment in debate_checks.compare_futures(worlds, minutes, task, gas):
             yield moment
 
 
-async def argue_in_orders(task: PoolTask) -> AsyncIterator[DebateMoment]:
+async def argue_in_orders(task: debate_checks.PoolTask) -> AsyncIterator[debate_checks.DebateMoment]:
     world, gas = open_world(task.question, task.schedule.start), gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name))
-        reordered = partial(desk.argue, seats={Role.STRATEGIST: ReversedStrategist})
-        async for moment in compare_orders(world, desk.argue, reordered, task, gas):
+        reordered = partial(desk.argue, seats={Role.STRATEGIST: debate_checks.ReversedStrategist})
+        async for moment in debate_checks.compare_orders(world, desk.argue, reordered, task, gas):
             yield moment
 
 
-def replay_record(question: LpQuestion, minutes: Minutes, start: Seconds) -> RecordedWorld:
+def replay_record(question: LpQuestion, minutes: debate_checks.Minutes, start: Seconds) -> RecordedWorld:
     """A pool with these minutes alone, played to the first decision."""
     record = replace(read_minutes(question.folder), minutes=minutes)
     world = RecordedWorld(USDC_WETH, record, 0, 0)
