@@ -26,21 +26,7 @@ from web3._utils.encoding import FriendlyJsonSerde, Web3JsonEncoder
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from zuno.adapters.chain.rpc.errors import (
-    HONEST_FAULTS,
-    LASTING_FAULTS,
-    BadRequest,
-    CallReverted,
-    InvalidCallResult,
-    NodeBehind,
-    NoSuchMethod,
-    NoSuchState,
-    NotConnected,
-    RangeRefused,
-    ResponseTooLarge,
-    parse_error,
-    refuses_batches,
-)
+from zuno.adapters.chain.rpc import errors
 from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
 from zuno.adapters.http import is_loopback
 from zuno.amm.model import Block
@@ -249,14 +235,14 @@ class FailoverProvider(AsyncJSONBaseProvider):
                 try:
                     async with self._slots:
                         result = await self._ask(node, request)
-                except RangeRefused:
+                except errors.RangeRefused:
                     raise  # whoever asked will ask for less
                 except _AnotherChain as alien:
                     raise Malformed(
                         f"{node.host} is chain {alien.chain_id}, expected {self._chain_id}: check {self._variable}"
                     ) from None
                 except (Unavailable, Malformed) as fault:
-                    if isinstance(fault, CallReverted) and request.callee is Callee.MAY_REVERT:
+                    if isinstance(fault, errors.CallReverted) and request.callee is Callee.MAY_REVERT:
                         raise
                     if not _is_blameless(fault, request.callee):
                         self._rest(node)
@@ -309,7 +295,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         if node.pins_by_hash:
             try:
                 result = await ask_by(True)
-            except BadRequest:
+            except errors.BadRequest:
                 # It cannot read such a pin, or nothing at all just now, or the question is bad in both forms.
                 result = await ask_by(False)
                 node.bad_pins += 1
@@ -337,9 +323,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
         replies = await self._post(node, body)
         if isinstance(replies, dict) and replies.get("error") is not None:
             # A node that is merely busy or broken refuses a batch as it refuses anything: that is no inability.
-            if refuses_batches(replies["error"]):
-                raise NoSuchMethod("the node does not take batches")
-            raise parse_error("batch", replies["error"])
+            if errors.refuses_batches(replies["error"]):
+                raise errors.NoSuchMethod("the node does not take batches")
+            raise errors.parse_error("batch", replies["error"])
         if not isinstance(replies, list):
             raise Malformed("a batch was answered with something else")
         by_id = {reply["id"]: reply for reply in replies if isinstance(reply, dict) and type(reply.get("id")) is int}
@@ -367,7 +353,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
                 async for chunk in response.aiter_bytes():
                     raw += chunk
                     if len(raw) > self._policy.max_response:
-                        raise ResponseTooLarge(f"the answer is larger than {self._policy.max_response} bytes")
+                        raise errors.ResponseTooLarge(f"the answer is larger than {self._policy.max_response} bytes")
         except TimeoutError as error:
             raise Unavailable(f"no answer within {self._policy.timeout:g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
@@ -407,11 +393,11 @@ def transport_fault(error: Exception) -> ZunoError:
         case httpx2.DecodingError():
             return Malformed("the answer cannot be decompressed")
         case httpx2.ConnectTimeout():
-            return NotConnected("no connection in time")
+            return errors.NotConnected("no connection in time")
         case httpx2.TimeoutException():
             return Unavailable("timed out")
         case httpx2.ConnectError():
-            return NotConnected("no connection")
+            return errors.NotConnected("no connection")
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return Unavailable("the address cannot be used")
         case _:
@@ -420,7 +406,7 @@ def transport_fault(error: Exception) -> ZunoError:
 
 def _decode_reply(status: int, raw: bytes) -> Any:
     if status == _TOO_LARGE:
-        raise ResponseTooLarge("HTTP 413: the question is too large")
+        raise errors.ResponseTooLarge("HTTP 413: the question is too large")
     if status == _TOO_MANY_REQUESTS or status >= 500:
         raise Unavailable(f"HTTP {status}")
     if 300 <= status < 400:
@@ -440,37 +426,37 @@ def _decode_reply(status: int, raw: bytes) -> Any:
 def _read_result(request: RpcRequest, result: Any) -> Any:
     try:
         return request.read(result)
-    except CallReverted:
+    except errors.CallReverted:
         raise
     except Malformed as fault:
-        raise InvalidCallResult(f"{request.method}: {fault}") from fault
+        raise errors.InvalidCallResult(f"{request.method}: {fault}") from fault
 
 
 def _result(method: str, asked: int, reply: object) -> Any:
     if not isinstance(reply, dict):
         raise Malformed(f"{method}: the answer is not a JSON-RPC object")
     if reply.get("error") is not None:
-        raise parse_error(method, reply["error"])
+        raise errors.parse_error(method, reply["error"])
     if reply.get("id") != asked or "result" not in reply:
         raise Malformed(f"{method}: the answer belongs to no question of ours")
     return reply["result"]
 
 
 def _is_blameless(fault: ZunoError, callee: Callee) -> bool:
-    if isinstance(fault, CallReverted | InvalidCallResult):
+    if isinstance(fault, errors.CallReverted | errors.InvalidCallResult):
         return callee is Callee.UNTRUSTED
-    return isinstance(fault, HONEST_FAULTS) and not isinstance(fault, NodeBehind)
+    return isinstance(fault, errors.HONEST_FAULTS) and not isinstance(fault, errors.NodeBehind)
 
 
 def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable: str) -> None:
     """After a round: raise what another round would only repeat."""
-    if faults and all(isinstance(fault, LASTING_FAULTS) for _, fault in faults):
+    if faults and all(isinstance(fault, errors.LASTING_FAULTS) for _, fault in faults):
         raise _verdict(faults, variable)
     # Someone heard the question whole and said no: whoever asked may ask for less, or take it for the answer.
     settled = (
-        (CallReverted, ResponseTooLarge, InvalidCallResult)
+        (errors.CallReverted, errors.ResponseTooLarge, errors.InvalidCallResult)
         if callee is Callee.UNTRUSTED
-        else (CallReverted, ResponseTooLarge)
+        else (errors.CallReverted, errors.ResponseTooLarge)
     )
     for _, fault in faults:
         if isinstance(fault, settled):
@@ -484,10 +470,12 @@ def _join_faults(faults: list[tuple[str, ZunoError]]) -> str:
 def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
     """The error when no node helped: the kind of fault that the nodes agree on."""
     why, kinds = _join_faults(faults), {type(fault) for fault in dict(faults).values()}
-    if kinds & {NoSuchState, NodeBehind}:
-        return NoSuchState(why)
-    if kinds <= {NoSuchMethod, BadRequest}:
-        return (NoSuchMethod if NoSuchMethod in kinds else BadRequest)(f"{why}; check {variable} or use another node")
+    if kinds & {errors.NoSuchState, errors.NodeBehind}:
+        return errors.NoSuchState(why)
+    if kinds <= {errors.NoSuchMethod, errors.BadRequest}:
+        return (errors.NoSuchMethod if errors.NoSuchMethod in kinds else errors.BadRequest)(
+            f"{why}; check {variable} or use another node"
+        )
     if all(issubclass(kind, Malformed) for kind in kinds):
         return Malformed(f"{why}; check {variable} or try again")
     return Unavailable(f"no RPC node answered ({why}); check {variable} or try again")

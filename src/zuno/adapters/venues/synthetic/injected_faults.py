@@ -12,26 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Book,
-    Feed,
-    Series,
-    Timeframe,
-    alive,
-    basis,
-    books,
-    candles,
-    funding,
-    funding_next,
-    liquidations,
-    long_short,
-    open_interest,
-    options,
-    rates,
-)
+from zuno.trading.model import market
 from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch
 
@@ -58,23 +39,23 @@ class MarketFault:
     """One fault in one series: rows from the first moment to the last, both included."""
 
     kind: MarketFaultKind
-    series: Series[Any]
+    series: market.Series[Any]
     first: Millis
     last: Millis
 
 
 def _before(days: int, hours: int = 0, minutes: int = 0) -> int:
     """A moment so many days before the end, plus hours and minutes."""
-    return END - days * DAY_MS + hours * HOUR_MS + minutes * MINUTE_MS
+    return END - days * market.DAY_MS + hours * market.HOUR_MS + minutes * market.MINUTE_MS
 
 
-def _fault(kind: MarketFaultKind, series: Series[Any], first: int, last: int | None = None) -> MarketFault:
+def _fault(kind: MarketFaultKind, series: market.Series[Any], first: int, last: int | None = None) -> MarketFault:
     return MarketFault(kind, series, Millis(first), Millis(first if last is None else last))
 
 
-_BTC_MINUTES: Final = candles(BINANCE, "BTCUSDT", Timeframe.M1)
-_ETH_MINUTES: Final = candles(BINANCE, "ETHUSDT", Timeframe.M1)
-_BTC_HOURS: Final = candles(BINANCE, "BTCUSDT", Timeframe.H1)
+_BTC_MINUTES: Final = market.candles(BINANCE, "BTCUSDT", market.Timeframe.M1)
+_ETH_MINUTES: Final = market.candles(BINANCE, "ETHUSDT", market.Timeframe.M1)
+_BTC_HOURS: Final = market.candles(BINANCE, "BTCUSDT", market.Timeframe.H1)
 _OUT: Final = (_before(6, 10, 30), _before(6, 11, 30))
 _PERCENT: Final = (_before(11), _before(10) - 1)
 _SILENT: Final = (_before(8, 3, 20), _before(8, 3, 44))
@@ -91,23 +72,26 @@ MARKET_FAULTS: Final[Sequence[MarketFault]] = (
     # More than a thousand hours before the end: no indicator at the end looks back so far.
     _fault(MarketFaultKind.GAP, _BTC_HOURS, _before(44, 3)),
     _fault(MarketFaultKind.WRONG_SUM, _BTC_HOURS, _before(44, 15)),
-    *(_fault(MarketFaultKind.PERCENT, series(BYBIT, "BTCUSDT"), *_PERCENT) for series in (funding, funding_next)),
-    _fault(MarketFaultKind.FROZEN, open_interest(OKX, "ETHUSDT"), _before(9, 1), _before(9, 13)),
+    *(
+        _fault(MarketFaultKind.PERCENT, series(BYBIT, "BTCUSDT"), *_PERCENT)
+        for series in (market.funding, market.funding_next)
+    ),
+    _fault(MarketFaultKind.FROZEN, market.open_interest(OKX, "ETHUSDT"), _before(9, 1), _before(9, 13)),
     *(
         _fault(MarketFaultKind.GAP, series(OKX, symbol), *_OUT)
-        for series in (funding_next, open_interest, long_short, basis)
+        for series in (market.funding_next, market.open_interest, market.long_short, market.basis)
         for symbol in ("BTCUSDT", "ETHUSDT")
     ),
-    _fault(MarketFaultKind.GAP, rates(UPBIT, USDT_KRW), _before(12, 2), _before(12, 9)),
-    _fault(MarketFaultKind.CROSSED, books(BINANCE, "BTCUSDT"), _before(7, 16) - 500),
-    _fault(MarketFaultKind.NO_EXPIRIES, options(DERIBIT, "BTC"), _before(5, 12)),
-    _fault(MarketFaultKind.GAP, alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),
-    _fault(MarketFaultKind.GAP, liquidations(BINANCE, "BTCUSDT"), _SILENT[0], _SILENT[1] + MINUTE_MS - 1),
+    _fault(MarketFaultKind.GAP, market.rates(UPBIT, USDT_KRW), _before(12, 2), _before(12, 9)),
+    _fault(MarketFaultKind.CROSSED, market.books(BINANCE, "BTCUSDT"), _before(7, 16) - 500),
+    _fault(MarketFaultKind.NO_EXPIRIES, market.options(DERIBIT, "BTC"), _before(5, 12)),
+    _fault(MarketFaultKind.GAP, market.alive(market.Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),
+    _fault(MarketFaultKind.GAP, market.liquidations(BINANCE, "BTCUSDT"), _SILENT[0], _SILENT[1] + market.MINUTE_MS - 1),
 )
 
 
 def inject_faults(batches: Iterable[Batch[Any]], faults: Sequence[MarketFault] = MARKET_FAULTS) -> list[Batch[Any]]:
-    by_series: dict[Series[Any], list[MarketFault]] = {}
+    by_series: dict[market.Series[Any], list[MarketFault]] = {}
     for fault in faults:
         by_series.setdefault(fault.series, []).append(fault)
     return [_inject(batch, by_series.get(batch.series, [])) for batch in batches]
@@ -124,9 +108,9 @@ def _inject(batch: Batch[Any], faults: Sequence[MarketFault]) -> Batch[Any]:
     return replace(batch, rows=rows) if faults else batch
 
 
-def _cross(rows: Sequence[Book]) -> Rows:
+def _cross(rows: Sequence[market.Book]) -> Rows:
     """Best bid and best ask change places."""
-    return [Book(row.at, (row.asks[0], *row.bids[1:]), (row.bids[0], *row.asks[1:])) for row in rows]
+    return [market.Book(row.at, (row.asks[0], *row.bids[1:]), (row.bids[0], *row.asks[1:])) for row in rows]
 
 
 _EDITS: Final[Mapping[MarketFaultKind, Callable[[Rows], Rows]]] = {

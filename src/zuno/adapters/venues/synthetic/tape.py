@@ -26,25 +26,15 @@ from zuno.adapters.venues.synthetic.path import (
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Book,
-    Feed,
-    Heartbeat,
-    Quote,
-    Side,
-    TapeEvent,
-    alive,
-    books,
-    liquidations,
-    whales,
-)
+from zuno.trading.model import market
 from zuno.trading.model.venues import BINANCE, BYBIT, OKX
 from zuno.trading.ports.series import Batch
 
-HEARD_FROM: Final[Mapping[str, int]] = {BINANCE: MINUTES_FROM, BYBIT: END - 21 * DAY_MS, OKX: END - 21 * DAY_MS}
+HEARD_FROM: Final[Mapping[str, int]] = {
+    BINANCE: MINUTES_FROM,
+    BYBIT: END - 21 * market.DAY_MS,
+    OKX: END - 21 * market.DAY_MS,
+}
 """Since when a venue's forced trades are recorded: all but the first were added later."""
 PER_MINUTE: Final = 50
 """The venue shows about one forced order a second at most."""
@@ -52,16 +42,16 @@ LARGE_PER_MINUTE: Final = 12
 """So many large takers at most, none with more than that part of what its side took."""
 FORCED_USD: Final[Mapping[str, float]] = {BINANCE: 9_000.0, BYBIT: 6_000.0, OKX: 4_000.0}
 LARGE_USD: Final = 100_000.0
-_Traded: TypeAlias = tuple[int, Side, float, float, float]
+_Traded: TypeAlias = tuple[int, market.Side, float, float, float]
 
 
 def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
-    heard = [Heartbeat(at) for at in made.minutes.at.tolist()]
-    given = [_whales(seed, made), Batch(alive(Feed.WHALES, BINANCE, made.symbol), heard)]
+    heard = [market.Heartbeat(at) for at in made.minutes.at.tolist()]
+    given = [_whales(seed, made), Batch(market.alive(market.Feed.WHALES, BINANCE, made.symbol), heard)]
     for venue, since in HEARD_FROM.items():
         given.append(_liquidations(seed, venue, made))
-        minutes = heard[(since - MINUTES_FROM) // MINUTE_MS :]
-        given.append(Batch(alive(Feed.LIQUIDATIONS, venue, made.symbol), minutes))
+        minutes = heard[(since - MINUTES_FROM) // market.MINUTE_MS :]
+        given.append(Batch(market.alive(market.Feed.LIQUIDATIONS, venue, made.symbol), minutes))
     return given
 
 
@@ -69,7 +59,7 @@ def _liquidations(seed: int, venue: str, made: SyntheticMarket) -> Batch[Any]:
     usual = made.minute_sigma()
     went, relative_volatility = sum_last_axis(made.path.steps[2]) / usual, usual * np.sqrt(60) / SIGMA[made.symbol]
     parts = []
-    for side, against in ((Side.LONG, -went), (Side.SHORT, went)):
+    for side, against in ((market.Side.LONG, -went), (market.Side.SHORT, went)):
         name = f"forced {venue} {side} {made.symbol}"
         far = np.maximum(0, against - 1)
         minute = _minutes(
@@ -78,9 +68,9 @@ def _liquidations(seed: int, venue: str, made: SyntheticMarket) -> Batch[Any]:
         noise = exp(RandomStream(seed, f"{name} size").normal(size=len(minute)))
         usd = FORCED_USD[venue] * noise * (1 + np.minimum(far, 60) ** 2 / 40)[minute]
         place = RandomStream(seed, f"{name} place").uniform(size=len(minute)) ** 2
-        parts.append(_strikes(seed, name, made, side, minute, place if side is Side.LONG else 1 - place, usd))
+        parts.append(_strikes(seed, name, made, side, minute, place if side is market.Side.LONG else 1 - place, usd))
     rows = [row for row in _in_order(parts, "f") if row.at >= HEARD_FROM[venue]]
-    return Batch(liquidations(venue, made.symbol), rows)
+    return Batch(market.liquidations(venue, made.symbol), rows)
 
 
 def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
@@ -88,7 +78,7 @@ def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
     name = f"large {made.symbol}"
     minutes, prices = made.minutes, made.grain.price(made.minutes.close)
     traded = made.grain.size(minutes.volume) * prices
-    usual = TRADED[made.symbol] * MINUTE_MS / DAY_MS
+    usual = TRADED[made.symbol] * market.MINUTE_MS / market.DAY_MS
     minute = _minutes(seed, name, np.minimum(0.25 * traded / usual, 4), LARGE_PER_MINUTE)
     draws = RandomStream(seed, f"{name} size").uniform(size=(len(minute), 3))
     usd = 1.02 * LARGE_USD * exp(-log(1 - draws[:, 0]) / 1.6)
@@ -98,9 +88,9 @@ def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
     kept = usd >= 1.01 * LARGE_USD
     parts = [
         _strikes(seed, name, made, side, minute[mask], draws[mask, 2], usd[mask])
-        for side, mask in ((Side.LONG, kept & bought), (Side.SHORT, kept & ~bought))
+        for side, mask in ((market.Side.LONG, kept & bought), (market.Side.SHORT, kept & ~bought))
     ]
-    return Batch(whales(BINANCE, made.symbol), _in_order(parts, "w"))
+    return Batch(market.whales(BINANCE, made.symbol), _in_order(parts, "w"))
 
 
 def _minutes(seed: int, name: str, rate: Floats, most: int) -> Ints:
@@ -110,7 +100,7 @@ def _minutes(seed: int, name: str, rate: Floats, most: int) -> Ints:
 
 
 def _strikes(
-    seed: int, name: str, made: SyntheticMarket, side: Side, minute: Ints, place: Floats, usd: Floats
+    seed: int, name: str, made: SyntheticMarket, side: market.Side, minute: Ints, place: Floats, usd: Floats
 ) -> list[_Traded]:
     """Trades inside their minute's range; several in one minute follow each other."""
     bars = made.minutes
@@ -127,15 +117,15 @@ def _strikes(
 def _spread_out(seed: int, name: str, minute: Ints) -> Ints:
     """Milliseconds into the minute, in order, each trade in a slot of its own."""
     _, first, count = np.unique(minute, return_index=True, return_counts=True)
-    slot = MINUTE_MS / np.repeat(count, count)
+    slot = market.MINUTE_MS / np.repeat(count, count)
     rank = np.arange(len(minute)) - np.repeat(first, count)
     within = RandomStream(seed, f"second {name}").uniform(0, 0.98, len(minute))
     return np.asarray((rank + within) * slot).astype(np.int64)
 
 
-def _in_order(parts: list[list[_Traded]], mark: str) -> list[TapeEvent]:
+def _in_order(parts: list[list[_Traded]], mark: str) -> list[market.TapeEvent]:
     rows = sorted(row for part in parts for row in part)
-    return [TapeEvent(Millis(row[0]), *row[1:], f"{mark}{number}") for number, row in enumerate(rows)]
+    return [market.TapeEvent(Millis(row[0]), *row[1:], f"{mark}{number}") for number, row in enumerate(rows)]
 
 
 LEVELS: Final = 50
@@ -152,7 +142,7 @@ WALLS: Final = 0.02
 def build_book_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     draw = RandomStream(seed, f"books {made.symbol}")
     hours = HOURS - hour_of(MINUTES_FROM)
-    ends = MINUTES_FROM + HOUR_MS * (1 + np.arange(hours))
+    ends = MINUTES_FROM + market.HOUR_MS * (1 + np.arange(hours))
     at = (ends[:, None] - np.array(LOOKS_MS)).reshape(-1)
     middle = made.last_steps[59::60].reshape(-1)
     relative_volatility = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
@@ -160,7 +150,7 @@ def build_book_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     sizes = _sizes(draw, made, middle, hours)
     _put_walls(draw, sizes)
     bids, asks = middle[:, None] - away[0], middle[:, None] + away[1]
-    return [Batch(books(BINANCE, made.symbol), _books(made, at, (bids, asks), sizes))]
+    return [Batch(market.books(BINANCE, made.symbol), _books(made, at, (bids, asks), sizes))]
 
 
 def _draw_level_distances(draw: RandomStream, middle: Ints, relative_volatility: Floats) -> tuple[Ints, Ints]:
@@ -201,12 +191,12 @@ def _put_walls(draw: RandomStream, sizes: tuple[Ints, Ints]) -> None:
         rows[:, level[hour]] = np.rint(np.median(rows, axis=1) * times[hour]).astype(np.int64)
 
 
-def _books(made: SyntheticMarket, at: Ints, ticks: tuple[Ints, Ints], lots: tuple[Ints, Ints]) -> list[Book]:
+def _books(made: SyntheticMarket, at: Ints, ticks: tuple[Ints, Ints], lots: tuple[Ints, Ints]) -> list[market.Book]:
     sides = [_quotes(made, price, size) for price, size in zip(ticks, lots, strict=True)]
-    return [Book(Millis(moment), bids, asks) for moment, bids, asks in zip(at.tolist(), *sides, strict=True)]
+    return [market.Book(Millis(moment), bids, asks) for moment, bids, asks in zip(at.tolist(), *sides, strict=True)]
 
 
-def _quotes(made: SyntheticMarket, ticks: Ints, lots: Ints) -> list[tuple[Quote, ...]]:
-    quote = partial(tuple.__new__, Quote)  # a million of them: the named tuple's own way takes twice as long
+def _quotes(made: SyntheticMarket, ticks: Ints, lots: Ints) -> list[tuple[market.Quote, ...]]:
+    quote = partial(tuple.__new__, market.Quote)  # a million of them: the named tuple's own way takes twice as long
     prices, sizes = made.grain.price(ticks).tolist(), made.grain.size(lots).tolist()
     return [tuple(map(quote, zip(*level, strict=True))) for level in zip(prices, sizes, strict=True)]
