@@ -196,12 +196,12 @@ class ExchangeClient:
                 opened.enable_demo_trading(True)
             opened.ssl_context = _certificates(opened.cafile)
             if self._url is not None:
-                opened.urls["api"] = {part: self._here(url) for part, url in opened.urls["api"].items()}
+                here, urls = self._url.rstrip("/"), opened.urls["api"]
+                opened.urls["api"] = {
+                    part: here + urlsplit(url).path if isinstance(url, str) else url for part, url in urls.items()
+                }
             self._ccxt = opened
         return self._ccxt
-
-    def _here(self, url: object) -> object:
-        return (self._url or "").rstrip("/") + urlsplit(url).path if isinstance(url, str) else url
 
 
 class ExchangeFeed:

@@ -238,7 +238,8 @@ class RpcChain:
         return StateAtBlock(block, pools, {position.id: position for position in snapshot.positions})
 
     async def _snapshot(self, wanted: Sequence[int], read: PositionNfts, head: Block) -> Snapshot:
-        places = {token: self._locate(token, nft) for token, nft in read.nfts.items()}
+        manager = self.info.deployment.position_manager
+        places = {token: locate_position(manager, nft.pool_id, nft.range, token) for token, nft in read.nfts.items()}
         words, fault = await self._read.storage.some_words(
             (slot for at in places.values() for slot in at.slots()), head
         )
@@ -261,10 +262,6 @@ class RpcChain:
                 if token not in positions
             ),
         )
-
-    def _locate(self, token: int, nft: PositionNft) -> PositionPlace:
-        manager = self.info.deployment.position_manager
-        return locate_position(manager, nft.pool_id, nft.range.lower, nft.range.upper, token)
 
     def _position(self, token: int, nft: PositionNft, at: PositionPlace, pool: PoolState, words: Words) -> LpPosition:
         state = read_worth(at, words)
@@ -297,9 +294,7 @@ class RpcChain:
         blocks = await self._read.times.list_blocks_every(since, Seconds(step), head)
         manager, storage = self.info.deployment.position_manager, self._read.storage
         places = {
-            position.id: locate_position(
-                manager, position.pool.id, position.range.lower, position.range.upper, position.id
-            )
+            position.id: locate_position(manager, position.pool.id, position.range, position.id)
             for position in positions
         }
         slots = list(dict.fromkeys(slot for place in places.values() for slot in place.slots()))

@@ -110,7 +110,7 @@ class HistoryReader:
     async def _read_standing(self, life: PositionLife, at: Block, entries: HistoryEntries) -> PositionSnapshot:
         """A position between touches, its worth from a pretended burn where the node can pretend."""
         nft = life.nft
-        where = locate_position(self._manager, nft.pool_id, nft.range.lower, nft.range.upper, life.token)
+        where = locate_position(self._manager, nft.pool_id, nft.range, life.token)
         held = read_worth(where, await self._read.storage.words(where.slots(), at))
         worth = (held.amount0 + held.fees0, held.amount1 + held.fees1)
         burn = await self._burn_simulator.simulate(life.token, life.owner_after(at), nft.key, at)

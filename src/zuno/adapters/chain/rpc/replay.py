@@ -104,7 +104,7 @@ class BlockReplay:
         return pool_block
 
     def place(self, change: LiquidityEvent) -> PositionPlace:
-        return locate_position(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
+        return locate_position(self._manager, change.pool_id, change.range, change.token)
 
     def _replay_changes(
         self, pool_block: PoolBlock, changes: Sequence[LiquidityEvent], before: Words, after: Words

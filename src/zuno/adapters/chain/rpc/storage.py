@@ -75,15 +75,15 @@ class PositionWorth:
 
 
 @lru_cache(maxsize=1 << 14)
-def locate_position(position_manager: Address, pool_id: HexId, lower: int, upper: int, token_id: int) -> PositionPlace:
-    key = position_key(position_manager, lower, upper, token_id)
+def locate_position(position_manager: Address, pool_id: HexId, band: Range, token_id: int) -> PositionPlace:
+    key = position_key(position_manager, band.lower, band.upper, token_id)
     return PositionPlace(
         pool_id,
-        Range(Tick(lower), Tick(upper)),
+        band,
         pool_slots(pool_id),
         position_slots(pool_id, key),
-        tick_slots(pool_id, lower),
-        tick_slots(pool_id, upper),
+        tick_slots(pool_id, band.lower),
+        tick_slots(pool_id, band.upper),
     )
 
 

@@ -41,7 +41,8 @@ class TokenReader:
         for token, spoke in await asyncio.gather(*(self._fetch(address, at) for address in strange)):
             (self._known if spoke else mute)[token.address] = token
         if len(strange) > len(mute):
-            self._save()
+            strangers = [token for token in self._known.values() if not token.verified]
+            self._cache.save(_RECORD, {token.address: [token.symbol, token.decimals] for token in strangers})
         return {address: mute.get(address) or self._known[address] for address in wanted}
 
     async def _fetch(self, address: Address, at: Block) -> tuple[Token, bool]:
@@ -67,10 +68,6 @@ class TokenReader:
         self._loaded = True
         for token in self._cache.load(_RECORD, _parse_record) or ():
             self._known.setdefault(token.address, token)
-
-    def _save(self) -> None:
-        strangers = [token for token in self._known.values() if not token.verified]
-        self._cache.save(_RECORD, {token.address: [token.symbol, token.decimals] for token in strangers})
 
 
 def _parse_record(record: dict[str, Any]) -> list[Token]:
