@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from zuno.adapters.checkpoints import postgres_checkpoints, sqlite_checkpoints
+from zuno.adapters import checkpoints
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.model.recorded import RecordedModels
@@ -61,8 +61,8 @@ COLLECT_AFTER = (100_000, 20, 50)
 
 def open_checkpoints(settings: Settings) -> AbstractAsyncContextManager[Any]:
     if settings.database_url is None:
-        return sqlite_checkpoints(settings.home / "cycles.db")
-    return postgres_checkpoints(settings.database_url.get_secret_value())
+        return checkpoints.sqlite_checkpoints(settings.home / "cycles.db")
+    return checkpoints.postgres_checkpoints(settings.database_url.get_secret_value())
 
 
 def join_recalls(*recalls: Recall) -> Recall:

@@ -20,8 +20,7 @@ from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.venues.paper.tape import MarketTape
-from zuno.adapters.venues.paper.ticks import FundingRate, Tick
+from zuno.adapters.venues.paper.tape import FundingRate, MarketTape, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal

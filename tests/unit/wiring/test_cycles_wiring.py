@@ -54,11 +54,11 @@ async def test_a_rehearsal_notices_what_is_asked_differently_and_what_is_not_ask
 async def test_checkpoints_are_kept_where_the_journal_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | None
 ) -> None:
-    from zuno.wiring import cycles
+    from zuno.adapters import checkpoints
 
     opened: list[Any] = []
-    monkeypatch.setattr(cycles, "sqlite_checkpoints", lambda path: opened.append(path))
-    monkeypatch.setattr(cycles, "postgres_checkpoints", lambda given: opened.append(given))
+    monkeypatch.setattr(checkpoints, "sqlite_checkpoints", lambda path: opened.append(path))
+    monkeypatch.setattr(checkpoints, "postgres_checkpoints", lambda given: opened.append(given))
     if url is not None:
         monkeypatch.setenv("ZUNO_DATABASE_URL", url)
     house = Application(read_settings({"ZUNO_DATABASE_URL": url} if url else {}, tmp_path))

@@ -18,7 +18,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import inf
 from typing import Final, NamedTuple
 
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, MarketState, Tick
+from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.units import Millis
 from zuno.trading.measure.finest_bars import select_finest_bars
 from zuno.trading.model.cycle import Exchange
@@ -20,6 +20,7 @@ from zuno.trading.model.market import (
     STALE_AFTER,
     Feed,
     Level,
+    Quote,
     Series,
     Symbol,
     Timeframe,
@@ -37,6 +38,80 @@ _TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
 _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 _EVER: Final = Millis(2**53 - 1)
 _OPENING_MS: Final = 1
+
+
+MARK_MS: Final = 10_000
+"""How long a mark counts before the last price stands in for it."""
+
+
+class Bar(NamedTuple):
+    """A closed bar, in the exchange's currency."""
+
+    start: Millis
+    at: Millis
+    """When it closed: it is known from then on."""
+    open: float
+    high: float
+    low: float
+    close: float
+
+
+class Depth(NamedTuple):
+    """A look at the book; best first. A quote is one level a side."""
+
+    at: Millis
+    bids: tuple[Quote, ...]
+    asks: tuple[Quote, ...]
+
+
+class Mark(NamedTuple):
+    at: Millis
+    price: float
+
+
+class FundingRate(NamedTuple):
+    at: Millis
+    rate: float
+    """A fraction of the notional; above zero, longs pay."""
+    both_pay: bool = False
+    """Where the side that paid is unknown."""
+
+
+Tick: TypeAlias = Bar | Depth | Mark | FundingRate
+
+
+@dataclass(slots=True)
+class MarketState:
+    price: float | None = None
+    """The last price: a close, the middle of a book, or a mark."""
+    at: int = 0
+    stale_ms: int = 600_000
+    """How long that price counts."""
+    mark: float | None = None
+    marked: int = 0
+    """When the venue last said a mark."""
+    depth: Depth | None = None
+
+    def see(self, tick: Tick) -> None:
+        match tick:
+            case Bar() if tick.at < self.at:
+                pass  # it came late: newer prices are known
+            case Bar():
+                self.price = self.mark = tick.close
+                self.at, self.stale_ms = tick.at, max(600_000, 2 * (tick.at - tick.start))
+            case Depth():
+                self.depth = tick
+                if tick.bids and tick.asks:
+                    self.price = (tick.bids[0].price + tick.asks[0].price) / 2
+                    self.at, self.stale_ms = tick.at, 600_000
+                    if self.mark is None or tick.at - self.marked > MARK_MS:
+                        self.mark = self.price
+            case Mark():
+                self.mark = self.price = tick.price
+                self.marked = tick.at
+                self.at, self.stale_ms = tick.at, 600_000
+            case FundingRate():
+                pass
 
 
 class MarketTape(Protocol):

@@ -16,8 +16,7 @@ from operator import itemgetter
 from typing import Final
 
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.tape import MarketTape
-from zuno.adapters.venues.paper.ticks import Tick
+from zuno.adapters.venues.paper.tape import MarketTape, Tick
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
