@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from benchmarks.debate import NODES, empty_graph, timed
 from benchmarks.figure import report, report_pairs, settle_disk
 from tests.wire.fakes.model import ScriptedModel
-from zuno.adapters.checkpoints import sqlite as checkpoints
+from zuno.adapters import checkpoints
 from zuno.adapters.model.registry import ModelTable
 from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, RoleModels

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.figure import report
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.adapters.venues.paper.ticks import Bar, Tick
+from zuno.adapters.venues.paper.tape import Bar, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange

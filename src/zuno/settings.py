@@ -29,7 +29,7 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _HIDDEN = tuple(
     "_url _key _secret _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id _hooks".split()
 )
-"""Endings of settings whose values are nobody's to see in a chat."""
+"""Endings of settings whose values are not shown in a chat."""
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
 _LOWEST_PORT = 2
 _HIGHEST_PORT = 65_535
@@ -52,7 +52,7 @@ _TRADING_ROLES = {
     "rag_extraction": "rag",
     "chat": "chat",
 }
-"""Whose setting names the models of a role."""
+"""The setting that names the models of a role."""
 
 
 def _matching(pattern: re.Pattern[str], expected: str, finish: Callable[[str], str]) -> Callable[[str], str]:
@@ -74,7 +74,7 @@ def _matching_secret(pattern: re.Pattern[str], expected: str) -> Callable[[Secre
 
 
 def _checked_by(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """The text as it is, where it can be read so."""
+    """The text unchanged, if `parse` accepts it."""
 
     def read(text: str) -> str:
         try:
@@ -100,10 +100,10 @@ _url = _matching(_URL, "an http(s) URL", lambda url: url.rstrip("/"))
 
 
 def _node_url(text: str) -> str:
-    """An AXL node's: its neighbours' port is counted from its own."""
+    """An AXL node's URL; the ports of its neighbours are counted from its own."""
     url = _url(text)
-    found = _NODE_URL.fullmatch(url)
-    if found is None or (found[1] is not None and not _LOWEST_PORT <= int(found[1]) <= _HIGHEST_PORT):
+    match = _NODE_URL.fullmatch(url)
+    if match is None or (match[1] is not None and not _LOWEST_PORT <= int(match[1]) <= _HIGHEST_PORT):
         raise ValueError("expected an http(s) IPv4 URL with a port from 2 to 65535; AXL nodes have no IPv6 API")
     return url
 
@@ -158,7 +158,7 @@ def _models(text: str) -> str:
 
 
 def _model_prices(parts: list[str]) -> dict[str, tuple[Decimal, Decimal]]:
-    """`NAME=IN/OUT`: the last sign of equality divides, for a URL may hold others."""
+    """`NAME=IN/OUT`, divided at the last equals sign: a URL may hold others."""
     prices: dict[str, tuple[Decimal, Decimal]] = {}
     for part in parts:
         name, _, text = part.rpartition("=")
@@ -444,16 +444,16 @@ class Settings(BaseSettings):
         return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
 
     def describe_changed(self) -> dict[str, str]:
-        """What differs from its default, by variable. Of a secret, an address and a list of people it is only said that
-        it is set."""
-        told: dict[str, str] = {}
+        """Settings that differ from their default, by variable. Secrets, addresses and lists of people are only said to
+        be set."""
+        changed: dict[str, str] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if name == "home" or value == field.get_default(call_default_factory=True):
                 continue
             hidden = name.endswith(_HIDDEN) or any(isinstance(each, SecretStr) for each in _each(value))
-            told[variable_of(name)] = "set" if hidden else str(value)
-        return told
+            changed[variable_of(name)] = "set" if hidden else str(value)
+        return changed
 
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""
@@ -462,7 +462,7 @@ class Settings(BaseSettings):
         return table | {role: self._with_second(chain) for role, chain in desk.items()}
 
     def _with_second(self, chain: tuple[ModelId, ...]) -> tuple[ModelId, ...]:
-        """A GPT or Claude that is named alone has a Gemini behind it, where there is a key for one."""
+        """A GPT or Claude that is named alone gets a Gemini as second, where there is a key for one."""
         alone = len(chain) == 1 and chain[0].vendor in (Vendor.OPENAI, Vendor.ANTHROPIC)
         if not alone or Vendor.GOOGLE not in self.vendor_keys():
             return chain
@@ -526,7 +526,7 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
 
 
 def _suggest(name: str, known: Mapping[str, str]) -> str:
-    """The end of a sentence: the name that is spelt nearly so, else those of the same venue, vendor or chain alone."""
+    """The end of a sentence: the nearest name, else those of the same venue, vendor or chain."""
     from difflib import get_close_matches  # only on the way to an error
 
     near = partial(get_close_matches, cutoff=0.75)

@@ -31,8 +31,7 @@ from zuno.adapters.chain.world import (
     WETH,
     pool_specs,
 )
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.seeded import SeededFeed
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed
 from zuno.amm import identity
 from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import NotFound, PoolNotInitialized, Refused, Unavailable, UsageError

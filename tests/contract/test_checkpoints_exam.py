@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.checkpoints import strict_serializer
-from zuno.adapters.checkpoints.postgres import postgres_checkpoints
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.checkpoints import postgres_checkpoints, sqlite_checkpoints, strict_serializer
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.model.cycle import Node

@@ -20,7 +20,7 @@ from zuno.adapters.memory.minilm import PACKAGE, MiniLmEmbedder
 from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.kernel.errors import Unavailable
 from zuno.llm.budget import DAY, Limits, RunBudget
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, Spend
 from zuno.trading.ports.recall import Embedder
 
 ONCE = RequestLimits(timeout=5, attempts=1)

@@ -30,19 +30,16 @@ from zuno.adapters.venues.binance import VENDOR as BINANCE_VENDOR
 from zuno.adapters.venues.binance import Binance, BinanceTape
 from zuno.adapters.venues.bybit import VENDOR as BYBIT_VENDOR
 from zuno.adapters.venues.bybit import Bybit, BybitTape
-from zuno.adapters.venues.channels import Channels
 from zuno.adapters.venues.deribit import VENDOR as DERIBIT_VENDOR
 from zuno.adapters.venues.deribit import Deribit
 from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
-from zuno.adapters.venues.fear_greed import FearGreed
-from zuno.adapters.venues.fred import Fred
+from zuno.adapters.venues.macro import FearGreed, Fred, Yahoo
 from zuno.adapters.venues.okx import VENDOR as OKX_VENDOR
 from zuno.adapters.venues.okx import Okx, OkxTape
-from zuno.adapters.venues.search import Search
+from zuno.adapters.venues.texts import Channels, Search
 from zuno.adapters.venues.upbit import VENDOR as UPBIT_VENDOR
 from zuno.adapters.venues.upbit import Upbit
 from zuno.adapters.venues.web import WebService
-from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model import market

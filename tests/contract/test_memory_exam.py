@@ -10,13 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
-from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.jsonl import FallbackIndex, JsonlMemory
 from zuno.adapters.memory.lightrag import LightRagMemoryIndex
 from zuno.adapters.memory.milvus import MilvusMemoryIndex
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, Symbol

@@ -16,11 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.model_server import serving
-from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
-from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.jsonl import FallbackIndex, JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, Symbol
@@ -295,9 +294,9 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from tests.contract.test_memory_faults import record
-from zuno.adapters.memory.fallback import FallbackIndex
+from zuno.adapters.memory.jsonl import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.memory.jsonl import JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 

@@ -21,9 +21,7 @@ from tests.examples import examples
 from zuno.adapters.chain.world import USDC
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.prices.coingecko import CoinGecko
-from zuno.adapters.prices.combined import FirstThatAnswers
-from zuno.adapters.prices.pool_history import PoolHistory
-from zuno.adapters.prices.seeded import SeededFeed
+from zuno.adapters.prices.feeds import FirstThatAnswers, PoolHistory, SeededFeed
 from zuno.amm.model import Block, PoolKey, PoolState
 from zuno.kernel.errors import Malformed, NotFound, Unavailable
 from zuno.kernel.units import HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick

@@ -13,8 +13,7 @@ from tests.wire.pool_minutes import draw_minutes, write_minutes
 from tests.wire.tasks import count, fail, never_end
 from zuno.adapters.dask_cluster import DaskCluster
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.adapters.task_runner import TaskRunner
-from zuno.adapters.worker_processes import run_in_processes
+from zuno.adapters.worker_processes import TaskRunner, run_in_processes
 from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.view import write_document
@@ -23,7 +22,7 @@ from zuno.lab.noedge import WorldResult, WorldsPlan
 from zuno.lab.reports import LabReports
 from zuno.lab.trading.question import read_question
 from zuno.settings import Settings
-from zuno.wiring.desk_checks import study_worlds_plan
+from zuno.wiring.lab import study_worlds_plan
 from zuno.wiring.lp_lab import build_lp_lab
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_trade_lab

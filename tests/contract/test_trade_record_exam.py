@@ -7,8 +7,7 @@ from decimal import Decimal as D
 
 import pytest
 
-from zuno.adapters.account.closed_trades import LoggedTradeRecord, MemoryTradeRecord
-from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.adapters.account.trade_log import LoggedTradeRecord, MemoryTradeLog, MemoryTradeRecord
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
 from zuno.trading.model.market import Mode, Side, Symbol

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from tests.wire.axl_node import FIRST_SENDS, AxlNode, axl_nodes
 from zuno.adapters.transport.axl import FIRST_PATIENCE, PATIENCE, AxlTransport
-from zuno.adapters.transport.inproc import InProcess
+from zuno.adapters.transport.inbox import InProcess
 from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.lp.model.debate import Role

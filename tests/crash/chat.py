@@ -51,10 +51,9 @@ LOADED = (
     "zuno_devnet.keys",
     "zuno.adapters.keys",
     "zuno.adapters.prices",
-    "zuno.adapters.transport.inproc",
+    "zuno.adapters.transport.inbox",
     "zuno.adapters.mesh.folder",
     "zuno.adapters.store.outbox",
-    "zuno.wiring.chat",
     "zuno.wiring.telegram",
 )
 POSITION = "1"

@@ -30,7 +30,7 @@ from typing import Any
 from tests.crash.preload import JOURNAL, preload
 from tests.wire.cycling import ROLES, Desk, Talkative, market
 from tests.wire.fakes.series import MemorySeries
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.journal.decision_view import DECISION_VIEW
 from zuno.llm.port import Answered, ModelRequest, Usage
 from zuno.trading.data.bundle_builder import build_bundle

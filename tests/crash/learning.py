@@ -44,7 +44,7 @@ LOADED = (
     *JOURNAL,
     "zuno.doors.cli.render",
     "zuno.adapters.chart",
-    "zuno.adapters.memory.fallback",
+    "zuno.adapters.memory.jsonl",
     "zuno.adapters.memory.hashed",
     "zuno.adapters.series",
     "zuno.trading.chart",

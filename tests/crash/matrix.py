@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.paths import CHECKOUT
-from zuno.adapters.store.head_file import HeadFile
+from zuno.adapters.store.table_store import HeadFile
 from zuno.doors.cli.main import run
 from zuno.journal.port import Entry
 from zuno.lp.execute.context import ExecutionContext

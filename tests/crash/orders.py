@@ -36,7 +36,7 @@ from tests.wire.paper_venue import START, ListTape, depth
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
-from zuno.adapters.venues.paper.ticks import FundingRate, Mark
+from zuno.adapters.venues.paper.tape import FundingRate, Mark
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal

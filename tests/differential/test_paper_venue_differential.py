@@ -16,7 +16,7 @@ import pytest
 
 from tests.wire.paper_venue import depth
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.ticks import Mark
+from zuno.adapters.venues.paper.tape import Mark
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol

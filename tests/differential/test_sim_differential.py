@@ -19,7 +19,7 @@ from eth_abi.abi import encode as abi_encode
 from eth_account import Account
 from eth_hash.auto import keccak
 
-from zuno.adapters.chain.devnet.price_moves import PriceMover
+from zuno.adapters.chain.devnet.serve_world import PriceMover
 from zuno.adapters.chain.devnet.world_builder import WALLET_ROLE, check_against_sim, open_world
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.contracts import NO_REASON

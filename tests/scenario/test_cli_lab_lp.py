@@ -20,7 +20,7 @@ from zuno.lab.lp.question import read_question
 from zuno.lab.lp.views import ArmView, LpLabView
 from zuno.lab.reports import LabReports
 from zuno.lab.workers import StoppedEarly
-from zuno.wiring.lab import choose_runner
+from zuno.wiring.lab_models import choose_runner
 from zuno.wiring.lp_lab import build_lp_lab
 
 HOURS = 168 + 24

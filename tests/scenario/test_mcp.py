@@ -20,7 +20,7 @@ from tests.wire.commands import run_zuno, shell
 from tests.wire.forked import ZunoProcess
 from tests.wire.model_server import chat, serving
 from zuno.doors.mcp.tools import TOOLS
-from zuno.wiring import mcp as wiring
+from zuno.wiring import application as wiring
 
 FENCED = re.compile(r"<untrusted>[^<>`\n]*</untrusted>")
 
@@ -174,7 +174,7 @@ def test_without_its_library_the_command_names_the_install_line(home: Path, monk
     monkeypatch.setattr(wiring, "find_spec", lambda name: None)
     ran = run_zuno(home, "mcp")
     assert (ran.code, ran.out) == (4, "")
-    assert wiring.INSTALL in ran.err
+    assert "zuno[mcp]" in ran.err
 
 
 HALF = "\ud800"

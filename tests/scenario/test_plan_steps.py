@@ -177,7 +177,7 @@ class Stage:
     def pool(self, key: PoolKey) -> PoolState:
         id_ = HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
         tokens = (self.tokens[key.currency0], self.tokens[key.currency1])
-        at = locate_position(DEPLOYMENT.position_manager, id_, 0, 0, 0)
+        at = locate_position(DEPLOYMENT.position_manager, id_, Range(Tick(0), Tick(0)), 0)
         state = pool_state(key, id_, tokens, self.words(at.slots()), self.block())
         assert state is not None
         return state
@@ -190,7 +190,7 @@ class Stage:
         currency0, currency1, fee, spacing, hooks = fields
         key = PoolKey(currency0, currency1, Pips(fee), spacing, hooks)
         info, pool = decode_position_info(packed), self.pool(key)
-        at = locate_position(manager, pool.id, info.tick_lower, info.tick_upper, token_id)
+        at = locate_position(manager, pool.id, Range(Tick(info.tick_lower), Tick(info.tick_upper)), token_id)
         held = read_worth(at, self.words(at.slots()))
         (owner,) = self.ask(manager, "address", "ownerOf(uint256)", token_id)
         return LpPosition(

@@ -17,8 +17,7 @@ from tests.wire.fakes.clock import FixedClock
 from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Seconds
-from zuno.llm.ask import ModelContext
-from zuno.llm.breaker import Breakers
+from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, Model, ModelRegistry, RoleModels
 from zuno.llm.prompts import Prompts, Untrusted

@@ -17,9 +17,8 @@ from time import perf_counter
 from typing import Any
 
 from tests.wire.fakes.series import MemorySeries
-from zuno.adapters.account.closed_trades import MemoryTradeRecord
-from zuno.adapters.account.trade_log import JournalTradeLog
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeRecord
+from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -33,8 +32,7 @@ from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
-from zuno.llm.ask import ModelContext
-from zuno.llm.breaker import Breakers
+from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModels
 from zuno.llm.prompts import Prompts
@@ -61,7 +59,6 @@ from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext
 from zuno.trading.service.runs import Cycles, Recall, RunBackends
-from zuno.wiring.cycles import list_replay_differences
 from zuno.wiring.orders import build_paper_venues
 
 SEED = 3
@@ -248,7 +245,7 @@ class Desk:
         journal = ChainedJournal(MemoryStore(), self.key, code=lambda: "test", now=lambda: WALL)
         registry = RecordedModels(attempts, whys=whys)
         return ReplayContext(
-            journal, lambda notebook: self._model_context(notebook, registry), lambda: list_replay_differences(registry)
+            journal, lambda notebook: self._model_context(notebook, registry), registry.list_differences
         )
 
     def _random(self, count: int) -> bytes:

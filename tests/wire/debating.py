@@ -19,16 +19,14 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.seeded import SeededFeed
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.transport.inproc import InProcess
+from zuno.adapters.transport.inbox import InProcess
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Entry
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import HexId, Millis, Seconds
-from zuno.llm.ask import ModelContext
-from zuno.llm.breaker import Breakers
+from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, RoleModels
 from zuno.llm.prompts import Prompts

@@ -17,8 +17,7 @@ from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
 from zuno.kernel.units import Millis, Seconds
-from zuno.llm.ask import ModelContext
-from zuno.llm.breaker import Breakers
+from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Answered, Attempt, Model, ModelRequest, Reply, RoleModels, Usage
 from zuno.llm.prompts import Prompts

@@ -36,11 +36,7 @@ IMPORTED = (
     "zuno.adapters.chain.sim.writer",
     "zuno.adapters.keys.ed25519",
     "zuno.adapters.keys.wallets",
-    "zuno.adapters.prices.combined",
-    "zuno.adapters.prices.gas",
-    "zuno.adapters.prices.hourly",
-    "zuno.adapters.prices.pool_history",
-    "zuno.adapters.prices.seeded",
+    "zuno.adapters.prices.feeds",
     "zuno.adapters.store.sqlite",
     "zuno.doors.cli.lp_screens",
     "zuno.doors.cli.plan_screens",
@@ -51,7 +47,6 @@ IMPORTED = (
     "zuno.lp.service.mesh",
     "zuno.lp.service.recommend",
     "zuno.wiring",
-    "zuno.wiring.local_debate",
 )
 
 

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from tests.wire.watching import NOW
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.sim.world_file import SimFile
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.keys.passphrases import Passphrases
@@ -37,7 +37,7 @@ from zuno.journal.port import Author
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Millis, Seconds, Wei
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, Spend
 from zuno.lp.model.alerts import AlertBook
 from zuno.lp.ports.mesh import RunningMesh
 from zuno.lp.ports.samples import GasSample

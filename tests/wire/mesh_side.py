@@ -17,7 +17,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.transport.inproc import InProcess
+from zuno.adapters.transport.inbox import InProcess
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.lp.agents.arbiter import Arbiter

@@ -19,7 +19,7 @@ from typing import Any, cast
 from tests.wire.debating import feeds_of_sim
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.store.memory import MemoryStore
-from zuno.adapters.transport.inproc import InProcess
+from zuno.adapters.transport.inbox import InProcess
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import DamagedRow, Entry, Journal
 from zuno.kernel.canonical import Digest, digest, encode_model

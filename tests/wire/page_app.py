@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI
 
-from zuno.adapters.locked_file import LockedFile
+from zuno.adapters.file_lock import LockedFile
 from zuno.doors.web.access import Access
 from zuno.doors.web.app import WebBackends, create_app
 from zuno.doors.web.events import EventFeed

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.adapters.venues.paper.ticks import Depth, FundingRate, Mark, Tick
+from zuno.adapters.venues.paper.tape import Depth, FundingRate, Mark, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange

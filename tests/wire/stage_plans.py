@@ -11,8 +11,7 @@ from typing import Any
 
 from zuno.adapters.chain.dev_signer import DevSigner
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.pool_history import PoolHistory
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, PoolHistory
 from zuno.adapters.store.memory import MemoryStore
 from zuno.amm.identity import pool_id
 from zuno.amm.model import LpPosition, PoolKey, Range

@@ -1,37 +1,37 @@
-"""Atomic file writes: a reader, and whoever comes after a kill -9, finds the old file or the new one, never half. On a
-full disk that is the old one, and `DiskFull`."""
+"""Atomic file writes: a reader, also after a kill -9, sees the old file or the new one, never half of either. On a full
+disk the old file stays and `DiskFull` is raised."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from zuno.adapters.full_disk import detect_full_disk
+from zuno.kernel.errors import FULL_DISK, DiskFull, Unavailable
 
 DRAFT_SUFFIX = ".partial"
 _users_umask: list[int] = []
 
 
 def keep_files_private() -> int:
-    """What this process makes from now on is its owner's alone from the first moment, whoever makes it: SQLite beside
-    its files, a library, a child. The umask that the user had set."""
+    """Set the umask so that every file this process or its libraries create is its owner's alone; returns the user's
+    own umask."""
     if not _users_umask:
         _users_umask.append(os.umask(0o077))
     return _users_umask[0]
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """A file of its owner's alone. `durable`: the new one is on disk when this returns, so that a power cut does not
-    take it back."""
+    """Write a file (0600). `durable`: it is on disk when this returns."""
     with open_replacement(path, durable=durable) as draft:
         _write(draft, content)
 
 
 def create_file(path: Path, content: bytes) -> bool:
-    """A new file, 0600 and on disk. False: there was one already, and it stays as it is."""
+    """Create a file (0600), on disk when this returns. False: there was one already, and it is left as it is."""
     draft = _draft_of(path)
     try:
         with detect_full_disk(path):
@@ -49,7 +49,7 @@ def create_file(path: Path, content: bytes) -> bool:
 
 @contextmanager
 def open_replacement(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """A place beside the file to write to; at the end it becomes the file. An error leaves the old one as it was."""
+    """A path beside the file to write to; at the end it becomes the file. After an error the old file is unchanged."""
     draft = _draft_of(path)
     try:
         with detect_full_disk(path):
@@ -66,7 +66,7 @@ def open_replacement(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Of a folder: without it a power cut may forget a new name in it."""
+    """fsync a file, or a folder so that a new name in it survives a power cut."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -75,7 +75,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 def _draft_of(path: Path) -> Path:
-    """Hidden, and of this write alone: two at once do not meet."""
+    """A hidden name that no other write uses."""
     return path.with_name(f".{uuid4().hex[:12]}.{path.name}{DRAFT_SUFFIX}")
 
 
@@ -83,3 +83,36 @@ def _write(draft: Path, content: bytes) -> None:
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
+
+
+@contextmanager
+def detect_full_disk(path: Path) -> Iterator[None]:
+    """Raise `DiskFull` for a write that finds no room; other errors pass."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            raise DiskFull(path) from error
+        raise
+
+
+def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
+    if error.errno in FULL_DISK:
+        return DiskFull(path)
+    return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
+
+
+def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
+    """Our error for a database that cannot be read or written now. SQLite calls some writes without room an I/O
+    error."""
+    code = error.sqlite_errorcode & 0xFF
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):
+        return DiskFull(path)
+    return Unavailable(f"{path} did not answer ({error}).")
+
+
+def is_full(folder: Path) -> bool:
+    try:
+        return os.statvfs(folder).f_bavail == 0
+    except OSError:
+        return False

@@ -1,4 +1,4 @@
-"""Work spread over the workers of a Dask cluster, which have the same Zuno installed."""
+"""Run tasks on the workers of a Dask cluster, which have the same Zuno installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.task_runner import discard_plan
+from zuno.adapters.worker_processes import discard_plan
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 
@@ -18,7 +18,7 @@ CONNECT_SECONDS: Final = 10
 
 
 class DaskCluster:
-    """A `TaskRunner`: a task's results come together, when it is done. The cluster has as many workers as it has."""
+    """A `TaskRunner` whose results come once a task is done; `workers` is ignored, the cluster decides."""
 
     def __init__(self, address: str) -> None:
         if not address.startswith(SCHEMES):
@@ -56,10 +56,10 @@ class DaskCluster:
                     coming.cancel()
                     await asyncio.gather(coming, return_exceptions=True)
                     break
-                found = coming.result()
-                if found is None:
+                completed = coming.result()
+                if completed is None:
                     break
-                for result in found[1]:
+                for result in completed[1]:
                     hear(result)
             await client.cancel(futures)
         finally:
@@ -68,7 +68,6 @@ class DaskCluster:
 
 
 def run_task(own: str, work: Callable[[Any], AsyncIterator[Any]], task: Any) -> list[Any]:
-    """In a worker of the cluster."""
     if version("zuno") != own:
         raise Refused(f"A worker of the cluster has Zuno {version('zuno')}, and this is {own}.")
 

@@ -1,10 +1,10 @@
-"""Undoes what libraries of the chain do when they are imported.
+"""Undo what chain libraries do when they are imported.
 
-py_ecc raises the recursion limit to 100,000. Beyond some 50,000 levels, JSON that nests without end then kills the
-process instead of raising `RecursionError`. py-evm needs room for 1,024 nested calls, which LIMIT leaves.
+py_ecc raises the recursion limit to 100,000; beyond some 50,000 levels, deeply nested JSON kills the process instead of
+raising `RecursionError`. py-evm needs room for 1,024 nested calls, which LIMIT leaves.
 
-eth_keyfile, which eth_account needs and web3 needs with it, loads BLS12-381 for keystores of version 4, and py_ecc then
-computes tables of pairings for most of a second. Zuno reads version 3 alone.
+eth_keyfile, which eth_account and web3 need, loads BLS12-381 for version 4 keystores, and py_ecc then computes pairing
+tables for most of a second. Zuno reads version 3 alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ _PAIRINGS: Mapping[str, Mapping[str, object]] = {
     "py_ecc.bls": {"G2ProofOfPossession": None},
     "py_ecc.bls12_381": {"curve_order": _BLS_ORDER},
 }
-"""All that eth_keyfile asks of them while it is imported."""
 
 
 def limit_recursion() -> None:
@@ -34,7 +33,7 @@ def limit_recursion() -> None:
 
 
 def import_eth_account() -> type[Account]:
-    """Call before importing web3. Whoever imports py_ecc later gets the whole of it."""
+    """Call before importing web3. A later import of py_ecc gets the whole library."""
     if "eth_keyfile" not in sys.modules:
         absent = {name: ModuleType(name) for name in _PAIRINGS if name not in sys.modules}
         for name, module in absent.items():

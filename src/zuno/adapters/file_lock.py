@@ -1,36 +1,39 @@
-"""The file lock: one holder at a time among the processes of a home and among the tasks of one process.
+"""File locks: one holder at a time among the processes of a home and the tasks of one process.
 
-The kernel keeps it (`flock`) and releases it when its process ends, however it ends. The file names the holder, for the
-message that a second process gets; what the file says never decides whether the lock is held.
+The kernel keeps them (`flock`) and releases them when the process ends, however it ends. The file names the holder for
+the message a second process gets; its content never decides whether the lock is held.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import signal
+import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from zuno.adapters.full_disk import build_write_error
-from zuno.adapters.process_identity import ProcessIdentity, start_time
+from zuno.adapters.atomic_file import build_write_error, replace_file
 from zuno.kernel.errors import Refused, Unavailable
 
 WAIT_SECONDS: Final = 30.0
 """How long a short write of another process is waited for."""
 _LOOK_SECONDS: Final = 1.0
-"""`held` locks the file too, shared and for an instant; a lock that is only looked at is waited for this long."""
+"""`is_held` takes the file shared for an instant; a lock that somebody only looks at is waited for this long."""
 _POLL_SECONDS: Final = 0.002
 
 
 class FileLock:
     """Taken at once or after at most `timeout` seconds.
 
-    Held by somebody else: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` where there is none.
-    `signed`: the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700.
-    `shared`: others may look too, nobody may write; the file is not made and need not be writable.
+    If another holds it: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` without one. `signed`:
+    the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700. `shared`:
+    others may read too; the file is not made and need not be writable.
     """
 
     def __init__(
@@ -53,7 +56,6 @@ class FileLock:
 
     @property
     def handle(self) -> int:
-        """The open file, while the lock is ours."""
         if self._handle is None:
             raise ValueError("the lock is not held")
         return self._handle
@@ -91,7 +93,7 @@ class FileLock:
             self._handle = None
 
     def check(self) -> None:
-        """As a `Lease`: the kernel takes it from nobody while its process lives."""
+        """As a `Lease`: the kernel takes it from no living process."""
         if self._handle is None:
             raise Refused(f"{self._path.stem} is not locked by this process.")
 
@@ -102,7 +104,7 @@ class FileLock:
         self.leave()
 
     def is_held(self) -> bool:
-        """Whether anybody holds it. Writes nothing, so a read-only home can be asked too."""
+        """Whether anybody holds it. Writes nothing, so it works in a read-only home."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -115,14 +117,13 @@ class FileLock:
             os.close(handle)
 
     def process(self) -> ProcessIdentity | None:
-        """Who signed it, if the lock is held and that process lives: a new holder may not have signed yet."""
+        """The process that signed the lock, if the lock is held and that process lives."""
         with suppress(OSError):
             signature = _parse(self._path.read_bytes())
             return signature if signature is not None and self.is_held() and signature.alive else None
         return None
 
     def holder(self) -> int | None:
-        """The pid of `process`."""
         process = self.process()
         return None if process is None else process.pid
 
@@ -165,7 +166,6 @@ def web_lock(home: Path) -> FileLock:
 
 
 def collector_lock(folder: Path) -> FileLock:
-    """Beside the store that is collected into."""
     return FileLock(
         folder / "collect.lock",
         "A collector of this home runs already ({}); `zuno data status` shows what it keeps; end it to start another.",
@@ -174,7 +174,6 @@ def collector_lock(folder: Path) -> FileLock:
 
 
 def symbol_lock(home: Path, symbol: str) -> FileLock:
-    """One run about a symbol at a time, whatever its mode."""
     return FileLock(
         home / "leases" / f"{symbol}.lock",
         f"A run on {symbol} is in progress ({{}}); wait for it, or end it and continue with `zuno trade resume`.",
@@ -183,7 +182,6 @@ def symbol_lock(home: Path, symbol: str) -> FileLock:
 
 
 def desk_lock(home: Path, name: str) -> FileLock:
-    """One trading desk for an account at a time."""
     return FileLock(
         home / "leases" / f"desk-{name}.lock",
         "The trading desk of this account is running already ({}); `zuno trade stop` ends it.",
@@ -192,14 +190,12 @@ def desk_lock(home: Path, name: str) -> FileLock:
 
 
 def outbox_lock(home: Path) -> FileLock:
-    """One process at a time sends what waits in the outbox."""
     return FileLock(
         home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).", parents=True
     )
 
 
 def wallet_lock(home: Path, name: str) -> FileLock:
-    """Whoever moves a wallet's money on a chain does so alone."""
     return FileLock(home / f"turn-{name}.lock", "This wallet is being used by {}; wait until it is done.")
 
 
@@ -212,7 +208,7 @@ def _try_lock(handle: int, how: int) -> bool:
 
 
 def _sign(handle: int) -> None:
-    """On a full disk the holder stays unnamed; the lock is held all the same."""
+    """On a full disk the holder stays unnamed and the lock is held all the same."""
     with suppress(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, _signature(os.getpid()), 0)
@@ -226,3 +222,84 @@ def _signature(pid: int) -> bytes:
 def _parse(content: bytes) -> ProcessIdentity | None:
     pid, _, started = content.decode("ascii", "replace").partition(" ")
     return ProcessIdentity(int(pid), started) if pid.isascii() and pid.isdigit() and len(pid) < 20 else None
+
+
+T = TypeVar("T")
+
+
+class LockedFile:
+    """A small file (0600) that several processes read and replace whole, one at a time. Reading needs no lock."""
+
+    def __init__(self, path: Path, patience: float = WAIT_SECONDS) -> None:
+        self._path = path
+        self._patience = patience
+
+    def stamp(self) -> tuple[int, int, int] | None:
+        """Inode, time and size, which change with every write; None: no file."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def read(self) -> bytes | None:
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
+
+    def change(self, make: Callable[[bytes | None], tuple[bytes | None, T]], *, wait: bool = True) -> T:
+        """Replace the content by what `make` returns. `wait`: for another writer, and until it is on disk."""
+        lock = FileLock(self._path.with_suffix(".lock"), timeout=self._patience if wait else 0.0, parents=True)
+        with lock:
+            before = self.read()
+            after, answer = make(before)
+            if after is not None and after != before:
+                try:
+                    replace_file(self._path, after, durable=wait)
+                except OSError as error:
+                    raise build_write_error(self._path, error) from error
+            return answer
+
+
+_PS_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """`started` is empty where the system could not say; such a process counts as ended."""
+
+    pid: int
+    started: str
+
+    @property
+    def alive(self) -> bool:
+        return bool(self.started) and start_time(self.pid) == self.started
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal this process and no other; nothing happens if it has ended."""
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+def start_time(pid: int) -> str | None:
+    """When a living process started, as the system spells it: ticks since this boot, or a date. None: it has ended."""
+    try:
+        # The second field is the program's name in brackets and may hold anything, brackets included.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return None if fields[0] in (b"Z", b"X") else f"{boot} {int(fields[19])}"
+    except (OSError, ValueError, IndexError):
+        return None if Path("/proc/self/stat").exists() else _ask_ps(pid)
+
+
+def _ask_ps(pid: int) -> str | None:
+    command = ["ps", "-o", "lstart=", "-p", str(pid)]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_PS_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None

@@ -1,5 +1,5 @@
-"""One process beside this one that answers questions over a pipe: it waits for nothing that this one does, and its open
-files are its own. It is started anew when it dies, and ends with this one."""
+"""A second process that answers questions over a pipe, so that it never waits for this one. It is restarted when it
+dies, and ends with this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tell = Callable[[str], None]
 Handle = Callable[[Any, Tell], Awaitable[Any]]
 OpenHandle = Callable[..., Awaitable[Handle]]
 MOST_SENDS: Final = 2
-"""A question that a process died over is put to the next one once."""
+"""A question that a process died over is sent once more."""
 _RESTART_SECONDS: Final = 0.2
 _END_SECONDS: Final = 5.0
 _PLAIN: Final = (UsageError, NotFound, Refused, Unavailable, Malformed, Broken)
@@ -38,8 +38,8 @@ class _Question:
 
 
 class HelperProcess:
-    """`open_handle` makes, in the new process and from what `read_arguments` gives, what answers questions there.
-    Questions are answered side by side; what they ask for must be harmless when it is done twice."""
+    """`open_handle` makes what answers questions, in the new process, from what `read_arguments` gives. Questions are
+    answered concurrently and may be sent twice, so what they ask for must be harmless to repeat."""
 
     def __init__(self, open_handle: OpenHandle, read_arguments: Callable[[], tuple[Any, ...]]) -> None:
         self._open_handle = open_handle
@@ -56,7 +56,7 @@ class HelperProcess:
         self._thread.start()
 
     async def ask(self, asked: Any, tell: Tell = lambda line: None) -> Any:
-        """`tell` hears what it says meanwhile, in another thread."""
+        """`tell` gets lines meanwhile, in another thread."""
         question, number = _Question(asked, tell), next(self._numbers)
         question.answer.set_running_or_notify_cancel()  # whoever asks may go away; the answer comes all the same
         with self._turn:
@@ -65,7 +65,7 @@ class HelperProcess:
         return await asyncio.wrap_future(question.answer)
 
     def stop(self) -> None:
-        """After what it has begun."""
+        """End the process once it has answered what it has begun."""
         self._ended.set()
         with self._turn, suppress(OSError):
             if self._pipe is not None:
@@ -111,17 +111,17 @@ class HelperProcess:
             with suppress(OSError):  # it is dead, and the next one is asked
                 self._pipe.send((number, question.asked))
 
-    def _take(self, number: int, done: bool, told: Any) -> None:
+    def _take(self, number: int, done: bool, result: Any) -> None:
         question = self._questions[number]
         if not done:
-            question.tell(told)
+            question.tell(result)
             return
         with self._turn:
             del self._questions[number]
-        if isinstance(told, Exception):
-            question.answer.set_exception(told)
+        if isinstance(result, Exception):
+            question.answer.set_exception(result)
         else:
-            question.answer.set_result(told)
+            question.answer.set_result(result)
 
 
 def _serve(pipe: Connection, open_handle: OpenHandle, arguments: tuple[Any, ...]) -> None:
@@ -135,13 +135,13 @@ async def _answer_all(pipe: Connection, open_handle: OpenHandle, arguments: tupl
 
     async def answer(number: int, asked: Any) -> None:
         try:
-            told: Any = await handle(asked, lambda line: pipe.send((number, False, line)))
+            result: Any = await handle(asked, lambda line: pipe.send((number, False, line)))
         except ZunoError as error:  # one that can be pickled
-            told = next(plain for plain in _PLAIN if isinstance(error, plain))(str(error))
+            result = next(plain for plain in _PLAIN if isinstance(error, plain))(str(error))
         except Exception as error:
             logging.getLogger(__name__).exception("a question failed")
-            told = RuntimeError(type(error).__name__)
-        pipe.send((number, True, told))
+            result = RuntimeError(type(error).__name__)
+        pipe.send((number, True, result))
 
     async with asyncio.TaskGroup() as running:
         while (received := await asyncio.to_thread(pipe.recv)) is not None:

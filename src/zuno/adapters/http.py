@@ -1,4 +1,4 @@
-"""HTTP requests with bounded patience: time, attempts, waiting and size all have an end."""
+"""HTTP requests with bounds on time, attempts, waiting and size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVER_ERROR = 500
 OK = 200
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 CLIENT_LOG = logging.getLogger("httpx2")
-"""The client logs whole addresses."""
+"""Its lines quote whole addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class RequestLimits:
     """How long and how often to try; all spans in seconds."""
 
     timeout: float = 10.0
-    """For one attempt as a whole, so that a server dripping bytes cannot hold us."""
+    """For one whole attempt, however slowly the bytes come."""
     attempts: int = 3
     first_wait: float = 0.5
     longest_wait: float = 20.0
-    """A server that asks for more than this is left alone at once."""
+    """A server that asks for a longer wait is not waited for."""
     max_bytes: int = 2_000_000
 
     def __post_init__(self) -> None:
@@ -47,14 +47,14 @@ PATIENCE = RequestLimits()
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What the server said; the body is read only when it said OK or something whose words are wanted."""
+    """Status and body; the body is read only for the statuses in `reads`."""
 
     status: int
     body: bytes = b""
 
 
 class RateLimited(Unavailable):
-    """The server named the time to come back, and it is later than we stay."""
+    """The server asked for a longer wait than ours."""
 
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message)
@@ -63,21 +63,18 @@ class RateLimited(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class _RetryableFailure:
-    """An attempt that failed in a way another may not."""
-
     reason: str
     asked_wait: float | None = None
     kind: type[Unavailable] = Unavailable
 
 
 def is_loopback(url: str | None) -> bool:
-    """Whether an address is this machine's own."""
     return url is not None and urlsplit(url).hostname in LOOPBACK
 
 
 class HttpClient:
-    """Requests of one client. Nothing a server sent is quoted, and no transport error is kept as a cause, for those
-    quote what they could not read: a server that repeats our key to us must not get it into a log that way."""
+    """Requests of one client. No error quotes what a server sent or keeps a transport error as its cause: a server that
+    repeats our key must not get it into a log."""
 
     def __init__(
         self,
@@ -97,11 +94,11 @@ class HttpClient:
         self._chance = chance
 
     async def get(self, path: str, params: Mapping[str, str]) -> HttpAnswer:
-        """The answer, whatever its status, once it is neither a rate limit nor a server's own failure."""
+        """The answer with its status; rate limits and server errors are retried, then raised."""
         return await self._answer("GET", path, {"params": dict(params)})
 
     async def post(self, path: str, document: object) -> HttpAnswer:
-        """The same for a question that does not fit an address. It must be harmless to repeat."""
+        """As `get`, for a body that must be harmless to send twice."""
         return await self._answer("POST", path, {"json": document})
 
     async def _answer(self, method: str, path: str, content: Mapping[str, Any]) -> HttpAnswer:
@@ -153,21 +150,19 @@ class HttpClient:
 
 
 class SecretFilter(logging.Filter):
-    """Lets no line pass that holds the secret, as it is or as addresses write it."""
+    """Drops log lines that hold the secret, plain or URL-encoded."""
 
     def __init__(self, secret: str) -> None:
         super().__init__()
         self._secret = secret
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        return not any(self._secret in text for text in (said, unquote(said), unquote_plus(said)))
+        message = record.getMessage()
+        return not any(self._secret in text for text in (message, unquote(message), unquote_plus(message)))
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """Retry-After in seconds: a number, or a date, which only the server's own Date can be held against.
-
-    Headers are looked up by names in small letters."""
+    """Retry-After in seconds: a number, or a date compared with the server's own Date. Header names are lower case."""
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)

@@ -10,10 +10,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, LiteralString
 
-from zuno.adapters.atomic_file import flush_to_disk, replace_file
+from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError, ZunoError
@@ -21,7 +20,7 @@ from zuno.kernel.errors import Refused, UsageError, ZunoError
 FILE: Final = "kill.lock"
 DEFAULT_HOME: Final = "~/.zuno"
 _WAIT_SECONDS: Final = 0.5
-"""For another process that is writing the file; a kill waits no longer and writes all the same."""
+"""How long a kill waits for another writer before it writes all the same."""
 _SHARED: Final = (LIVE_ACCOUNT, DEMO_ACCOUNT)
 """Other homes may hold the keys of the same account; accounts on paper are each home's own."""
 _SCHEMA: Final[tuple[LiteralString, ...]] = (
@@ -32,13 +31,14 @@ _SCHEMA: Final[tuple[LiteralString, ...]] = (
 
 
 def find_home(home: str | None, environment: Mapping[str, str]) -> Path:
-    """As the settings find it, without reading any other: a kill waits for no setting that cannot be read."""
+    """The home as the settings find it, without reading other settings: a kill must not fail on one that cannot be
+    read."""
     set_home = next((value for name, value in environment.items() if name.upper() == "ZUNO_HOME" and value), None)
     return Path(home or set_home or DEFAULT_HOME).expanduser()
 
 
 def _describe_kill(door: str) -> str:
-    """When and where. A kill waits for no clock that can be read."""
+    """When and where; undated if the clock cannot be read."""
     try:
         return f"{iso(unix_millis())} {door}"
     except ZunoError:
@@ -65,7 +65,7 @@ class KillLockFile:
         return f"{killed} was killed ({kills[killed] or 'by hand'})" if killed in kills else None
 
     def list_kills(self) -> frozenset[tuple[str, str]]:
-        """Accounts by their names in the file, each with when and where; of one that cannot be read nobody knows."""
+        """Accounts in the file, each with when and where; empty if the file cannot be read."""
         with suppress(ZunoError):
             return frozenset(self._read().items())
         return frozenset()
@@ -113,7 +113,7 @@ class KillLockFile:
             raise self._refuse("damaged") from error
         if not content.endswith(b"\n"):
             raise self._refuse("cut off" if content else "it names none")
-        return {account: " ".join(said) for account, *said in lines}
+        return {account: " ".join(details) for account, *details in lines}
 
     def _refuse(self, why: str) -> Refused:
         return Refused(f"{self.path} locks every account ({why}); look at it, and remove it by hand to lift it.")
@@ -121,7 +121,7 @@ class KillLockFile:
     def _write(self, kills: Mapping[str, str]) -> None:
         try:
             if kills:
-                replace_file(self.path, "".join(f"{account} {said}\n" for account, said in kills.items()).encode())
+                replace_file(self.path, "".join(f"{account} {why}\n" for account, why in kills.items()).encode())
             else:
                 self.path.unlink()
                 flush_to_disk(self.path.parent)

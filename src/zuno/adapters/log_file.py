@@ -1,4 +1,4 @@
-"""The log of a home: what long-running processes say about themselves, one file for all of them, bounded in size."""
+"""The log of a home: one file for all its processes, bounded in size."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from zuno.kernel.logs import LogLine
 MAX_BYTES: Final = 4_000_000
 """Of each of the two files that are kept."""
 _PACKAGES: Final = ("zuno", "zuno_devnet")
-"""Whose loggers write it."""
 _LINE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([A-Z]+) (\S+) (.*)")
 _READ: Final = 2_000_000
 """Bytes of the end that are looked through."""
 
 
 class HomeLog(WatchedFileHandler):
-    """Appends; a file that has grown too long is set aside, once, for whichever process notices first."""
+    """Appends; a file that has grown too long is renamed once, by the process that notices first."""
 
     def __init__(self, path: Path, secrets: Sequence[str]) -> None:
         super().__init__(path, encoding="utf-8", delay=True)
@@ -41,11 +40,11 @@ class HomeLog(WatchedFileHandler):
         super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A full disk: what a process says of itself never stops it."""
+        """A full disk must not stop the process."""
 
 
 class _Formatter(logging.Formatter):
-    """Secrets, as they are or as addresses write them, are blotted out, in tracebacks too."""
+    """Replaces secrets, plain or URL-encoded, by stars, in tracebacks too."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__()
@@ -67,7 +66,7 @@ def log_path(home: Path) -> Path:
 
 
 def start_log(home: Path, secrets: Sequence[str]) -> HomeLog:
-    """From here on what Zuno's loggers say goes into the home's log; warnings also to stderr, as without it."""
+    """Send Zuno's loggers to the home's log; warnings also to stderr."""
     handler = HomeLog(log_path(home), secrets)
     for ours in map(logging.getLogger, _PACKAGES):
         ours.addHandler(handler)
@@ -78,7 +77,7 @@ def start_log(home: Path, secrets: Sequence[str]) -> HomeLog:
 
 
 def stop_log(handler: HomeLog) -> None:
-    """Stderr is written by itself again once the last log is closed."""
+    """Remove the handler; stderr is left alone again once the last log is closed."""
     for ours in map(logging.getLogger, _PACKAGES):
         ours.removeHandler(handler)
         if logging.lastResort is not None and not any(isinstance(other, HomeLog) for other in ours.handlers):
@@ -87,7 +86,7 @@ def stop_log(handler: HomeLog) -> None:
 
 
 def read_log(home: Path) -> tuple[LogLine, ...]:
-    """The newest lines, oldest first; a line that goes on (a traceback) is part of the one it belongs to."""
+    """The newest lines, oldest first; continuation lines (tracebacks) belong to the line before."""
     path = log_path(home)
     content = b""
     for file in (path.with_suffix(".log.1"), path):
@@ -99,10 +98,10 @@ def read_log(home: Path) -> tuple[LogLine, ...]:
             continue
         except OSError as error:
             raise Unavailable(f"{file} cannot be read ({error.strerror}).") from error
-    found: list[LogLine] = []
+    lines: list[LogLine] = []
     for line in content.decode("utf-8", "replace").splitlines():
         if parts := _LINE.fullmatch(line):
-            found.append(LogLine(*parts.groups()))
-        elif found:
-            found[-1] = found[-1].extended(line)
-    return tuple(found)
+            lines.append(LogLine(*parts.groups()))
+        elif lines:
+            lines[-1] = lines[-1].extended(line)
+    return tuple(lines)

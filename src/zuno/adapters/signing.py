@@ -1,6 +1,6 @@
-"""Where a private key meets a transaction: EIP-1559 alone, and the same bytes every time (RFC 6979, low s).
+"""Sign transactions with a private key: EIP-1559 alone, deterministic (RFC 6979, low s).
 
-Families of adapters are strangers, and two of them hold keys; this is what they share.
+Shared by the adapter families `chain` and `keys`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
 def is_key(raw: bytes) -> bool:
-    """Whether these bytes are a key of secp256k1 at all."""
     return len(raw) == KEY_BYTES and 0 < int.from_bytes(raw, "big") < _ORDER
 
 
@@ -36,7 +35,7 @@ def address_of(key: SecretBytes) -> Address:
 
 
 def sign(key: SecretBytes, tx: Unsigned) -> Signed:
-    """The transaction's bytes with the key's signature; `Refused` where it is no transaction."""
+    """The signed bytes; `Refused` where the fields are not valid."""
     signed: SignedTransaction | None = None
     if _possible(tx):
         with suppress(Exception):  # the vendor raises half a dozen kinds, and its frames hold the key
@@ -52,7 +51,7 @@ def _account(key: SecretBytes) -> LocalAccount:
 
 
 def _possible(tx: Unsigned) -> bool:
-    """The widths of the protocol; the vendor would sign numbers that no node can read."""
+    """The protocol's widths; the vendor would sign numbers that no node can read."""
     longs, words = (tx.nonce, tx.gas), (tx.chain_id, tx.call.value, tx.fees.max_fee, tx.fees.tip)
     return (
         all(0 <= number < 1 << 64 for number in longs)

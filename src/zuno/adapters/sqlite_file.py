@@ -1,16 +1,17 @@
-"""One SQLite file as our stores use it: opened when first needed, one thread at a time, its errors in our words."""
+"""One SQLite file as our stores use it: opened when first needed, one thread at a time, with our own errors."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from zuno.adapters.full_disk import build_database_error, build_write_error
+from zuno.adapters.atomic_file import build_database_error, build_write_error
 from zuno.kernel.errors import Broken
 
 T = TypeVar("T")
@@ -47,14 +48,22 @@ class SqliteFile:
             return False
 
     def read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
-        """One thread at a time, on one state of the file; None where there is none."""
+        """Run `act` in one read transaction; None where there is no file."""
         with self._lock, self.translate_errors():
             return self._within("BEGIN", act) if self._connection is not None or self.exists() else None
 
     def write(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """One writer at a time among all processes; everything or nothing."""
+        """Run `act` in one write transaction, alone among all processes."""
         with self._lock, self.translate_errors():
             return self._within("BEGIN IMMEDIATE", act)
+
+    async def fetch(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows of a query, in a thread; none where there is no file."""
+        return await asyncio.to_thread(self.read, lambda connection: connection.execute(query, values).fetchall()) or []
+
+    async def run(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """`write` in a thread."""
+        return await asyncio.to_thread(self.write, act)
 
     def close(self) -> None:
         with self._lock:
@@ -64,7 +73,7 @@ class SqliteFile:
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
+        """Busy, full and unreachable are `Unavailable` or `DiskFull`; the rest is `Broken`."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -100,8 +109,16 @@ class SqliteFile:
         return connection
 
 
+def create_tables(schema: Sequence[str]) -> Callable[[sqlite3.Connection], None]:
+    def prepare(connection: sqlite3.Connection) -> None:
+        for statement in schema:
+            connection.execute(statement)
+
+    return prepare
+
+
 def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Two who make one file at once: SQLite waits for everything but this, and tells the second that it is locked."""
+    """Switch to WAL, again while busy: SQLite does not wait for this one."""
     for _ in range(_TRIES):
         try:
             connection.execute("PRAGMA journal_mode = WAL")

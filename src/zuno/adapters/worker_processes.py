@@ -1,4 +1,4 @@
-"""Work spread over processes of our own: each takes the next task when it is free, and tells results as they come."""
+"""Run tasks in processes of our own: each takes the next task when it is free, and sends results as they come."""
 
 from __future__ import annotations
 
@@ -14,23 +14,48 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from zuno.adapters.task_runner import discard_plan
 from zuno.kernel.errors import Unavailable
 
 T = TypeVar("T")
 R = TypeVar("R")
 TELL_SECONDS: Final = 0.2
-"""Results that come faster are told together: the parent has no core of its own."""
+"""Results within this time are sent together: the parent has no core of its own."""
 ENV: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MALLOC_MMAP_THRESHOLD_": str(2**25),
     "MALLOC_TRIM_THRESHOLD_": str(2**27),
 }
-"""A process is one worker: libraries that start threads of their own would slow the others. And it keeps the memory it
-will need again at once: columns that are given back to the system after every task are paid for by page faults."""
+"""One thread per worker, because libraries' own threads would slow the others; and freed memory is kept, because
+returning it after every task costs page faults."""
+
+
+class TaskRunner(Protocol):
+    """Promises to callers:
+
+    - `hear` gets every result of every task once, in any order.
+    - What a task raises is raised here, and the others are given up.
+    - Once `stop` is set the rest is given up; what was heard stays.
+    - Tasks that are still being planned are waited for; what planning raises is raised here.
+    - `work` is a module's function, tasks and results are plain values: they are pickled.
+    """
+
+    async def __call__(
+        self,
+        work: Callable[[T], AsyncIterator[R]],
+        tasks: Sequence[T] | Awaitable[Sequence[T]],
+        workers: int,
+        hear: Callable[[R], None],
+        stop: asyncio.Event,
+    ) -> None: ...
+
+
+def discard_plan(tasks: object) -> None:
+    """Close a planning coroutine that nobody will await."""
+    if asyncio.iscoroutine(tasks):
+        tasks.close()
 
 
 async def run_in_processes(
@@ -73,32 +98,30 @@ async def run_in_processes(
 
 
 class Worker:
-    """A process, and this end of the pipe to it."""
-
     def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
         self.process = process
         self._pipe = pipe
 
     async def work_off(self, tasks: Iterator[Any], hear: Callable[[Any], None], threads: ThreadPoolExecutor) -> None:
-        """One task after the other, as long as there are any."""
+        """Run tasks one after the other, as long as there are any."""
         for task in tasks:
             await self.send(task, threads)
             done = False
             while not done:
-                found, done, error = await self._receive(threads)
-                for result in found:
+                results, done, error = await self._receive(threads)
+                for result in results:
                     hear(result)
                 if error is not None:
                     raise error
 
     async def send(self, content: Any, threads: ThreadPoolExecutor) -> None:
-        """A worker that is gone is noticed by who reads its answer."""
+        """Errors are left to `_receive`."""
         with suppress(BrokenPipeError, ConnectionResetError):
             await asyncio.get_running_loop().run_in_executor(threads, self._pipe.send, content)
 
     async def _receive(self, threads: ThreadPoolExecutor) -> tuple[list[Any], bool, Exception | None]:
         try:
-            told: tuple[list[Any], bool, Exception | None] = await asyncio.get_running_loop().run_in_executor(
+            received: tuple[list[Any], bool, Exception | None] = await asyncio.get_running_loop().run_in_executor(
                 threads, self._pipe.recv
             )
         except (EOFError, OSError):
@@ -107,7 +130,7 @@ class Worker:
                 f"A worker process ended before its work was done (exit {self.process.exitcode}; -9 is often a lack of "
                 "memory); try fewer --workers."
             ) from None
-        return told
+        return received
 
 
 def _start(count: int, folder: str) -> list[Worker]:
@@ -153,7 +176,7 @@ async def _run_here(
 
 
 def _serve(pipe: Connection) -> None:
-    """In the worker. Ctrl-C reaches it too, and is its parent's to answer."""
+    """In the worker. Ctrl-C is for the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, _ParentGone):
         work = pipe.recv()
@@ -178,7 +201,7 @@ async def _work(work: Callable[[T], AsyncIterator[R]], task: T, report: _Report)
 
 
 class _Report:
-    """What a task found, on its way to the parent: at once, or together with what else came within a moment."""
+    """A task's results on their way to the parent, batched within a moment."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -228,7 +251,7 @@ class _Report:
 
 
 def make_portable(error: Exception) -> Exception:
-    """The error as it can cross the border of a process with its sentence: itself, else the nearest kind that can."""
+    """The error as it can be pickled with its message: itself, else the nearest base class that can."""
     for kind in type(error).__mro__[:-3]:  # without Exception, BaseException, object
         with suppress(Exception):
             arrived = pickle.loads(pickle.dumps(error if kind is type(error) else kind(str(error))))

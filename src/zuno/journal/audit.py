@@ -81,8 +81,8 @@ class JournalAudit:
 
     async def last_request(self, kinds: Collection[str]) -> str:
         """The request or run whose entry of one of these kinds is the newest."""
-        found = [entry for kind in kinds for entry in await self._journal.latest(1, kind=kind)]
-        newest = max(found, key=lambda entry: entry.seq, default=None)
+        latest = [entry for kind in kinds for entry in await self._journal.latest(1, kind=kind)]
+        newest = max(latest, key=lambda entry: entry.seq, default=None)
         if newest is None or newest.request_id is None:
             raise NotFound("Nothing was decided here yet; `zuno lp recommend` and `zuno trade run` do.")
         return newest.request_id
@@ -92,12 +92,12 @@ class JournalAudit:
 
     async def since(self, seq: int, count: int) -> list[Entry]:
         """At most `count` entries after a number, oldest first."""
-        found: list[Entry] = []
+        entries: list[Entry] = []
         async for entry in self._journal.entries(after=seq):
-            found.append(entry)
-            if len(found) == count:
+            entries.append(entry)
+            if len(entries) == count:
                 break
-        return found
+        return entries
 
     async def newest(self) -> Entry | None:
         return next(iter(await self._journal.latest(1)), None)
@@ -106,8 +106,8 @@ class JournalAudit:
         """The newest `count` entries, or those before an entry's number."""
         if not 1 <= count <= MAX_TAIL:
             raise UsageError(f"Between 1 and {MAX_TAIL} entries can be shown.")
-        found = await self._journal.latest(count, before=before)
-        return JournalTailView(entries=tuple(map(_to_entry_view, found)))
+        entries = await self._journal.latest(count, before=before)
+        return JournalTailView(entries=tuple(map(_to_entry_view, entries)))
 
 
 def _to_entry_view(entry: Entry) -> EntryView:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from zuno.journal.port import Author, DamagedRow, Entry, Link, Row, Tail
-from zuno.journal.record import FIRST_PREV, EntryRecord, HeadRecord, SignedHead, WriteNote
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
+from zuno.kernel.wire import Hex64
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of one entry; what is larger belongs in a bundle."""
@@ -21,6 +22,70 @@ _Shape = TypeVar("_Shape", bound=BaseModel)
 
 # Domain separation: an entry's signature is never valid for a head.
 _ENTRY, _HEAD = b"zuno journal entry 1\n", b"zuno journal head 1\n"
+
+
+FIRST_PREV = "0" * 64
+"""What the first entry follows."""
+Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+RequestId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(
+        defer_build=True,
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+
+class RecordAuthor(Record):
+    role: Role
+    key: Hex64
+
+
+class EntryRecord(Record):
+    """The body of an entry: everything but its own hash and signature."""
+
+    format: Literal[1] = 1
+    seq: Annotated[int, Field(ge=1)]
+    at: Annotated[int, Field(ge=0, lt=2**53)]
+    request_id: RequestId | None
+    kind: Kind
+    author: RecordAuthor
+    code: Annotated[str, Field(min_length=1, max_length=64)]
+    node: Hex64
+    """The public key of the node that wrote and signed it."""
+    payload: dict[str, Any]
+    bundle: Hex64 | None
+    prev: Hex64
+
+
+class HeadRecord(Record):
+    """How far the journal reaches, kept where the rows are not."""
+
+    format: Literal[1] = 1
+    node: Hex64
+    seq: Annotated[int, Field(ge=0)]
+    hash: Hex64
+
+
+class SignedHead(Record):
+    head: HeadRecord
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+
+
+class WriteNote(Record):
+    """Left beside the journal while an entry is being written, so that a start after a crash can name it."""
+
+    seq: Annotated[int, Field(ge=1)]
+    kind: Kind
+    request_id: RequestId | None
+    hash: Hex64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +105,7 @@ class ChainState:
     repaired: bool = False
     """The newest entry was written and its head was not."""
     lost: WriteNote | None = None
-    """The entry that was being written and is not there."""
+    """The entry that was being written when a crash happened and is not there."""
 
 
 def seal_record(record: EntryRecord, key: NodeKey) -> Link:
@@ -162,7 +227,7 @@ def _decode_record(shape: type[_Shape], data: bytes) -> _Shape | None:
 
 
 def _decode_hex(text: str, size: int) -> bytes | None:
-    """The bytes of lower-case hex; `bytes.fromhex` alone would let capitals and spaces pass."""
+    """The bytes of lower-case hex; `bytes.fromhex` alone would accept capitals and spaces."""
     try:
         data = bytes.fromhex(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""What was shown of a finished run or plan: its view, an entry of its own that is bound to the decided hash.
+"""The view of a finished run or plan as it was shown, stored as an entry bound to the decided hash.
 
-The decided bytes do not hold it, so it may be missing (an older Zuno decided, or a process died before it was stored).
-Then a look computes the view and says so; `zuno journal upgrade` and the next start of a desk store it. Everything in
-it comes from entries and bundles of the same journal, which were searched for secrets when they were written.
+It may be missing: an older Zuno decided, or a process died before storing it. Then it is computed and says so; `zuno
+journal upgrade` and the next start of a desk store it. Its content comes from entries and bundles that were searched
+for secrets when they were written.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from zuno.journal.chain import Record
 from zuno.journal.port import Author, Journal
-from zuno.journal.record import Record
 from zuno.kernel.canonical import Json, canonical, decode_canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, Unavailable, ZunoError
 from zuno.kernel.view import ForeignText, RecordedView, VerdictView, View
@@ -82,7 +82,7 @@ class DecisionRecord(Generic[V]):
         return view.model_copy(update={"computed_by": code, "computed_why": why})
 
     async def compare(self) -> tuple[str, ...]:
-        """Where today's code shows something else than was stored; nothing where nothing is stored."""
+        """Where today's code shows something else than the stored view."""
         if self.stored is None:
             return ()
         try:
@@ -107,14 +107,14 @@ class DecisionRecord(Generic[V]):
                 raise Malformed(f"the view on record is of version {stored.version}, which this Zuno does not know")
             opener = zlib.decompressobj()
             content = opener.decompress(b64decode(stored.content, validate=True), MAX_CONTENT)
-            found = decode_canonical(content) if opener.eof and not opener.unused_data else None
+            parts = decode_canonical(content) if opener.eof and not opener.unused_data else None
         except (ValueError, zlib.error) as error:
             raise Malformed(f"the view on record cannot be read ({type(error).__name__})") from error
-        if not isinstance(found, dict) or found.keys() != {"view", "facts"} or not isinstance(found["view"], dict):
+        if not isinstance(parts, dict) or parts.keys() != {"view", "facts"} or not isinstance(parts["view"], dict):
             raise Malformed("the view on record is cut, too large or has other parts")
-        if not stored.decided == found["view"].get("hash") == self.decided:
+        if not stored.decided == parts["view"].get("hash") == self.decided:
             raise Malformed("the view on record is of another decision")
-        return found
+        return parts
 
 
 def _write_content(view: RecordedView, facts: Facts) -> Json:

@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel
 
 from zuno.journal.chain import (
+    FIRST_PREV,
     ChainState,
+    EntryRecord,
     Fault,
+    RecordAuthor,
+    WriteNote,
     build_entry,
     first_head,
     seal_record,
@@ -22,7 +26,6 @@ from zuno.journal.chain import (
     verify_tail,
 )
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
-from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor, WriteNote
 from zuno.kernel.canonical import Digest, Json, digest, to_json
 from zuno.kernel.errors import Broken, NotFound, Refused, Unavailable
 from zuno.kernel.signing import NodeKey
@@ -190,7 +193,7 @@ class ChainedJournal:
             raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
 
     async def _check_recent(self) -> None:
-        """Once for each process, before its first entry: the newest entries hold, each behind the one before."""
+        """Once per process, before its first entry: the newest entries are verified."""
         if self._checked_recent:
             return
         prev: Entry | None = None
@@ -204,15 +207,15 @@ class ChainedJournal:
         self._checked_recent = True
 
     async def _mark_damage(self, fault: Fault) -> Broken:
-        """An entry that does not hold is remembered wherever it is met: from then on the journal takes no entries."""
+        """Record damage wherever it is met: from then on the journal takes no entries."""
         if self._key_fault() is None:
             with suppress(Broken, Unavailable):
                 await self._store.mark_broken(_describe_fault(fault))
         return Broken(f"The journal is damaged: {_describe_fault(fault)}; run `zuno journal verify`.")
 
     async def verify(self) -> Verdict:
-        """Verify the whole chain as it is now. Nothing is written, not even a repair, but a mark beside the journal of
-        one that does not hold, where that can be written: from then on it takes no entries, until it holds again."""
+        """Verify the whole chain. Nothing is repaired; a journal that does not hold is marked, where that can be
+        written, and takes no entries until it holds again."""
         verdict = await self._verify_all()
         fault = verdict.fault
         try:
@@ -272,10 +275,10 @@ class ChainedJournal:
             state = self._vouched[1]  # the head we signed ourselves, and it is on disk: no need to check it again
             if isinstance(tail.last, Row) and (tail.last.seq, tail.last.hash) == (state.seq, state.hash):
                 return state
-        found = verify_tail(tail, self._key)
-        if isinstance(found, Fault):
-            raise Broken(f"The journal cannot be written: {_describe_fault(found)}; run `zuno journal verify`.")
-        return found
+        checked = verify_tail(tail, self._key)
+        if isinstance(checked, Fault):
+            raise Broken(f"The journal cannot be written: {_describe_fault(checked)}; run `zuno journal verify`.")
+        return checked
 
     def _seal_recovery(self, state: ChainState) -> Link:
         payload: dict[str, Json] = {"headRepairedAt": state.seq if state.repaired else None, "lost": None}
@@ -345,8 +348,8 @@ class ChainedJournal:
             content = await self._store.bundle(name)
             if content is None or digest(content) != name:
                 return Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
-        found = await self._store.inspect()
-        return None if found is None else Fault(None, found)
+        damage = await self._store.inspect()
+        return None if damage is None else Fault(None, damage)
 
 
 _OTHER_BYTES = "holds other bytes than its name says"

@@ -9,17 +9,17 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 
 PAPER_ACCOUNT: Final = "paper"
-"""The home's own on paper, which has no name of its own."""
+"""The home's own paper account, which has no name of its own."""
 PAPER_WORD: Final = f"{PAPER_ACCOUNT}:"
 LIVE_ACCOUNT: Final = "live"
 """At the exchanges, with money."""
 DEMO_ACCOUNT: Final = "demo"
-"""At an exchange that trades without money: everything else is as with it."""
+"""At an exchange's demo trading, without money."""
 _ACCOUNT_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class KillLock(Protocol):
-    """Accounts that were killed, by the names that `--account` takes. Readable without database, market or network."""
+    """Killed accounts, by the names that `--account` takes. Readable without database, market or network."""
 
     def why_locked(self, account: str | None = None) -> str | None:
         """Why an account may open nothing new; None as an account: whether any is locked. What cannot be read counts
@@ -31,7 +31,7 @@ class KillLock(Protocol):
         ...
 
     def share(self, account: str, door: str) -> None:
-        """Lock it for the other homes on the same database, too, where the account can be theirs."""
+        """Lock it for other homes on the same database too, if the account can be theirs."""
         ...
 
     def unlock(self, account: str) -> None:

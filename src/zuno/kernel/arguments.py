@@ -30,10 +30,10 @@ DAYS: Final = ("today", "yesterday")
 
 def parse_span(text: str) -> Seconds:
     """A length of time: `90m`, `6h`, `2d`."""
-    found = _SPAN.fullmatch(text.strip().lower())
-    if found is None:
+    match = _SPAN.fullmatch(text.strip().lower())
+    if match is None:
         raise UsageError(f"{plain_text(text, 40)!r} is not a length of time; write 90m, 6h or 2d.")
-    return Seconds(int(found[1]) * _SPAN_SECONDS[found[2]])
+    return Seconds(int(match[1]) * _SPAN_SECONDS[match[2]])
 
 
 def parse_moment(text: str, now: Seconds) -> Seconds:

@@ -19,7 +19,7 @@ class ChatButton:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """An action that waits for its owner's second word, bound to what was shown."""
+    """An action that waits for its owner's confirmation, bound to what was shown."""
 
     key: str
     user: int
@@ -29,14 +29,14 @@ class Confirmation:
     action: str
     """The words that act, as they were typed."""
     digest: str
-    """Of everything the card shows: another plan, amount or bound has another."""
+    """Of everything the card shows, so that a changed plan, amount or bound is noticed."""
     code: str
     expires: Millis
 
 
 @dataclass(frozen=True, slots=True)
 class RunningRequest:
-    """A request that takes long, while it is worked on."""
+    """A long request while it runs."""
 
     key: str
     user: int
@@ -59,19 +59,15 @@ class ChatStore(Protocol):
         """Whether this update of this bot was never seen before."""
         ...
 
-    async def put_buttons(self, buttons: Mapping[str, ChatButton]) -> None:
-        """Keep what these keys stand for."""
-        ...
+    async def put_buttons(self, buttons: Mapping[str, ChatButton]) -> None: ...
 
     async def find_button(self, key: str) -> ChatButton | None: ...
 
     async def put_confirmation(self, confirmation: Confirmation) -> None:
-        """Keep a confirmation, or replace the one of the same key that was not taken yet."""
+        """Keep a confirmation, or replace the one of that key unless it was taken."""
         ...
 
-    async def find_confirmation(self, key: str) -> Confirmation | None:
-        """One that was not taken yet."""
-        ...
+    async def find_confirmation(self, key: str) -> Confirmation | None: ...
 
     async def list_confirmations(self, user: int, chat: int) -> tuple[Confirmation, ...]:
         """Those of a person in a chat that were not taken yet, newest first."""

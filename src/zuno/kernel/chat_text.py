@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 JOINER: Final = "\u2060"
-"""Takes no room, and ends what Telegram reads as one word."""
+"""Zero-width: ends what Telegram reads as one word."""
 _LINKS: Final = re.compile(
     r"(?<![\w/])[/@#](?=\w)"  # a command, a mention, a tag
     r"|(?<!\w)\$(?=[A-Za-z])"  # a symbol to search for
@@ -17,12 +17,12 @@ _LINKS: Final = re.compile(
 )
 _IN_BACKTICKS: Final = re.compile(r"`([^`]+)`")
 _MOST_CODES: Final = 4
-"""Of a line: Telegram ignores the tags of a message after a hundred, and what is no code could be tapped."""
+"""Per line: Telegram ignores tags after a hundred, and untagged text could be tapped."""
 
 
 def break_links(raw: str) -> str:
-    """The same words, with nothing to tap."""
-    return _LINKS.sub(lambda found: found.group() + JOINER, raw)
+    """The same text with nothing that Telegram turns into a link."""
+    return _LINKS.sub(lambda match: match.group() + JOINER, raw)
 
 
 def format_text(raw: str, tag: str = "") -> str:

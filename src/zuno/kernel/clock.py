@@ -1,4 +1,4 @@
-"""The one place time comes from."""
+"""The clock port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON written by strangers: numbers to the digit, nothing that is no number, and no deeper than it has to be."""
+"""Parse JSON of other parties: exact numbers, no NaN, bounded nesting."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def parse(body: bytes) -> object:
 
 
 def check_nesting(body: bytes, deepest: int = DEEPEST) -> str:
-    """The text of `body`; `ValueError` when it is no UTF-8 or nests deeper than anybody needs.
+    """The text of `body`; `ValueError` when it is no UTF-8 or nests too deep.
 
-    Python's own guard, the recursion limit, is no guard: py-evm and web3 raise it beyond what the C parser's stack
-    holds, and a few kilobytes of "[" would then end the process instead of the parse.
+    The recursion limit is no guard: py-evm and web3 raise it beyond what the C parser's stack holds, and a few
+    kilobytes of "[" would end the process.
     """
     text = body.decode("utf-8")
     depth = 0
@@ -38,5 +38,4 @@ def check_nesting(body: bytes, deepest: int = DEEPEST) -> str:
 
 
 def reject_non_number(name: str) -> NoReturn:
-    """Python reads NaN and Infinity, which are no JSON."""
     raise ValueError(f"{name} is not a JSON number")

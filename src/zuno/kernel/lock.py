@@ -27,9 +27,9 @@ def hold(lock: ProcessLock) -> Iterator[None]:
 
 
 class Lease(ProcessLock, Protocol):
-    """A lock whose holder may lose it: one that was cut off for longer than the lease lasts. A lease that was lost is
-    never ours again; leaving it then does nothing to whoever has it now."""
+    """A lock that its holder may lose, if it is cut off for longer than the lease lasts. A lost lease is not regained;
+    leaving it then changes nothing."""
 
     def check(self) -> None:
-        """`Refused` where it is not held, or somebody else has had it since. `Unavailable` where nobody can say."""
+        """`Refused` where it is not held or was taken over. `Unavailable` where that cannot be found out."""
         ...

@@ -1,4 +1,4 @@
-"""Numbers turned into the strings that people and scripts read: exact ones, and rounded for eyes."""
+"""Numbers as text, exact or rounded for people."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def ratio_text(value: float | None) -> str:
 
 
 def multiple_text(value: float | None) -> str:
-    """A result in R, the risk that was taken."""
+    """A result in multiples of R, the risk taken."""
     return "–" if value is None else f"{value:+.2f} R"
 
 

@@ -11,21 +11,20 @@ from decimal import Decimal
 from typing import Generic
 
 from zuno.kernel.clock import Clock
-from zuno.llm.breaker import Breakers
+from zuno.kernel.units import Seconds
 from zuno.llm.budget import RunBudget
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRegistry, ModelRequest, Outcome, Reply, Turn, Usage
-from zuno.llm.prompts import Prompt, Prompts
+from zuno.llm.prompts import PER_IMAGE, PER_TURN, Prompt, Prompts, estimate_tokens
 from zuno.llm.question import Question, SourcedAnswer, T, schema_of
 from zuno.llm.reply import EVIDENCE_CHARS, MAX_REPLY_CHARS, Usable, parse_reply, shorten_reason
-from zuno.llm.tokens import PER_IMAGE, PER_TURN, estimate_tokens
 
 _REPAIRABLE: frozenset[Outcome] = frozenset({"malformed", "out_of_bounds"})
 _MODEL_FAULTS: frozenset[Outcome] = frozenset({"malformed", "timeout", "unavailable"})
-"""Failures that count against it. A refusal shows that it is there; budget and breaker are our own doing."""
+"""Failures that count against a model. A refusal shows that it answers; budget and breaker are our own."""
 _QUOTED_CHARS = 4_000
 _GRACE = 1.0
-"""Seconds a cancelled call has to end; after that it is left behind, not waited for."""
+"""Seconds a cancelled call has to end; after that it is not waited for."""
 
 Record = Callable[[Attempt], Awaitable[None]]
 Recall = Callable[[ModelRequest], Attempt | None]
@@ -47,7 +46,7 @@ class ModelContext:
     """Called with every attempt before anything is made of it. What it raises is raised."""
     clock: Clock
     stopwatch: Callable[[], float]
-    """Seconds from anywhere, for latencies."""
+    """Seconds from any origin, for latencies."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     timeout: float = 30.0
     """Seconds for one call. A question takes at most (models + 1) × this."""
@@ -64,9 +63,9 @@ class _AttemptResult(Generic[T]):
 async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnswer[T]:
     """Always a value: from the models in order, from one repair, or from the fallback.
 
-    The next model is asked when one fails, never because its answer was wrong; a wrong answer is repaired by the
-    one that gave it, once, and a doubtful one asked about, once. Our own bugs raise: a prompt that cannot be rendered,
-    a judge that raises, a record that cannot be written, a fallback outside its own bounds.
+    The next model is asked when one fails, never because its answer was wrong; a wrong answer is repaired once by the
+    model that gave it, and a doubtful one queried once. Our own bugs raise: a prompt that cannot be rendered, a judge
+    that raises, a record that cannot be written, a fallback outside its own bounds.
     """
     assigned = model_context.registry.models_for(question.role, question.round)
     if not assigned.models:
@@ -132,8 +131,8 @@ def _build_repair(opening: ModelRequest, attempt: Attempt) -> ModelRequest:
     """The same question with the error named. An empty or endless answer is not quoted back."""
     correction = f"Your answer cannot be used. {attempt.why}. Answer again with the whole object, corrected."
     if attempt.raw and not attempt.cut:
-        said = Turn("model", attempt.raw[:_QUOTED_CHARS])
-        return replace(opening, turns=(*opening.turns, said, Turn("user", correction)))
+        answer = Turn("model", attempt.raw[:_QUOTED_CHARS])
+        return replace(opening, turns=(*opening.turns, answer, Turn("user", correction)))
     # Not a turn of its own: some chat templates refuse two in a row from the same side.
     *before, last = opening.turns
     return replace(opening, turns=(*before, Turn(last.who, f"{last.text}\n\n{correction}")))
@@ -141,8 +140,8 @@ def _build_repair(opening: ModelRequest, attempt: Attempt) -> ModelRequest:
 
 def _build_question_back(opening: ModelRequest, attempt: Attempt, doubt: str) -> ModelRequest:
     asked = f"{doubt} Answer again with the whole object, changed or not."
-    said = Turn("model", attempt.raw[:_QUOTED_CHARS])
-    return replace(opening, turns=(*opening.turns, said, Turn("user", asked)))
+    answer = Turn("model", attempt.raw[:_QUOTED_CHARS])
+    return replace(opening, turns=(*opening.turns, answer, Turn("user", asked)))
 
 
 async def _attempt(
@@ -250,8 +249,8 @@ async def _call_with_timeout(
 
 def _estimate_request(request: ModelRequest) -> int:
     texts = (request.system, request.schema, *(turn.text for turn in request.turns))
-    said = sum(map(estimate_tokens, texts))
-    return said + PER_TURN * (len(request.turns) + 2) + PER_IMAGE * len(request.images)
+    tokens = sum(map(estimate_tokens, texts))
+    return tokens + PER_TURN * (len(request.turns) + 2) + PER_IMAGE * len(request.images)
 
 
 def _fingerprint(model: str, request: ModelRequest) -> str:
@@ -269,3 +268,54 @@ def _fingerprint(model: str, request: ModelRequest) -> str:
     }
     canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+COOL_DOWN = Seconds(60)
+
+
+@dataclass(slots=True)
+class _Circuit:
+    failures: int = 0
+    open_until: Seconds | None = None
+    probing: bool = False
+
+
+class Breakers:
+    """One circuit per model name: closed, open after `threshold` failures in a row, then one probe at a time."""
+
+    def __init__(self, threshold: int | None = 3, cool_down: Seconds = COOL_DOWN) -> None:
+        """`threshold` None: no circuit ever opens, for a replay."""
+        if threshold is not None and threshold < 1:
+            raise ValueError("a circuit needs at least one failure to open")
+        self._threshold = threshold
+        self._cool_down = cool_down
+        self._circuits: dict[str, _Circuit] = {}
+
+    def admit(self, name: str, now: Seconds) -> str | None:
+        """None lets the call through; the caller must then report `record_success`, `record_failure` or `release`."""
+        circuit = self._circuits.get(name)
+        if circuit is None or circuit.open_until is None:
+            return None
+        # On record with what was said, so without a clock: the same failures are told in the same words.
+        failed = f"it failed {self._threshold} times in a row or more"
+        if now < circuit.open_until:
+            return f"{failed} and is left alone for a while"
+        if circuit.probing:
+            return f"{failed} and is being tried by another call"
+        circuit.probing = True
+        return None
+
+    def record_success(self, name: str) -> None:
+        self._circuits.pop(name, None)
+
+    def record_failure(self, name: str, now: Seconds) -> None:
+        circuit = self._circuits.setdefault(name, _Circuit())
+        circuit.failures += 1
+        circuit.probing = False
+        if self._threshold is not None and circuit.failures >= self._threshold:
+            circuit.open_until = Seconds(now + self._cool_down)
+
+    def release(self, name: str) -> None:
+        """The admitted call was not made, or we cancelled it: it counts neither way."""
+        if name in self._circuits:
+            self._circuits[name].probing = False

@@ -9,8 +9,7 @@ from decimal import Decimal
 from zuno.kernel.clock import Clock
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
-from zuno.llm.port import DailySpend
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, DailySpend, Spend
 
 DAY = Seconds(86_400)
 NOTHING = Spend()
@@ -31,7 +30,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class DayShare:
-    """A part of the day's budget, with a limit and a book of its own."""
+    """A part of the day's budget, with its own limit and book."""
 
     limit: Ceiling
     days: DailySpend
@@ -59,10 +58,10 @@ class RunBudget:
     """What this run may use of the day; None: all of it."""
     spent: Spend = NOTHING
     unpriced: int = 0
-    """Calls whose price nobody knows: their tokens are counted, their dollars cannot be."""
+    """Calls of unknown price: their tokens are counted, their dollars are not."""
 
     async def reserve(self, tokens: int, usd: Decimal | None) -> Reservation | str:
-        """Set the estimate aside, or say in a clause why not."""
+        """Reserve the estimate, or return why not."""
         if usd is None and self.limits.dollars:
             return "its price is not known and dollars are limited (ZUNO_MODEL_PRICES can name it)"
         change = Spend(tokens, usd or Decimal(0))

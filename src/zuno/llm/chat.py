@@ -15,11 +15,11 @@ from zuno.llm.prompts import Untrusted, Value
 from zuno.llm.question import Opinion, Question, Screen, Source
 
 ANSWER: Final = "answer"
-"""What stands in the place of a tool's name when the model answers."""
+"""The tool name that means an answer."""
 MAX_CALLS: Final = 4
 """Tool calls of one question; the round after them can only answer."""
 MAX_SECONDS: Final = 90.0
-"""For one question, models and tools together; no round begins after them."""
+"""For one question, models and tools together; no round begins later."""
 TOOL_SECONDS: Final = 30.0
 QUESTION_CHARS: Final = 1_000
 HISTORY_CHARS: Final = 2_000
@@ -55,7 +55,7 @@ class ToolOutput(Protocol):
 
     @property
     def strangers(self) -> Sequence[str]:
-        """Texts that we did not write, each behind the label that `text` calls it by; they are fenced."""
+        """Texts of other parties, each under the label that `text` uses; they are fenced."""
         ...
 
 
@@ -64,14 +64,14 @@ R = TypeVar("R", bound=ToolOutput)
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model is told of it."""
+    """A tool as it is described to a model."""
 
     name: str
     description: str
     arguments: tuple[str, ...] = ()
     """Their names."""
     check: Callable[[Mapping[str, str]], str | None] = lambda arguments: None
-    """None, or what is wrong with the arguments, to be named to the model."""
+    """None, or what is wrong with the arguments, for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ToolCall(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class ChatTask(Generic[R]):
-    """A question, the tools that may be called, and what its answer is held to."""
+    """A question, the tools that may be called, and how its answer is checked."""
 
     role: str
     prompt: str
@@ -95,7 +95,7 @@ class ChatTask(Generic[R]):
     """What may be proposed, one a line."""
     tools: Sequence[ToolSpec]
     call: Callable[[str, Mapping[str, str], float], Awaitable[R]]
-    """Call a tool within so many seconds. What cannot be read is an output that says so; what it raises is raised."""
+    """Call a tool within so many seconds. A failure to read is an output that says so; other errors are raised."""
     judge: Callable[[Step, Sequence[ToolCall[R]]], str | None]
     """What is wrong with an answer beside its figures, or None."""
     faults: Callable[[str, Sequence[ToolCall[R]]], Iterable[str]]
@@ -118,8 +118,8 @@ class ChatResult(Generic[R]):
 
 
 async def answer_in_rounds(task: ChatTask[R], model_context: ModelContext) -> ChatResult[R]:
-    """At most `MAX_CALLS` tools, then an answer. No answer where no model sits, one fails, a budget or the time is used
-    up, or an answer cannot be used after its repair."""
+    """At most `MAX_CALLS` tools, then an answer. No answer if there is no model, one fails, a budget or the time is
+    used up, or an answer stays unusable after its repair."""
     started = model_context.stopwatch()
     calls: list[ToolCall[R]] = []
     attempts: list[Attempt] = []
@@ -148,7 +148,7 @@ def _build_question(
     task: ChatTask[R], calls: Sequence[ToolCall[R]], round_: int, model_context: ModelContext
 ) -> Question[Step]:
     last = round_ == MAX_CALLS
-    variables, told = _fit(task, calls, MAX_CALLS - round_, model_context)
+    variables, included = _fit(task, calls, MAX_CALLS - round_, model_context)
     names = () if last else tuple(tool.name for tool in task.tools)
     return Question(
         role=task.role,
@@ -158,14 +158,14 @@ def _build_question(
         output=_step_type((*names, ANSWER)),
         fallback=lambda: Step(tool=ANSWER, arguments=[], answer=_NOTHING_SAID, propose=""),
         judge=lambda step: _judge_step(task, step, calls),
-        prose=lambda step, screen: _screen_step(task, step, told, screen),
+        prose=lambda step, screen: _screen_step(task, step, included, screen),
         max_output_tokens=1_000,
     )
 
 
-def _screen_step(task: ChatTask[R], step: Step, told: Sequence[ToolCall[R]], screen: Screen) -> Step:
-    """The answer without its faulty sentences. What stands beside a call is said to nobody: any figure may."""
-    answer = screen(step.answer, lambda piece: task.faults(piece, told) if step.tool == ANSWER else (), "")
+def _screen_step(task: ChatTask[R], step: Step, included: Sequence[ToolCall[R]], screen: Screen) -> Step:
+    """The answer without its faulty sentences. Text beside a tool call is shown to nobody and not checked."""
+    answer = screen(step.answer, lambda piece: task.faults(piece, included) if step.tool == ANSWER else (), "")
     return step.model_copy(update={"answer": answer})
 
 
@@ -193,28 +193,28 @@ def _read_arguments(step: Step) -> dict[str, str]:
 def _fit(
     task: ChatTask[R], calls: Sequence[ToolCall[R]], left: int, model_context: ModelContext
 ) -> tuple[dict[str, Value], list[ToolCall[R]]]:
-    """The prompt's values within its room, and the calls whose results are told. History goes first, then the oldest
-    results; whole ones."""
-    history, told = task.history, list(calls)
+    """The prompt's values within its room, and the calls whose results are included. History is dropped first, then the
+    oldest results."""
+    history, included = task.history, list(calls)
     while True:
-        variables = _variables(task, calls, told, history, left)
+        variables = _variables(task, calls, included, history, left)
         prompt = model_context.prompts.render(task.prompt, variables)
-        if len(prompt.system) + len(prompt.user) <= task.max_chars or not (history or told):
-            return variables, told
+        if len(prompt.system) + len(prompt.user) <= task.max_chars or not (history or included):
+            return variables, included
         if history:
             history = ""
         else:
-            told.pop(0)
+            included.pop(0)
 
 
 def _variables(
-    task: ChatTask[R], calls: Sequence[ToolCall[R]], told: Sequence[ToolCall[R]], history: str, left: int
+    task: ChatTask[R], calls: Sequence[ToolCall[R]], included: Sequence[ToolCall[R]], history: str, left: int
 ) -> dict[str, Value]:
-    results = [f"## {_describe_call(call)}\n{call.output.text if call in told else _LEFT_OUT}" for call in calls]
-    strangers = [text for call in told for text in call.output.strangers][:MAX_STRANGERS]
+    results = [f"## {_describe_call(call)}\n{call.output.text if call in included else _LEFT_OUT}" for call in calls]
+    strangers = [text for call in included for text in call.output.strangers][:MAX_STRANGERS]
     fenced = " ".join(Untrusted(text, STRANGER_CHARS).safe_text for text in strangers)
     return {
-        "tools": "\n".join(map(_describe_tool, task.tools)),
+        "tools": "\n".join(f"{tool.name}({', '.join(tool.arguments)}): {tool.description}" for tool in task.tools),
         "commands": task.commands,
         "question": Untrusted(task.question, QUESTION_CHARS, quotable=True),
         "history": Untrusted(history, HISTORY_CHARS, quotable=True) if history else "(none)",
@@ -225,12 +225,8 @@ def _variables(
 
 
 def _describe_call(call: ToolCall[R]) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
-    return f"{call.tool}({Untrusted(said, STRANGER_CHARS).safe_text})"
-
-
-def _describe_tool(tool: ToolSpec) -> str:
-    return f"{tool.name}({', '.join(tool.arguments)}): {tool.description}"
+    arguments = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
+    return f"{call.tool}({Untrusted(arguments, STRANGER_CHARS).safe_text})"
 
 
 @cache

@@ -30,7 +30,7 @@ DEFAULT_MODELS = {
 """What a user with only that vendor's key gets for every role, cheapest first."""
 
 THINKING_TOKENS = 4_000
-"""What a Gemini that thinks a little writes before its answer; it counts as output, and is paid for."""
+"""What a Gemini with little thinking writes before its answer; it counts and is paid as output."""
 
 _PREFIXES = (
     ("gpt-", Vendor.OPENAI),
@@ -62,8 +62,8 @@ class ModelId:
     @property
     def host(self) -> str:
         """Its host in lower case, without the port; empty for a vendor's own service."""
-        found = _URL.fullmatch(f"{self.url}#_")
-        host = _HOST.fullmatch(found[2]) if found else None
+        match = _URL.fullmatch(f"{self.url}#_")
+        host = _HOST.fullmatch(match[2]) if match else None
         return (host[1] or host[2]).lower() if host else ""
 
     @property
@@ -78,7 +78,6 @@ class ModelId:
 
     @property
     def sends_unencrypted(self) -> bool:
-        """Whether requests cross a network unencrypted."""
         return self.url.startswith("http://") and not self.loopback
 
 
@@ -107,15 +106,15 @@ def parse_model_list(text: str) -> tuple[ModelId, ...]:
 
 
 def thinking_tokens(model: str) -> int:
-    """What a model, by its name, may write beyond the answer it is asked for."""
+    """What a model may write beyond the answer itself."""
     return THINKING_TOKENS if model.startswith("gemini-") else 0
 
 
 def _parse_url_model(text: str) -> ModelId:
-    found = _URL.fullmatch(text)
-    if not found or not _HOST.fullmatch(found[2]):
+    match = _URL.fullmatch(text)
+    if not match or not _HOST.fullmatch(match[2]):
         raise UsageError("A model's URL has the form http(s)://HOST/v1#NAME, without user, password or query.")
-    scheme, host, path, name = found.groups()
+    scheme, host, path, name = match.groups()
     return ModelId(Vendor.URL, _check_name(name), f"{scheme}://{host}{path.rstrip('/')}")
 
 

@@ -33,7 +33,7 @@ Screen = Callable[[str, Callable[[str], Iterable[str]], str], str]
 """Leaves faulty sentences and words of strangers out of a text, and keeps why: its text, what finds faults in a piece
 of it, and what stands there where nothing is left."""
 BY_RULE: Final = "By the rules: "
-"""What the rules' words begin with where they stand in for those of a model that decided."""
+"""How the rules' words begin where they replace those of a model that decided."""
 
 
 def _accept_value(value: object) -> None:
@@ -53,18 +53,18 @@ class Question(Generic[T]):
     prompt: str
     """The name of a prompt file."""
     variables: Callable[[], Mapping[str, Value]]
-    """What stands in the prompt's places; worked out when a model is asked."""
+    """Values for the prompt's places; computed when a model is asked."""
     output: type[T]
     fallback: Callable[[], T]
     """The deterministic answer to the same question from the same facts, within the same bounds."""
     judge: Callable[[T], str | None] = _accept_value
     """Bounds that need the context: None, or the error to name to the model."""
     doubt: Callable[[T], str | None] = _accept_value
-    """A question back about an answer that can be used: None, or what to ask. It is asked once, and whatever is
-    answered then stands; where that cannot be used, the first answer does."""
+    """A question back about a usable answer: None, or what to ask. It is asked once; where the second answer cannot be
+    used, the first stands."""
     prose: Callable[[T, Screen], T] = _keep_texts
-    """The answer with its texts screened: faulty prose costs its words, never the answer. Whoever asks knows which
-    text speaks of what. A string that is not screened is a field, and a stranger's words in it make it a wrong one."""
+    """The answer with its texts screened: faulty prose costs its words, never the answer. A string that is not screened
+    is a field, and untrusted words in it make it wrong."""
     images: tuple[Image, ...] = ()
     max_output_tokens: int = 1_500
 
@@ -102,7 +102,7 @@ def schema_of(output: type[Opinion]) -> str:
 
 
 def _open_objects(schema: object, name: str = "it") -> Iterator[str]:
-    """Objects of a JSON schema that take fields nobody named."""
+    """Objects of a JSON schema that accept unnamed fields."""
     if isinstance(schema, Mapping):
         title = str(schema.get("title", name))
         if schema.get("type") == "object" and schema.get("additionalProperties") is not False:

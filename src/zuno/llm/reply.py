@@ -1,5 +1,5 @@
-"""A model's text becomes a value only when it is exactly the object asked for and in bounds; of its prose, sentences
-that cite no facts for their figures are left out."""
+"""Parse a model's reply: it must be exactly the object asked for and in bounds; sentences of its prose that cite no
+facts for their figures are left out."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ EVIDENCE_CHARS = 2_000
 MAX_WHY_CHARS = 400
 ECHO_WORDS = 5
 ECHO_SIGNS = 30
-"""So many words of a stranger's text in a row are repetition, not mention; so are so many letters and digits, for not
-everybody writes words with spaces between them."""
+"""So many words of an untrusted text in a row are repetition, not mention; so are so many letters and digits, for
+scripts without spaces."""
 PROSE_CHARS = 500
-"""A field that may be longer holds sentences, and what is too long of it can be left out; a shorter one is a name."""
+"""A longer field holds sentences and may be cut; a shorter one is a name."""
 MOST_SENTENCES = 40
-"""Of a text with a fault: each is looked at with all before it."""
+"""Of a faulty text: each is checked with all before it."""
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+")
@@ -62,8 +62,6 @@ class Usable(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TextScreen:
-    """The screen of one reply."""
-
     untrusted: tuple[Untrusted, ...]
     reasons: list[str] = field(default_factory=list)
     screened: set[str] = field(default_factory=set)
@@ -116,7 +114,7 @@ def parse_reply(text: str, question: Question[T], untrusted: tuple[Untrusted, ..
 
 
 def _validate(body: str, output: type[T]) -> tuple[T, list[str]]:
-    """The object, and what was cut off for it: prose that is too long ends with its last sentence in bounds."""
+    """The object, and what was cut off for it: too long prose ends with its last sentence in bounds."""
     try:
         return output.model_validate_json(body), []
     except ValidationError as error:
@@ -146,8 +144,8 @@ def _cut_text(text: str, most: int) -> str:
 
 
 def _find_stranger(texts: list[str], untrusted: tuple[Untrusted, ...]) -> str:
-    """What in these texts somebody else may have put there, or nothing."""
-    if any(map(_has_control, texts)):
+    """What in these texts came from untrusted input, or nothing."""
+    if any(_is_control(sign) for text in texts for sign in text if sign not in "\n\t"):
         return "a text holds control or invisible characters"
     if any(map(_LINK.search, texts)):
         return "a text holds a link"
@@ -160,10 +158,10 @@ def extract_field(text: str, name: str) -> object:
     body = _strip_code_fence(text)
     try:
         _check_strict_json(body)
-        found = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return found.get(name) if isinstance(found, dict) else None
+    return fields.get(name) if isinstance(fields, dict) else None
 
 
 def _strip_code_fence(text: str) -> str:
@@ -195,10 +193,10 @@ def _describe_error(detail: ErrorDetails) -> str:
 
 
 def _check_strict_json(body: str) -> None:
-    """What pydantic lets pass: a field given twice, and numbers that are none. The shape bounds the depth."""
+    """What pydantic lets pass: a field given twice, and NaN or infinity."""
 
-    def check_pairs(found: list[tuple[str, object]]) -> None:
-        names = [name for name, _ in found]
+    def check_pairs(pairs: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in pairs]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"{name[:40]} is given twice")
@@ -226,19 +224,15 @@ def _strings(dumped: object) -> Iterator[str]:
             yield from _strings(part)
 
 
-def _has_control(text: str) -> bool:
-    return any(map(_is_control, text.replace("\n", "").replace("\t", "")))
-
-
 def _is_control(sign: str) -> bool:
     return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
 def _echoes(strings: list[str], untrusted: tuple[Untrusted, ...]) -> bool:
-    """Whether a run of words, or of signs whatever stands between them, came from behind a fence."""
+    """Whether a run of words or signs came from fenced text."""
     behind = [_words(stranger.safe_text) for stranger in untrusted if not stranger.quotable]
-    said = [_words(text) for text in strings]
-    return _share_run(behind, said, ECHO_WORDS) or _share_run(_join_words(behind), _join_words(said), ECHO_SIGNS)
+    given = [_words(text) for text in strings]
+    return _share_run(behind, given, ECHO_WORDS) or _share_run(_join_words(behind), _join_words(given), ECHO_SIGNS)
 
 
 def _join_words(texts: list[list[str]]) -> list[str]:

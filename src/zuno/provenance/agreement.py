@@ -1,5 +1,4 @@
-"""Whether the words around a slot agree with the figure it cites: whose it is, its stress, name and sign, and what it
-is compared with."""
+"""Check that the words around a slot agree with the figure it cites: candidate, stress, name, sign and comparison."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ _NAMES: Final = {
     "confidence": "confidence",
     "price": "price|spot",
 }
-"""Names that can be told apart, and the words for them. A fact is called by the parts of its id."""
+"""Names that prose can tell apart, and the words for them."""
 _NAMED_BEFORE: Final = {
     name: re.compile(rf"(?i)(?<!{MARK} )(?<!{MARK} of )\b(?:{words}){_LINK}$")
     for name, words in _NAMES.items()
@@ -101,7 +100,7 @@ _TURNING: Final = re.compile(r"(?i)\b(?:by|within|than it|while|whereas|but|alth
 
 
 def check_slots(text: str, slots: Sequence[Slot], facts: FactSheet, about: int | None) -> Iterator[str]:
-    """What does not agree, in words for whoever wrote it."""
+    """What does not agree, in words for the author of the text."""
     for at, slot in enumerate(slots):
         fact = facts[slot.id]
         start, end = sentence_around(text, slot.start)
@@ -129,8 +128,8 @@ def _shift(slot: Slot, by: int) -> Slot:
 def _check_candidate(
     before: str, behind: str, fact: Figure, facts: FactSheet, about: int | None, cited: Sequence[Figure]
 ) -> str:
-    """The candidate named last is the one a figure is of, unless that one has had its figure and the text's own is
-    meant again, or another is named right behind. After a colon any that was named may be meant."""
+    """A figure belongs to the candidate named last, unless that one has had its figure and the text's own is meant
+    again, or another is named right behind. After a colon any named one may be meant."""
     if fact.candidate is None:
         return ""
     named = candidate_mentions(before, facts)
@@ -158,7 +157,7 @@ def _check_candidate(
 
 
 def _check_subject(before: str, fact: Figure, facts: FactSheet) -> str:
-    """A timeframe, venue or expert that is named is the one a figure is of."""
+    """A timeframe, venue or expert that is named must be the one the figure is of."""
     family = _family(fact.subject)
     if family is None:
         return ""
@@ -178,10 +177,10 @@ def _check_stress(before: str, behind: str, fact: Figure) -> str:
     if fact.stress is None:
         at = re.match(r" (?:at|under) ([123])(?:\.0)? ?[×x]", behind) if fact.candidate is not None else None
         return f"{at[1]}×" if at else ""
-    found = _STRESS_BEHIND.search(behind) or _STRESS_BEFORE.search(before)
-    if found is None:
+    match = _STRESS_BEHIND.search(behind) or _STRESS_BEFORE.search(before)
+    if match is None:
         return ""
-    multiples = {int(number) for number in re.findall(r"[123](?=(?:\.0)? ?[×x])", found[1])}
+    multiples = {int(number) for number in re.findall(r"[123](?=(?:\.0)? ?[×x])", match[1])}
     return "" if fact.stress in multiples else f"{min(multiples)}×"
 
 
@@ -220,8 +219,8 @@ def hide_multiples(prose: str, cited: Sequence[Figure]) -> str:
     for at, (left, right) in enumerate(pairwise(cited), 1):
         if not _are_comparable(left, right):
             continue
-        if (found := _find_comparison(parts[at])) and found["times"]:
-            parts[at] = parts[at][: found.start("times")] + parts[at][found.end("times") :]
+        if (match := _find_comparison(parts[at])) and match["times"]:
+            parts[at] = parts[at][: match.start("times")] + parts[at][match.end("times") :]
         elif parts[at] == " to " and (changed := _CHANGED.search(parts[at - 1])):
             parts[at - 1] = parts[at - 1][: changed.start("word")] + parts[at - 1][changed.end("word") :]
     return MARK.join(parts)
@@ -232,37 +231,37 @@ def _are_comparable(left: Figure, right: Figure) -> bool:
 
 
 def _find_comparison(between: str) -> re.Match[str] | None:
-    found = _COMPARISON.search(between)
-    return None if found is None or _STOPPING.search(between[: found.start()]) else found
+    match = _COMPARISON.search(between)
+    return None if match is None or _STOPPING.search(between[: match.start()]) else match
 
 
 def _check_comparison(before: str, fact: Figure, cited: Sequence[Figure]) -> Iterator[str]:
     """What stands before a word of comparison is compared with what stands behind it; a difference in between ("3 h
-    above") belongs to the comparison."""
+    above") is part of the comparison."""
     parts = before.split(MARK)
     back = next((step for step, other in enumerate(reversed(cited), 1) if not other.derived), 0)
     if not back or not _are_comparable(other := cited[-back], fact):
         return
-    said = f"{{{other.id}}} is {other.print()} and {{{fact.id}}} is {fact.print()}: not"
+    figures = f"{{{other.id}}} is {other.print()} and {{{fact.id}}} is {fact.print()}: not"
     if back == 1 and parts[-1] == " to " and (changed := _CHANGED.search(parts[-2])):
         if not _is_times(fact.number, other.number, _CHANGES[changed["word"].lower()], changed["than"]):
-            yield f"{said} {changed[0].partition(' from')[0]}"
+            yield f"{figures} {changed[0].partition(' from')[0]}"
         return
-    found = _find_comparison(" ".join(parts[-back:]))
-    if found and not _holds(found, other.number, fact.number):
-        yield f"{said} {found[0].strip()}"
+    comparison = _find_comparison(" ".join(parts[-back:]))
+    if comparison and not _holds(comparison, other.number, fact.number):
+        yield f"{figures} {comparison[0].strip()}"
 
 
-def _holds(found: re.Match[str], left: Fraction, right: Fraction) -> bool:
-    if found["times"]:
-        holds = _is_times(left, right, _TIMES[found["times"].lower()], found["than"])
-    elif found["same"]:
+def _holds(comparison: re.Match[str], left: Fraction, right: Fraction) -> bool:
+    if comparison["times"]:
+        holds = _is_times(left, right, _TIMES[comparison["times"].lower()], comparison["than"])
+    elif comparison["same"]:
         holds = abs(left - right) <= abs(right) * _ROUGHLY
     else:
-        holds = left >= right if found["more"] else left <= right
-        if found["not"]:
-            return left <= right if found["more"] else left >= right
-    return holds is not bool(found["not"])
+        holds = left >= right if comparison["more"] else left <= right
+        if comparison["not"]:
+            return left <= right if comparison["more"] else left >= right
+    return holds is not bool(comparison["not"])
 
 
 def _is_times(left: Fraction, right: Fraction, times: Fraction, than: str | None) -> bool:

@@ -59,14 +59,12 @@ _SUFFIX: Final[Mapping[Unit, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing that may be said."""
-
     id: str
     """Dotted, what it is of first: `c2.buffer_2x`, `4h.rsi14`."""
     value: Fraction | Decimal | int | float | str
     unit: Unit
     symbol: str = ""
-    """The token an amount counts or a price is quoted in: a stranger may have chosen it."""
+    """The token of an amount or a quote; untrusted."""
     digits: int = 2
     """Digits behind the point."""
     signed: bool = False
@@ -91,14 +89,14 @@ class Figure:
     @property
     def candidate(self) -> int | None:
         """The candidate it is of."""
-        found = _CANDIDATE.match(self.id)
-        return int(found[2]) if found else None
+        match = _CANDIDATE.match(self.id)
+        return int(match[2]) if match else None
 
     @property
     def round(self) -> int | None:
         """The round of that candidate, where it is an earlier one."""
-        found = _CANDIDATE.match(self.id)
-        return int(found[1]) if found and found[1] else None
+        match = _CANDIDATE.match(self.id)
+        return int(match[1]) if match and match[1] else None
 
     @property
     def subject(self) -> str:
@@ -108,8 +106,8 @@ class Figure:
 
     @property
     def stress(self) -> int | None:
-        found = _STRESS.search(self.id)
-        return int(found[1]) if found else None
+        match = _STRESS.search(self.id)
+        return int(match[1]) if match else None
 
     def print(self, *, absolute: bool = False) -> str:
         """The value with its unit."""
@@ -136,7 +134,7 @@ class Figure:
 
 
 class FactSheet(Mapping[str, Figure]):
-    """The facts of one context by id, and what else its texts may name."""
+    """The facts of one context by id, and other names its texts may use."""
 
     def __init__(
         self,

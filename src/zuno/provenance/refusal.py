@@ -1,4 +1,4 @@
-"""What a text may not say outside of slots: figures in digits or words, addresses, links, commands, orders."""
+"""What a text may not contain outside of slots: figures in digits or words, addresses, links, commands, orders."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import MARK, find_slots, mask_slots, render
 
 LONGEST_TEXT: Final = 4_000
-"""Characters with slots; a longer text is not read at all."""
+"""Characters with slots; a longer text is not checked at all."""
 MOST_SLOTS: Final = 60
 LONGEST_SHOWN: Final = 48
-"""A fault goes back into a prompt."""
+"""Of a fault that goes back into a prompt."""
 
 
 class Code(StrEnum):
@@ -78,7 +78,7 @@ def find_faults(
     faults += [Fault(Code.UNKNOWN_ID, slot.id) for slot in slots if slot.id not in facts]
     faults += _find_in_prose(mask_slots(text, slots), facts, [slot.id for slot in slots])
     if not faults:
-        faults += [Fault(Code.DISAGREEMENT, said) for said in check_slots(text, slots, facts, about)]
+        faults += [Fault(Code.DISAGREEMENT, reason) for reason in check_slots(text, slots, facts, about)]
         printed = len(render(text, facts, about))
         if not limits[0] <= printed <= limits[1]:
             faults.append(Fault(Code.LENGTH, f"{printed} printed characters, not {limits[0]} to {limits[1]}"))
@@ -114,7 +114,7 @@ _NUMBERED = (
     "critiques?|reasons?|arguments?|objections?|opinions?|readings?|views?|signals?|questions?|timeframes?|charts?|"
     "indicators?|things|factors|conditions?|problems?|risks|scenarios?"
 )
-"""Who is at the desk, what they said and what lies before them: to count those claims nothing about the market."""
+"""Parts of the desk, whose count claims nothing about the market."""
 _UNITS = (
     "times|percent|per ?cent|percentage|basis|bps|points?|ticks?|pips?|seconds?|minutes?|hours?|days?|weeks?|months?|"
     "years?|bars?|candles?|dollars?|cents?|usdc?|usdt|eth|weth|btc|wbtc|coins?|tokens?|gwei|atrs?|[rxhdms]"
@@ -233,7 +233,7 @@ _ACTS: Final = (
     "use|verify|view|visit|vote|wire|withdraw|write"
 )
 _HANDS: Final = "sign|approve|authori[sz]e|transfer|wire|deposit|click|download|install|paste|disable|subscribe"
-"""What only the reader's own hands do."""
+"""What only the reader can do."""
 _OWNED: Final = "wallets?|coins|funds|limits|settings|keys?|phrase|messages?|transactions?|password|savings|switch"
 _NO_VERB: Final = (
     r"\w+ing|in|with|on|for|at|from|by|to|as|if|of|and|but|when|while|since|above|below|after|before|that|now|so|then|"
@@ -291,8 +291,8 @@ def _find_in_prose(prose: str, facts: FactSheet, cited: Sequence[str]) -> Iterat
         (Code.ORDER, _ORDER, _NO_ORDER.sub(" name", folded)),
         (Code.ORDER, _ADDRESSED, folded),
     ):
-        if found := pattern.search(searched):
-            yield Fault(code, found[0].strip().replace(MARK, "{…}"))
+        if hit := pattern.search(searched):
+            yield Fault(code, hit[0].strip().replace(MARK, "{…}"))
     left = _without_names(folded, facts, cited)
     for match in _NUMERAL.finditer(left):
         yield Fault(Code.NUMERAL, match[0])
@@ -305,7 +305,7 @@ def _find_in_prose(prose: str, facts: FactSheet, cited: Sequence[str]) -> Iterat
 
 
 def _is_foreign(char: str) -> bool:
-    """Letters that are not, or only look like, those of our alphabet, pictures, and what a screen does not show."""
+    """Foreign or look-alike letters, pictures, and invisible characters."""
     category = unicodedata.category(char)
     if category[0] == "L":
         return not (unicodedata.name(char, "").startswith("LATIN") and unicodedata.normalize("NFKD", char)[0].isascii())
@@ -320,7 +320,7 @@ def _fold(prose: str) -> str:
 
 def _without_names(folded: str, facts: FactSheet, cited: Sequence[str]) -> str:
     """The prose without digits and counts that claim nothing. A window may be named where a fact of it is cited, and a
-    multiple where it compares two facts, for then it is checked."""
+    multiple where it compares two facts."""
     if all(id_ in facts for id_ in cited):
         folded = hide_multiples(folded, [facts[id_] for id_ in cited])
     for number, unit in {match.groups() for id_ in cited for match in _WINDOW.finditer(id_)}:
@@ -331,7 +331,7 @@ def _without_names(folded: str, facts: FactSheet, cited: Sequence[str]) -> str:
         )
 
         def keep_claims(match: re.Match[str], window: str = f"{number}{unit}") -> str:
-            """Right behind a slot it is the window of that slot, or else what the slot is compared with."""
+            """Right behind a slot it is the window of that slot, or what the slot is compared with."""
             head = match.string[: match.start()]
             return match[0] if head.endswith(f"{MARK} ") and window not in cited[head.count(MARK) - 1] else " name "
 

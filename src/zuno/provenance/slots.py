@@ -1,4 +1,4 @@
-"""Texts with slots: what is prose, what cites a fact, and the text as it is printed."""
+"""Texts with slots: find the slots, mask them, and print the text with its figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SLOT: Final = re.compile(r"\{([^{}]*)\}")
 _OWN: Final = re.compile(r"\{(c\d+\.)")
 _SENTENCE_END: Final = re.compile(r"[.!?;](?=\s|$)")
 MARK: Final = "\ue000"
-"""Stands for a slot where prose alone is read."""
+"""Replaces a slot where prose alone is read."""
 
 LOSING: Final = "loses|losing|lose|lost|bleeds|bleeding|bleed|fell|dropped|slipped|declined|down|loss of|losses of"
 _LOSING: Final = re.compile(rf"\b(?:{LOSING})(?: (?:about|by|roughly|nearly|only|some|a|around|another))* ?$", re.I)
@@ -51,8 +51,8 @@ def mask_slots(text: str, slots: Iterable[Slot]) -> str:
 
 
 def render(text: str, facts: Mapping[str, Figure], about: int | None = None) -> str:
-    """The text as people read it. `about` is the candidate it speaks of: the figure of another one that its sentence
-    does not name is printed with its name, and so is a stress that is not named. Whatever cites no fact says so."""
+    """The text as people read it. `about`: its candidate; a figure of another candidate or of a stress that its
+    sentence does not name is printed with that name. A slot that cites no fact says so."""
     slots, _ = find_slots(text)
     parts, last = [], 0
     for slot in slots:
@@ -111,7 +111,7 @@ def list_cited(texts: Iterable[str], facts: Mapping[str, Figure]) -> dict[str, d
 
 
 def sentence_around(text: str, at: int) -> tuple[int, int]:
-    """Where the sentence that holds `at` begins and ends. A point within a slot ends nothing."""
+    """Where the sentence around `at` begins and ends; a point within a slot ends nothing."""
     start, end = 0, len(text)
     for match in _SENTENCE_END.finditer(text):
         if match.end() <= at:
@@ -125,18 +125,18 @@ def sentence_around(text: str, at: int) -> tuple[int, int]:
 def candidate_mentions(sentence: str, facts: Mapping[str, Figure]) -> list[tuple[int, int, int]]:
     """The candidates a sentence names: start, end, number."""
     aliases = facts.aliases if isinstance(facts, FactSheet) else {}
-    found = [
+    mentions = [
         (match.start(), match.end(), int(number))
         for match in re.finditer(r"(?i)\b(?:candidates?|options?|moves?)((?:[ ,/&]|and|or|vs\.?|#|\d+)*\d+)", sentence)
         for number in re.findall(r"\d+", match[1])
     ]
     if aliases:
         words = "|".join(map(re.escape, aliases))
-        found += [
+        mentions += [
             (match.start(), match.end(), aliases[match[1].lower()])
             for match in re.finditer(rf"(?i)\b({words})\b", sentence)
         ]
-    return sorted(found)
+    return sorted(mentions)
 
 
 def _attribution(text: str, slot: Slot, fact: Figure, facts: Mapping[str, Figure], about: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Sends what waits in the outbox: in order, one at a time, for as long as it takes, by one process of a home."""
+"""Send what waits in the outbox: in order, one at a time, by one process of a home."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from zuno.pushes.rules import PushMode, PushRules
 FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 300.0
 REFUSED_BACKOFF: Final = Backoff(300.0, 3_600.0)
-"""Of a service that takes nothing: a setting is wrong, or was until somebody mended it there."""
+"""For a service that takes nothing: a setting is wrong."""
 LOOK_EVERY: Final = 1.0
 """Seconds between looks for what other processes appended."""
 LEASE_EVERY: Final = 5.0
-"""Seconds between tries to take over from a process that sends, or that did until it died."""
+"""Seconds between tries to take over from the process that sends."""
 
 
 class OutboxDrain:
-    """Whoever holds `lease` sends; the others wait for it. `tell` is told of trouble, once each.
+    """The process that holds `lease` sends; others wait for it. `tell` gets each trouble once.
 
-    A notice is sent once and marked. Where the answer was lost, or the process died before the mark, it is sent again.
+    A notice may be sent twice where the answer was lost, or the process died before marking it.
     """
 
     def __init__(
@@ -51,14 +51,12 @@ class OutboxDrain:
         self._last_complaint = ""
 
     def wake(self) -> None:
-        """Something was appended by this process."""
+        """Call after appending."""
         self._news.set()
 
     async def deliver(self) -> float | None:
-        """Send what waits until something stops us; how long to leave it alone, or None when nothing is left.
-
-        Where another process sends, it is left to that one.
-        """
+        """Send what waits until something stops it; returns how long to wait, or None when nothing is left or another
+        process sends."""
         if not self._take_lease():
             return None
         while True:
@@ -72,7 +70,7 @@ class OutboxDrain:
                 return wait
 
     async def deliver_once(self) -> None:
-        """For a command that ends: what can be sent now is sent, the rest waits for a process that stays."""
+        """For commands that end: send what can be sent now."""
         try:
             await self.deliver()
         except ZunoError as error:
@@ -81,7 +79,7 @@ class OutboxDrain:
             self._leave_lease()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`: what is being sent then is still sent and marked."""
+        """Until `stop`; a notice being sent then is still marked."""
         try:
             while not stop.is_set():
                 self._news.clear()
@@ -145,7 +143,7 @@ class OutboxDrain:
         return None
 
     async def _mark(self, number: int, outcome: SendResult) -> None:
-        """What the service has said is not asked again because a disk was full."""
+        """Retried, so that a full disk does not send a notice again."""
         self._unmarked = number, outcome
         if isinstance(outcome, Undeliverable):
             await self._outbox.mark_undeliverable(number, outcome.reason, self._clock.now())
@@ -158,7 +156,6 @@ class OutboxDrain:
             await self._outbox.record_trouble(reason)
 
     def _back_off(self, reason: str) -> float:
-        """It is tried for as long as it takes."""
         self._failures += 1
         self._complain(f"{reason}; it is tried again.")
         return Backoff(FIRST_WAIT, LONGEST_WAIT).delay(self._failures)

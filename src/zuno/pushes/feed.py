@@ -1,4 +1,4 @@
-"""Notices made of what the journal records: each entry once, from where the last process left off."""
+"""Notices from the journal's entries: each once, from where the last process left off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zuno.kernel.units import Millis
 
 LOOK_EVERY: Final = 2.0
 OLDEST_MS: Final = 7 * 86_400_000
-"""What is older was missed while nobody wanted pushes; it is told no more."""
+"""Older entries are not pushed any more."""
 PAGE: Final = 1_000
 """Entries of one kind that are held at a time."""
 _RETRIES: Final = Backoff(LOOK_EVERY, 300.0)
@@ -28,7 +28,7 @@ class KeyedNotice(NamedTuple):
 
 
 class NoticeSource(Protocol):
-    """A desk's part: which entries are worth a push, and in which words. `ZunoError` where it cannot be told."""
+    """A desk's part: which entries are pushed, and in which words. `ZunoError` where that cannot be found out."""
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -38,13 +38,13 @@ class NoticeSource(Protocol):
     async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]: ...
 
     async def find_due(self, now: Millis, journal: Journal) -> Sequence[KeyedNotice]:
-        """What became so by the clock alone."""
+        """What became due by the clock alone."""
         ...
 
 
 class JournalFeed:
-    """Any process of a home may run one, several at a time: the outbox takes each key once. The first one ever starts
-    at the journal's end; the cursor is moved after what it passes is appended, so a kill repeats and loses nothing."""
+    """Any process may run one, several at a time: the outbox takes each key once. The first ever starts at the
+    journal's end; the cursor moves after its notices are appended, so a kill loses nothing."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class JournalFeed:
         self._last_complaint = ""
 
     async def step(self) -> int:
-        """Append what is new; how many notices that were."""
+        """Append what is new; returns how many notices."""
         journal, now = await self._journal(), self._now()
         newest = await journal.latest(1)
         head = newest[0].seq if newest else 0
@@ -77,8 +77,8 @@ class JournalFeed:
             cursor = str(head)
         count, reached = 0, int(cursor)
         while reached < head:
-            found, reached = await self._read(journal, reached, head)
-            for entry, source in found:
+            entries, reached = await self._read(journal, reached, head)
+            for entry, source in entries:
                 if now - entry.at <= OLDEST_MS:
                     count += await self._append(await self._describe(source, entry, journal))
             await self._outbox.move_cursor(self._name, str(reached))
@@ -106,20 +106,20 @@ class JournalFeed:
             await self.step()  # what happened while the process was ending
 
     async def _read(self, journal: Journal, after: int, upto: int) -> tuple[list[tuple[Entry, NoticeSource]], int]:
-        """Entries behind `after` in their order, a page of them, and the place up to which these are all."""
-        found: list[tuple[Entry, NoticeSource]] = []
+        """A page of entries behind `after`, and the place up to which they are complete."""
+        entries: list[tuple[Entry, NoticeSource]] = []
         for source in self._sources:
             for kind in source.kinds:
                 page = 0
                 async for entry in journal.entries(kind=kind, after=after):
                     if entry.seq > upto:  # written since; read when everything before it is
                         break
-                    found.append((entry, source))
+                    entries.append((entry, source))
                     page += 1
                     if page == PAGE:
                         upto = entry.seq
                         break
-        return sorted((pair for pair in found if pair[0].seq <= upto), key=lambda pair: pair[0].seq), upto
+        return sorted((pair for pair in entries if pair[0].seq <= upto), key=lambda pair: pair[0].seq), upto
 
     async def _describe(self, source: NoticeSource, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:
@@ -130,10 +130,10 @@ class JournalFeed:
             self._complain(f"entry {entry.seq} ({entry.kind}) is not pushed: {str(error).rstrip('.')}.")
             return ()
 
-    async def _append(self, found: Sequence[KeyedNotice]) -> int:
-        for key, notice in found:
+    async def _append(self, notices: Sequence[KeyedNotice]) -> int:
+        for key, notice in notices:
             await self._outbox.append(notice, key)
-        return len(found)
+        return len(notices)
 
     def _complain(self, line: str) -> None:
         if line != self._last_complaint:

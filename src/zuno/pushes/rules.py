@@ -34,7 +34,7 @@ _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """From `start` up to `end`, in minutes of the day at `zone`; over midnight where the end comes first."""
+    """From `start` up to `end`, in minutes of the day at `zone`; over midnight if the end comes first."""
 
     start: int
     end: int
@@ -50,8 +50,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class PushRules:
-    """A kind that is off stays off. Quiet hours take the sound of everything that is not critical, and hold nothing
-    back: what is told in order in the morning is told in order at night."""
+    """Which kinds are on, silent or off. Quiet hours silence everything that is not critical, and delay nothing."""
 
     modes: Mapping[NoticeKind, PushMode] = field(default_factory=lambda: DEFAULT_MODES)
     quiet: QuietHours | None = None
@@ -84,13 +83,13 @@ def parse_quiet_hours(text: str) -> QuietHours | None:
     """`22:00-07:00`, in UTC, or `22:00-07:00 Europe/Zurich`; empty: none. `UsageError` otherwise."""
     if not text.strip():
         return None
-    found = _SPAN.fullmatch(text.strip())
-    if found is None:
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
         raise UsageError(
             f"{plain_text(text, 40)!r} are no quiet hours; write 22:00-07:00, or 22:00-07:00 Europe/Zurich."
         )
-    start, end = (int(found[place]) * 60 + int(found[place + 1]) for place in (1, 3))
-    return QuietHours(start, end, UTC if found[5] is None else _parse_zone(found[5]))
+    start, end = (int(match[place]) * 60 + int(match[place + 1]) for place in (1, 3))
+    return QuietHours(start, end, UTC if match[5] is None else _parse_zone(match[5]))
 
 
 def _parse_zone(name: str) -> tzinfo:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.log_file import start_log, stop_log
-from zuno.kernel.errors import Refused, UsageError, ZunoError
+from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
 from zuno.wiring.lp_desk import LpWiring
 from zuno.wiring.outbox import PushSources
 from zuno.wiring.trading_desk import TradingWiring
+from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
     from zuno.adapters.helper_process import Handle
     from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.agents import Agents
-    from zuno.doors.chat.desk import ChatDesk
+    from zuno.doors.chat.desk import ChatDesk, Speaker
     from zuno.doors.config import ConfigView
     from zuno.doors.costs import ModelCosts
     from zuno.doors.doctor import Doctor
@@ -34,14 +37,20 @@ if TYPE_CHECKING:
     from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import AssistantDoor, ShellStart
     from zuno.journal.decision_view import JournalUpgradeView, ReplayView
+    from zuno.journal.port import Journal
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
+    from zuno.llm.port import Attempt
     from zuno.trading.service.paper_book import Inventory
 
 
+_CHAT: Final = "zuno.doors.chat"
+_INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
+
+
 def open_zuno(home: str | None) -> Application:
-    """Zuno for this process, at a home given by hand or by the environment."""
+    """Zuno at a home given on the command line or by the environment."""
     if home is not None and not home.strip():
         raise UsageError("--home needs a folder.")
     settings = read_settings(os.environ, None if home is None else Path(home))
@@ -49,7 +58,7 @@ def open_zuno(home: str | None) -> Application:
 
 
 def _make_home(home: Path) -> str | None:
-    """Make the home, or say why nothing can be written there: the simulated world can still be read."""
+    """Create the home, or return why nothing can be written there: the simulated world can still be read."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -102,16 +111,34 @@ class Application(LpWiring, TradingWiring):
         return Interpreter(model_context)
 
     def chat_desk(self) -> ChatDesk:
-        """Free text, for a door that holds one for the life of its process."""
-        from zuno.wiring.chat import build_chat_desk
+        """The desk that answers free text, for a door that keeps it as long as its process lives."""
+        from zuno.doors.chat.desk import ROLE, ChatDesk
+        from zuno.lp.service.recommend import new_request_id
 
         viewers_ask = self._settings.budget_tokens_per_day_viewers > 0
-        return build_chat_desk(self, self._open_journal, self._models, viewers_ask=viewers_ask)
+
+        async def model_context(request_id: str, who: Speaker) -> ModelContext | None:
+            registry = self._registry()
+            if (who.viewer and not viewers_ask) or not registry.models_for(ROLE, 0).models:
+                return None
+            journal = await self._open_journal()
+            return self._models.model_context(journal, request_id, registry, desk=_CHAT, viewer=who.viewer)
+
+        return ChatDesk(self, self._open_journal, model_context, lambda: new_request_id(os.urandom(16)))
 
     async def replay_chat(self, request_id: str) -> ReplayView | None:
-        from zuno.wiring.chat import build_chat_replay
+        from zuno.adapters.model.recorded import RecordedModels
+        from zuno.doors.chat.replay import ChatReplay
 
-        return await build_chat_replay(self._read_journal, self._models).replay(request_id)
+        async def forget(attempt: Attempt) -> None:
+            return None
+
+        def rehearse(journal: Journal, attempts: Sequence[Attempt]) -> tuple[ModelContext, Callable[[], Sequence[str]]]:
+            registry = RecordedModels(attempts)
+            model_context = self._models.model_context(journal, "", registry, limited=False, desk=_CHAT)
+            return replace(model_context, record=forget), registry.list_differences
+
+        return await ChatReplay(self._read_journal, rehearse, code_version).replay(request_id)
 
     async def upgrade_journal(self) -> JournalUpgradeView:
         from zuno.journal.decision_view import JournalUpgradeView
@@ -179,7 +206,7 @@ class Application(LpWiring, TradingWiring):
             market=settings.market,
             recording="own" if self._recordings.reads_own else "synthetic",
             live=settings.live,
-            settings=tuple(SettingView(name=name, value=said) for name, said in settings.describe_changed().items()),
+            settings=tuple(SettingView(name=name, value=value) for name, value in settings.describe_changed().items()),
         )
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
@@ -188,10 +215,12 @@ class Application(LpWiring, TradingWiring):
         return build_study_desk(self._settings, self._recordings, cluster)
 
     def lp_lab(self, cluster: str | None = None) -> LpLab:
-        from zuno.wiring.lab import open_lp_lab
+        from zuno.wiring.lab_models import choose_runner, open_reports
+        from zuno.wiring.lp_lab import build_lp_lab
 
         self._chains.require_writable()  # hours of work end in a report
-        return open_lp_lab(self._settings.home, cluster)
+        home = self._settings.home
+        return build_lp_lab(home, open_reports(home), choose_runner(cluster))
 
     def telegram(self) -> TelegramDoor:
         from zuno.wiring.telegram import build_telegram
@@ -213,9 +242,11 @@ class Application(LpWiring, TradingWiring):
         return build_logins(self._settings.home)
 
     def assistant(self) -> AssistantDoor:
-        from zuno.wiring.mcp import build_assistant
+        if find_spec("mcp") is None:
+            raise Unavailable(f"The server for an assistant needs the library mcp: {_INSTALL_MCP}.")
+        from zuno.doors.mcp.server import AssistantServer
 
-        return build_assistant(self)
+        return AssistantServer(self, os.urandom, version("zuno"))
 
     def _push_sources(self) -> PushSources:
         async def paint(account: str) -> bytes | None:
@@ -246,7 +277,8 @@ class Application(LpWiring, TradingWiring):
         if self._log is not None:
             stop_log(self._log)
             self._log = None
-        await self._meshes.close()
+        if "_meshes" in vars(self):
+            await self._meshes.close()
         await self._chains.close()
         await self._models.close()
         await self._markets.close()
@@ -266,8 +298,8 @@ class Application(LpWiring, TradingWiring):
 
 
 async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
-    """What carries stops out, in a process of its own. The account is read once, so that the first of them finds
-    everything loaded and open."""
+    """Opens what carries stops out in a process of its own; the account is read once so that the first stop finds
+    everything loaded."""
     from zuno.doors.web.stops import StopDesk
 
     zuno = Application(settings)

@@ -31,7 +31,7 @@ def unusable_home(home: Path, why: str) -> Unavailable:
 
 
 class Chains:
-    """Every chain by its name. Each is one connection, shared by whoever reads and whoever writes."""
+    """Chains by name. Each is one connection, shared by readers and writers."""
 
     def __init__(self, settings: Settings, sealed: str | None, own_wallet: Callable[[], Address | None]) -> None:
         """`sealed`: why nothing can be written in the home, if so."""
@@ -43,7 +43,7 @@ class Chains:
         self._sim: SimChain | None = None
         self._opened: dict[str, Chain] = {}
         self._left: list[Chain] = []
-        """Of a devnet that is no more."""
+        """Connections to a devnet that has ended."""
         self._devnet_url = ""
         self._service: CoinGecko | None = None
 
@@ -60,7 +60,6 @@ class Chains:
 
     @property
     def writable(self) -> bool:
-        """Whether the home can be written."""
         return self._sealed is None
 
     def require_writable(self) -> None:
@@ -74,7 +73,7 @@ class Chains:
         return self._opened[wanted]
 
     def current_chain(self, name: str) -> Chain:
-        """The chain as it is now: another process may have moved the sim or restarted the devnet."""
+        """The chain as it is now, for processes that live long: the sim may have been moved, the devnet restarted."""
         if name == "sim":
             return self._open_sim()
         if name == "devnet" and (url := self.devnet().url()) != self._devnet_url:
@@ -84,7 +83,7 @@ class Chains:
         return self.open_chain(name)
 
     def refresh(self) -> None:
-        """See what other processes did since: moved the sim, started the devnet anew."""
+        """Notice that another process moved the sim or restarted the devnet."""
         if self._sim is not None:
             self._sim.refresh()
         if "devnet" in self._opened and not self._devnet_stays():
@@ -97,7 +96,6 @@ class Chains:
             return False
 
     def writer(self, name: str) -> Writer:
-        """A chain as it can be written to, on the connection it is read by."""
         opened = self.open_chain(name)
         if opened is self._sim:
             from zuno.adapters.chain.sim.writer import SimWriter
@@ -127,7 +125,7 @@ class Chains:
         return True
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
-        from zuno.adapters.prices.gas import ChainGas, NativePrice
+        from zuno.adapters.prices.feeds import ChainGas, NativePrice
         from zuno.lp.ports.market import Feeds
 
         prices = self._prices(chain, pool_id)
@@ -175,9 +173,7 @@ class Chains:
 
     def _prices(self, chain: Chain, pool_id: HexId) -> PriceFeed:
         """Price service, then the pool's own swaps; local worlds have no service, and the simulation only its seed."""
-        from zuno.adapters.prices.combined import FirstThatAnswers
-        from zuno.adapters.prices.pool_history import PoolHistory
-        from zuno.adapters.prices.seeded import SeededFeed
+        from zuno.adapters.prices.feeds import FirstThatAnswers, PoolHistory, SeededFeed
         from zuno.lp.model.market import Pair
 
         if chain is self._sim:
@@ -185,7 +181,7 @@ class Chains:
         own = PoolHistory(chain, pool_id)
         if chain.info.name == "devnet":
             from zuno.adapters.chain.devnet.process import DevnetWorld
-            from zuno.adapters.prices.combined import WithReference
+            from zuno.adapters.prices.feeds import WithReference
 
             return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")
         return FirstThatAnswers((self._price_service(), own))

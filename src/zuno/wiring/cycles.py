@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from zuno.adapters import checkpoints
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import symbol_lock
+from zuno.adapters.model.recorded import RecordedModels
+from zuno.adapters.store.memory import MemoryStore
+from zuno.journal.journal import ChainedJournal
+from zuno.kernel.lock import Lease
+from zuno.kernel.signing import NodeKey
+from zuno.llm.ask import ModelContext
+from zuno.llm.port import Attempt, ModelRegistry, Spend
 from zuno.settings import Settings
+from zuno.trading.agents.case import Case
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.market import Symbol
+from zuno.trading.run.record import RunJournal
+from zuno.trading.service.run_replay import ReplayContext
+from zuno.trading.service.runs import Recall
 from zuno.wiring.models import Models
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
-    from zuno.adapters.model.recorded import RecordedModels
     from zuno.adapters.store.lease import Fences
-    from zuno.journal.port import Journal
-    from zuno.kernel.lock import Lease, ProcessLock
+    from zuno.kernel.lock import Lease
     from zuno.kernel.signing import NodeKey
-    from zuno.kernel.units import Millis
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
     from zuno.trading.agents.case import Case
-    from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.model.bundle import Slot
     from zuno.trading.model.market import Symbol
-    from zuno.trading.ports.trade_log import TradeRecord
     from zuno.trading.run.record import RunJournal
-    from zuno.trading.service.features import TradingDesk
     from zuno.trading.service.run_replay import ReplayContext
-    from zuno.trading.service.runs import Cycles, Recall, Slots
+    from zuno.trading.service.runs import Recall
 
 DESK = "zuno.trading.agents"
 TRACING_OFF = {
@@ -46,71 +56,27 @@ TRACING_OFF = {
 
 
 def disable_tracing() -> None:
-    """Before LangGraph is imported, whatever the environment says."""
+    """Call before LangGraph is imported, whatever the environment says."""
     os.environ.update(TRACING_OFF)
+
+
+def prepare_cycles() -> None:
+    disable_tracing()
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 COLLECT_AFTER = (100_000, 20, 50)
 """A cycle keeps tens of thousands of rows alive; the default collection threshold costs a third of its time."""
 
 
-def build_cycles(
-    settings: Settings,
-    desk: TradingDesk,
-    journal: Callable[[], Awaitable[Journal]],
-    key: NodeKey,
-    models: Models,
-    held: Slots,
-    fences: Fences,
-    record: TradeRecord,
-    gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None,
-    real_time_record: TradeRecord | None = None,
-    recall: Recall | None = None,
-    learn: Callable[[OrderGate], Awaitable[object]] | None = None,
-) -> Cycles:
-    from zuno.trading.service.runs import Cycles, RunBackends
-
-    disable_tracing()
-    gc.set_threshold(*COLLECT_AFTER)
-
-    def lease(symbol: Symbol) -> ProcessLock:
-        return symbol_lease(settings, symbol, fences)
-
-    def checkpoints() -> AbstractAsyncContextManager[Any]:
-        if settings.database_url is not None:
-            from zuno.adapters.checkpoints.postgres import postgres_checkpoints
-
-            return postgres_checkpoints(settings.database_url.get_secret_value())
-        from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
-
-        return sqlite_checkpoints(settings.home / "cycles.db")
-
-    async def rehearse(attempts: Sequence[Attempt], whys: Mapping[str, str]) -> ReplayContext:
-        return _build_rehearsal(models, key, attempts, whys)
-
-    return Cycles(
-        desk,
-        RunBackends(
-            journal=journal,
-            held=held,
-            record=record,
-            model_context=lambda notebook: build_run_context(models, notebook, models.registry()),
-            checkpoints=checkpoints,
-            lease=lease,
-            rehearse=rehearse,
-            now=unix_millis,
-            random=os.urandom,
-            code=code_version,
-            gate=gate,
-            real_time_record=real_time_record,
-            recall=recall,
-            learn=learn,
-        ),
-    )
+def open_checkpoints(settings: Settings) -> AbstractAsyncContextManager[Any]:
+    if settings.database_url is None:
+        return checkpoints.sqlite_checkpoints(settings.home / "cycles.db")
+    return checkpoints.postgres_checkpoints(settings.database_url.get_secret_value())
 
 
 def join_recalls(*recalls: Recall) -> Recall:
-    """The slots of each, one after the other."""
+    """The slots of all recalls, in order."""
 
     async def recall(case: Case) -> Sequence[Slot]:
         return [slot for each in recalls for slot in await each(case)]
@@ -119,10 +85,8 @@ def join_recalls(*recalls: Recall) -> Recall:
 
 
 def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
-    """Of one symbol, whatever the mode: among the processes of this home, or among all homes on its database."""
+    """The lease of a symbol: among the processes of this home, or among all homes on its database."""
     if settings.database_url is None:
-        from zuno.adapters.file_lock import symbol_lock
-
         return symbol_lock(settings.home, symbol)
     from zuno.adapters.store.lease import PostgresLease
 
@@ -133,38 +97,21 @@ def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
 def build_run_context(
     models: Models, notebook: RunJournal, registry: ModelRegistry, *, limited: bool = True
 ) -> ModelContext:
-    """A model context that recalls what this run asked already, and what it cost."""
-    from decimal import Decimal
-
-    from zuno.llm.spend import Spend
-
+    """A model context that knows what this run has asked already, and what it cost."""
     model_context = models.model_context(notebook.journal, notebook.run_id, registry, limited=limited, desk=DESK)
     for attempt in notebook.attempts:
         model_context.budget.spent += Spend(attempt.tokens_in + attempt.tokens_out, attempt.usd or Decimal(0))
     return replace(model_context, record=notebook.record, recall=notebook.recall)
 
 
-def _build_rehearsal(
+async def build_rehearsal(
     models: Models, key: NodeKey, attempts: Sequence[Attempt], whys: Mapping[str, str]
 ) -> ReplayContext:
-    """A replay: an in-memory journal and the recorded replies."""
-    from zuno.adapters.model.recorded import RecordedModels
-    from zuno.adapters.store.memory import MemoryStore
-    from zuno.journal.journal import ChainedJournal
-    from zuno.trading.service.run_replay import ReplayContext
-
+    """For a replay: an in-memory journal and the recorded replies."""
     journal = ChainedJournal(MemoryStore(), key, code=code_version, now=unix_millis, secrets=())
     registry = RecordedModels(attempts, whys=whys)
     return ReplayContext(
         journal,
         lambda notebook: build_run_context(models, notebook, registry, limited=False),
-        lambda: list_replay_differences(registry),
+        registry.list_differences,
     )
-
-
-def list_replay_differences(registry: RecordedModels) -> tuple[str, ...]:
-    """What a rehearsal asked differently, and what it never asked for."""
-    unheard = (
-        f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for" for attempt in registry.unheard
-    )
-    return (*registry.differences, *unheard)

@@ -1,4 +1,4 @@
-"""What `zuno doctor` looks at: home, store, keys, clock, market, models, chains, exchanges, memory, pushes."""
+"""The checks of `zuno doctor`: home, store, keys, clock, market, models, chains, exchanges, memory, pushes."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ import shutil
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zuno.adapters.file_lock import outbox_lock
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.doors.agents import AgentsView
 from zuno.doors.doctor import Check, CheckView, Doctor, State
+from zuno.journal.port import Journal
+from zuno.kernel.accounts import KillLock
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.kernel.notify import Outbox
 from zuno.kernel.units import Millis
 from zuno.lp.model.chains import CHAINS
-
-if TYPE_CHECKING:
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.doors.agents import AgentsView
-    from zuno.journal.port import Journal
-    from zuno.kernel.accounts import KillLock
-    from zuno.kernel.notify import Outbox
-    from zuno.settings import Settings
-    from zuno.trading.learn.memory_book import MemoryBook
-    from zuno.trading.ports.recall import MemoryIndex
-    from zuno.trading.ports.trade_log import TradeLog
-    from zuno.trading.service.data import DataStatusView
-    from zuno.trading.service.live_start import RecordGate
-    from zuno.wiring.chains import Chains
+from zuno.settings import Settings
+from zuno.trading.data.account_reader import AccountReader
+from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.service.data import DataStatusView
+from zuno.trading.service.live_start import RecordGate
+from zuno.wiring.chains import Chains
+from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000
 NO_ROOM: Final = 100_000_000
 OLD_BLOCK_SECONDS: Final = 900
 LATE_PUSH_SECONDS: Final = 3_600
 MOST_SKEW_MS: Final = 1_000
-"""Beyond which an exchange may refuse what is signed with this clock."""
+"""Clock skew beyond which an exchange may refuse signed requests."""
 
 
 def build_doctor(
@@ -48,7 +49,7 @@ def build_doctor(
     now: Callable[[], Millis],
     more: Sequence[Check] = (),
 ) -> Doctor:
-    """`more`: of the exchanges and the mandate, where there are any."""
+    """`more`: checks of the exchanges and the mandate."""
 
     async def look_at_home() -> list[CheckView]:
         return [_home_line(settings.home), _room_line(settings.home)]
@@ -101,7 +102,6 @@ def build_doctor(
 
 
 def build_kill_check(lock: KillLock) -> Check:
-    """Whether an account is killed; nothing is said where none is."""
 
     async def look() -> list[CheckView]:
         why = lock.why_locked()
@@ -115,22 +115,20 @@ def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], 
     """Whether the owner lets the desk trade at an exchange."""
 
     async def look() -> list[CheckView]:
-        from zuno.trading.data.account_reader import AccountReader
-
-        found = (await AccountReader(log()).read(account)).mandate
+        granted = (await AccountReader(log()).read(account)).mandate
         advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
-        if found is None:
+        if granted is None:
             return [_line("mandate", "off", "none: the desk trades on paper", advice)]
-        until = iso(found.mandate.expires)
-        if found.mandate.expires <= now():
+        until = iso(granted.mandate.expires)
+        if granted.mandate.expires <= now():
             return [_line("mandate", "off", f"expired at {until}: the desk trades on paper", advice)]
-        return [_line("mandate", "ok", f"{found.hash[:16]}… until {until}")]
+        return [_line("mandate", "ok", f"{granted.hash[:16]}… until {until}")]
 
     return Check("mandate", look, "`zuno trade mandate show` says more", needed_live=True)
 
 
 def build_record_check(read: Callable[[], Awaitable[RecordGate]]) -> Check:
-    """Whether enough trades were closed in real time for live to go by."""
+    """Whether enough trades were closed in real time to go live."""
 
     async def look() -> list[CheckView]:
         record = await read()
@@ -161,8 +159,6 @@ def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], Memo
 
 def build_push_check(settings: Settings, outbox: Callable[[], Outbox], now: Callable[[], Millis]) -> Check:
     """Whether pushes can reach the owner, and what waits for whom."""
-    from zuno.adapters.file_lock import outbox_lock
-    from zuno.wiring.outbox import find_push_gaps
 
     def look_at_settings() -> list[CheckView]:
         gaps = [_line("pushes", "warn", gap, "docs/telegram.md has the steps") for gap in find_push_gaps(settings)]

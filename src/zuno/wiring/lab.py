@@ -1,42 +1,85 @@
-"""Wire the lab: synthetic markets in folders that are removed afterwards, cycles without a model over them."""
+"""Wire the lab's studies: synthetic markets in folders that are removed afterwards, cycles without a model."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from zuno.adapters.account.trade_log import MemoryTradeRecord
+from zuno.adapters.chart.painter import MatplotlibPainter
+from zuno.adapters.checkpoints import sqlite_checkpoints
+from zuno.adapters.file_lock import symbol_lock
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.table import InMemoryIndex
+from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.venues.synthetic import candles as synthetic_candles
+from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
+from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, draw_panics, draw_paths
+from zuno.adapters.venues.synthetic.planted import SHOWN_MS, planted_batches, planted_origin, planted_slots
+from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
+from zuno.adapters.worker_processes import TaskRunner
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Author, Journal
+from zuno.kernel.units import Millis
+from zuno.lab.checks import DeskChecks
+from zuno.lab.invariance import InvarianceMoment, build_invariance_view, study_invariance
+from zuno.lab.lookahead import LookaheadMoment, build_lookahead_view, study_lookahead
+from zuno.lab.market_study import MarketPlan, MarketStudy
+from zuno.lab.memory_service import MemoryPlan, MemoryStudy
+from zuno.lab.memory_study import (
+    LONGEST_MS,
+    Arm,
+    ArmDesk,
+    MemoryMarket,
+    MemoryMoment,
+    ShuffledIndex,
+    World,
+    study_memory,
+)
+from zuno.lab.model import MomentResult
+from zuno.lab.moments import StudyMarket
+from zuno.lab.no_edge_worlds import HourPool, build_pool
+from zuno.lab.noedge import NoEdgeStudy, OpenModelContext, WorldResult, WorldsPlan, study_worlds
+from zuno.lab.reports import LabReports
+from zuno.lab.rulings import OpenCycles, study_market
+from zuno.lab.service import StudyDesk
 from zuno.settings import Settings
-
-if TYPE_CHECKING:
-    from zuno.adapters.task_runner import TaskRunner
-    from zuno.kernel.units import Millis
-    from zuno.lab.lp.service import LpLab
-    from zuno.lab.market_study import MarketPlan
-    from zuno.lab.model import MomentResult
-    from zuno.lab.reports import LabReports
-    from zuno.lab.rulings import OpenCycles
-    from zuno.lab.service import StudyDesk
-    from zuno.trading.model.account import Account
-    from zuno.trading.model.bundle import Slot
-    from zuno.trading.ports.series import SeriesStore
-    from zuno.trading.service.runs import Cycles
-    from zuno.wiring.recordings import Recordings
+from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
+from zuno.trading.learn.recall import CaseRecall
+from zuno.trading.model.account import Account, account_slots
+from zuno.trading.model.bundle import Slot
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, Timeframe, candles
+from zuno.trading.model.memory import POST_MORTEM, PostMortem
+from zuno.trading.model.venues import BINANCE, USDT_KRW
+from zuno.trading.ports.recall import MemoryIndex
+from zuno.trading.ports.series import Batch, SeriesStore
+from zuno.trading.run.record import RunJournal
+from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.runs import Cycles, RunBackends
+from zuno.wiring.cycles import build_run_context, disable_tracing
+from zuno.wiring.lab_models import choose_runner, open_reports
+from zuno.wiring.lp_lab import build_debate_checks
+from zuno.wiring.models import Models
+from zuno.wiring.recordings import Recordings
+from zuno.wiring.trade_lab import build_trade_lab
 
 CODE = "study"
-"""What the journal of a study, which is forgotten, names as its code."""
+"""The code version in a study's journal, which is thrown away."""
+POOL_SEED = 11
+"""The synthetic market whose days are shuffled where the home has no history of its own."""
 
 
 def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | None = None) -> StudyDesk:
-    """`cluster`: the address of a Dask cluster that does the work; else processes of this machine do."""
-    from zuno.lab.service import StudyDesk
-    from zuno.wiring.desk_checks import build_desk_checks
-    from zuno.wiring.memory_lab import build_memory_study
-    from zuno.wiring.trade_lab import build_trade_lab
-
+    """`cluster`: the address of a Dask cluster that runs the tasks; None: processes of this machine."""
     reports = open_reports(settings.home)
     run = choose_runner(cluster)
     trade = build_trade_lab(settings, recordings, reports, run)
@@ -44,62 +87,15 @@ def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | 
     return StudyDesk(partial(run, study_plan), build_memory_study(run), reports, trade, checks)
 
 
-def open_lp_lab(home: Path, cluster: str | None = None) -> LpLab:
-    """On its own: nothing of the trading desk is loaded for it."""
-    from zuno.wiring.lp_lab import build_lp_lab
-
-    return build_lp_lab(home, open_reports(home), choose_runner(cluster))
-
-
-def open_reports(home: Path) -> LabReports:
-    from zuno.adapters.store.report_files import FolderOfReports
-    from zuno.lab.reports import LabReports
-
-    return LabReports(FolderOfReports(home / "lab"))
-
-
-def choose_runner(cluster: str | None = None) -> TaskRunner:
-    from zuno.adapters.dask_cluster import DaskCluster
-    from zuno.adapters.worker_processes import run_in_processes
-
-    return run_in_processes if cluster is None else DaskCluster(cluster)
-
-
 async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
-    """One market: loaded once, in a folder of its own that goes with it."""
-    from zuno.lab.rulings import study_market
-    from zuno.wiring.cycles import disable_tracing
-    from zuno.wiring.desk_checks import open_market
-
-    disable_tracing()
-    with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
-        folder = Path(name)
-        market = await open_market(plan.seed, folder)
-        try:
-            async for result in study_market(market, plan.moments, cycles_opener(folder)):
-                yield result
-        finally:
-            await market.store.close()
+    async with open_study_market(plan.seed) as (market, folder):
+        async for result in study_market(market, plan.moments, cycles_opener(folder)):
+            yield result
 
 
 def cycles_opener(folder: Path) -> OpenCycles:
-    """Cycles that keep nothing: a journal in memory for each, and the folder for their checkpoints."""
-    from zuno.adapters.account.closed_trades import MemoryTradeRecord
-    from zuno.adapters.chart.painter import MatplotlibPainter
-    from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
-    from zuno.adapters.file_lock import symbol_lock
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.adapters.store.memory import MemoryStore
-    from zuno.journal.journal import ChainedJournal
-    from zuno.journal.port import Journal
-    from zuno.trading.model.account import account_slots
-    from zuno.trading.service.features import TradingDesk
-    from zuno.trading.service.runs import Cycles, RunBackends
-    from zuno.wiring.cycles import build_run_context
-    from zuno.wiring.models import Models
-
+    """Cycles with a journal in memory each, and checkpoints in the folder."""
     key = KeyFile(folder / "keys")
-    models = Models(Settings(home=folder, deterministic=True))
 
     def open_cycles(store: SeriesStore, account: Account, at: Millis) -> Cycles:
         journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: at)
@@ -117,7 +113,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
             journal=open_journal,
             held=read_slots,
             record=MemoryTradeRecord(),
-            model_context=lambda notebook: build_run_context(models, notebook, models.registry()),
+            model_context=open_rules(folder),
             checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
             lease=lambda symbol: symbol_lock(folder, symbol),
             rehearse=refuse,
@@ -128,3 +124,173 @@ def cycles_opener(folder: Path) -> OpenCycles:
         return Cycles(TradingDesk(store, open_journal, MatplotlibPainter()), backends)
 
     return open_cycles
+
+
+def build_memory_study(run: TaskRunner) -> MemoryStudy:
+    return MemoryStudy(partial(run, study_memory_plan), lambda seed: len(memory_moments(seed)) * len(Symbol))
+
+
+async def study_memory_plan(plan: MemoryPlan) -> AsyncIterator[MemoryMoment]:
+    disable_tracing()
+    with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
+        folder = Path(name)
+        market = await open_planted_market(plan.seed, plan.world, folder)
+        try:
+            desks = [build_arm(arm, plan.seed, folder) for arm in Arm]
+            async for moment in study_memory(market, desks):
+                yield moment
+        finally:
+            await market.store.close()
+
+
+async def open_planted_market(seed: int, world: World, folder: Path) -> MemoryMarket:
+    consequences = world is World.PLANTED
+    origin = planted_origin(seed, consequences=consequences)
+    store = SqliteSeries(folder / "market", origin)
+    await store.renew(origin, await asyncio.to_thread(planted_batches, seed, consequences=consequences))
+    return MemoryMarket(seed, world, store, memory_moments(seed), Millis(END))
+
+
+def memory_moments(seed: int) -> tuple[tuple[Millis, str], ...]:
+    """Moments at which a slot's signs are visible and a trade can still reach its end."""
+    return tuple(
+        (Millis(start + SHOWN_MS), setup)
+        for start, setup in planted_slots(seed)
+        if MINUTES_FROM + 5 * DAY_MS <= start <= END - LONGEST_MS - DAY_MS
+    )
+
+
+def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
+    key = KeyFile(folder / "keys")
+    key.ensure()
+    model_context = open_rules(folder)
+
+    def new_journal() -> ChainedJournal:
+        return ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: Millis(0))
+
+    journal = new_journal()
+
+    async def open_journal() -> Journal:
+        return journal
+
+    index: MemoryIndex = InMemoryIndex(HashedEmbedder())
+    if arm is Arm.SHUFFLED:
+        index = ShuffledIndex(index, seed)
+    elif arm is Arm.RECENT:
+        index = JsonlMemory(folder / f"{arm}.jsonl")
+    lessons = LessonBook(open_journal)
+    book = MemoryBook(open_journal)
+
+    async def remember(post_mortem: PostMortem) -> None:
+        await journal.append_once(
+            kind=POST_MORTEM, author=Author("post_mortem"), payload=post_mortem, request_id=post_mortem.id
+        )
+        await index.add([memory_record(post_mortem)])
+        if arm is Arm.LESSONS:
+            cases = (await book.read()).values()
+            await lessons.correct(cases, post_mortem.origin, Millis(post_mortem.closed + 1), model_context)
+
+    return ArmDesk(
+        arm=arm,
+        recall=None if arm is Arm.OFF else CaseRecall(index, book, lessons),
+        remember=remember,
+        model_context=model_context,
+        open_journal=lambda: RunJournal(new_journal(), "run_0000000000000000"),
+    )
+
+
+def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore], run: TaskRunner) -> DeskChecks:
+    """`open_own`: the home's own history."""
+    return DeskChecks(
+        reports,
+        NoEdgeStudy(partial(run, study_worlds_plan), lambda: read_pools(open_own)),
+        MarketStudy(partial(run, study_lookahead_plan), build_lookahead_view),
+        MarketStudy(partial(run, study_invariance_plan), build_invariance_view),
+        build_debate_checks(run),
+    )
+
+
+async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
+    disable_tracing()
+    with tempfile.TemporaryDirectory(prefix="zuno-noedge-") as folder:
+        async for result in study_worlds(plan, open_rules(Path(folder))):
+            yield result
+
+
+async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMoment]:
+    async with open_study_market(plan.seed) as (market, folder):
+        async for moment in study_lookahead(market, plan.moments, open_rules(folder)):
+            yield moment
+
+
+async def study_invariance_plan(plan: MarketPlan) -> AsyncIterator[InvarianceMoment]:
+    async with open_study_market(plan.seed) as (market, folder):
+        async for moment in study_invariance(market, plan.moments, open_rules(folder)):
+            yield moment
+
+
+@asynccontextmanager
+async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, Path]]:
+    """A synthetic market and the folder it is stored in, which is removed at the end."""
+    disable_tracing()
+    with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
+        market = await open_market(seed, Path(name))
+        try:
+            yield market, Path(name)
+        finally:
+            await market.store.close()
+
+
+async def open_market(seed: int, folder: Path) -> StudyMarket:
+    store = SqliteSeries(folder / "market", describe_origin(seed))
+    rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
+    await store.renew(describe_origin(seed), rows)
+    return describe_market(seed, store)
+
+
+def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
+
+    def moments(hours: Sequence[int]) -> tuple[Millis, ...]:
+        return tuple(Millis(DAYS_FROM + hour * HOUR_MS) for hour in hours)
+
+    (krw,) = (fault for fault in MARKET_FAULTS if fault.series.name == USDT_KRW)
+    return StudyMarket(
+        seed=seed,
+        store=store,
+        first=Millis(MINUTES_FROM + 5 * DAY_MS),
+        end=Millis(END),
+        jumps=moments(draw_paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist()),
+        panics=moments(draw_panics(seed).tolist()),
+        faults=tuple(fault.first for fault in MARKET_FAULTS if fault is not krw),
+        krw_lost=krw.first,
+    )
+
+
+def open_rules(folder: Path) -> OpenModelContext:
+    """A model context without models: rules answer for every agent."""
+    models = Models(Settings(home=folder, deterministic=True))
+    return lambda notes: build_run_context(models, notes, models.registry())
+
+
+async def read_pools(open_own: Callable[[], SeriesStore]) -> list[HourPool]:
+    """The hours of the home's own history if there are enough, else of a synthetic market."""
+    store = open_own()
+    last = Millis(2**62)
+    pools = []
+    for symbol in Symbol:
+        hours = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), last, last)
+        pools.append(build_pool(symbol, store.origin.label, hours))
+    return [pool for pool in pools if pool is not None] or await asyncio.to_thread(make_synthetic_pools)
+
+
+def make_synthetic_pools() -> list[HourPool]:
+    pools = []
+    for symbol, path in draw_paths(POOL_SEED).items():
+        series = candles(BINANCE, symbol, Timeframe.H1)
+        (hours,) = (
+            batch.rows
+            for batch in synthetic_candles.build_batches(synthetic_candles.build_market(POOL_SEED, path))
+            if batch.series == series
+        )
+        pools.append(build_pool(symbol, describe_origin(POOL_SEED).label, hours))
+    return [pool for pool in pools if pool is not None]

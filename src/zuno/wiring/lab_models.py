@@ -1,26 +1,26 @@
-"""Wire the models of a backtest: those of a home with the replies they gave, or none."""
+"""What labs share: where reports are written, where tasks run, and the models of a backtest with their kept replies."""
 
 from __future__ import annotations
 
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zuno.adapters.store.report_files import FolderOfReports
+from zuno.adapters.worker_processes import TaskRunner, run_in_processes
+from zuno.kernel.canonical import Json
+from zuno.lab.replies import KeptOrConfigured, ReplyBook, RoleTable, describe_models
+from zuno.lab.reports import LabReports
+from zuno.llm.port import ModelRegistry
 from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.models import Models, missing_models
-
-if TYPE_CHECKING:
-    from zuno.kernel.canonical import Json
-    from zuno.lab.replies import ReplyBook, RoleTable
-    from zuno.llm.port import ModelRegistry
 
 REPLIES: Final = "replies"
 FRESH_REPLIES: Final = "replies-aa"
 
 
 async def name_models(home: Path, desk: str) -> dict[str, Json]:
-    """Of a home, without asking anybody."""
     lab_models = LabModels(str(home), home)
     try:
         return lab_models.name_models(desk)
@@ -30,10 +30,7 @@ async def name_models(home: Path, desk: str) -> dict[str, Json]:
 
 class LabModels:
     def __init__(self, home: str | None, folder: Path) -> None:
-        """`home`: whose models are asked; None: nobody. `folder`: for settings that are nobody's."""
-        from zuno.adapters.store.report_files import FolderOfReports
-        from zuno.lab.replies import ReplyBook
-
+        """`home`: whose models are asked; None: no models. `folder`: the home of the default settings then."""
         self.asks = home is not None
         self.settings = (
             Settings(home=folder, deterministic=True) if home is None else read_settings(os.environ, Path(home))
@@ -49,14 +46,12 @@ class LabModels:
             }
 
     def registry(self, book: str) -> ModelRegistry:
-        """The configured models; of a role that has none, those whose replies are kept."""
-        from zuno.lab.replies import KeptOrConfigured
-
+        """The configured models; for a role without one, those whose replies are kept."""
         registry = self.models.registry()
         return KeptOrConfigured(registry, self.books[book]) if self.asks else registry
 
     def can_answer(self, role: str, book: str = REPLIES) -> bool:
-        """Whether somebody can be asked, or was."""
+        """Whether a role has a model, or kept replies."""
         configured = bool(self.models.registry().models_for(role, 0).models)
         return configured or (self.asks and self.books[book].has_reply(role))
 
@@ -71,6 +66,14 @@ class LabModels:
         return {"models": names, **({"rounds": self.settings.max_debate_rounds} if desk == "lp" else {})}
 
     async def _describe(self, book: str) -> RoleTable:
-        from zuno.lab.replies import describe_models
-
         return await describe_models(self.registry(book), [role for desk in agent_roles().values() for role in desk])
+
+
+def open_reports(home: Path) -> LabReports:
+    return LabReports(FolderOfReports(home / "lab"))
+
+
+def choose_runner(cluster: str | None = None) -> TaskRunner:
+    from zuno.adapters.dask_cluster import DaskCluster
+
+    return run_in_processes if cluster is None else DaskCluster(cluster)

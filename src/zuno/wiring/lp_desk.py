@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import ZunoError
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
-from zuno.wiring.mesh import Meshes, tell
+from zuno.wiring.outbox import build_drain, build_feed, find_push_gaps, print_line
 from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
-    from zuno.lp.watch.monitor import Monitor
+    from zuno.lp.watch.monitor import Monitor, Watch
+    from zuno.wiring.mesh import Meshes
 
 OBSERVE_SECONDS = 300.0
 LOCAL_LOOK = 0.2
@@ -52,7 +54,12 @@ class LpWiring(SharedWiring):
         super().__init__(settings, sealed)
         self._own_samples: SqliteSamples | None = None
         self._chains.read_plans = self._read_plans
-        self._meshes = Meshes(settings, self._open_journal, self._mesh_room)
+
+    @cached_property
+    def _meshes(self) -> Meshes:
+        from zuno.wiring.mesh import Meshes
+
+        return Meshes(self._settings, self._open_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
         from zuno.adapters.clock.system import SystemClock
@@ -99,7 +106,7 @@ class LpWiring(SharedWiring):
     def archive(self) -> Archive:
         from zuno.lp.service.archive import Archive
 
-        return Archive(self._read_journal, self._open_replay, code_version, self._meshes.journals)
+        return Archive(self._read_journal, self._open_replay, code_version, lambda: self._meshes.journals())
 
     async def _read_plans(self, chain: str) -> JournaledPlans:
         from zuno.lp.model.history import JournaledPlans
@@ -110,33 +117,78 @@ class LpWiring(SharedWiring):
             return JournaledPlans(note=f"the journal was not read: {str(error).rstrip('.')}")
 
     def alerts(self) -> AlertDesk:
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.lp.service.arguments import position_id
-        from zuno.wiring.watching import build_alert_desk
+        from zuno.lp.watch.alerts import AlertDesk
 
         async def read_position(text: str, chain: str | None) -> LpPosition:
             return await self.lp(chain).position(position_id(text))
 
-        outbox = self._outbox()
-        return build_alert_desk(self._settings, self._chains, self._signers, outbox, self._open_journal, read_position)
+        def is_watched(position: LpPosition) -> bool:
+            watches = self._list_watches()
+            return any(watch.chain == position.chain and watch.wallet in {None, position.owner} for watch in watches)
+
+        alerts = AlertsFile(self._settings.home)
+        return AlertDesk(alerts, self._outbox(), self._open_journal, SystemClock(), read_position, is_watched)
 
     def monitor(self, *, announce: bool = False) -> Monitor:
-        from zuno.wiring.watching import build_monitor
+        from zuno.adapters.clock.system import SystemClock
+        from zuno.adapters.file_lock import monitor_lock
+        from zuno.adapters.store.alerts_file import AlertsFile
+        from zuno.lp.watch.monitor import Monitor
 
         self._chains.require_writable()
-        return build_monitor(
-            self._settings,
-            self._chains,
-            self._signers,
-            self._samples(),
-            self._open_journal,
-            announce=announce,
-            pushes=self._push_sources(),
+        settings, pushes = self._settings, self._push_sources()
+        drain = build_drain(settings, pushes.outbox, announce=announce)
+        for gap in find_push_gaps(settings):
+            print_line(gap)
+        return Monitor(
+            watches=self._list_watches,
+            chain_of=self._chains.current_chain,
+            store=AlertsFile(settings.home),
+            samples=self._samples(),
+            lock=monitor_lock(settings.home),
+            journal=self._open_journal,
+            outbox=None if drain is None else pushes.outbox,
+            drain=drain,
+            feed=None if drain is None else build_feed(settings, drain, pushes),
+            clock=SystemClock(),
+            period=settings.monitor_interval_ms / 1000,
+            tell=print_line,
         )
 
     def portfolio(self) -> PortfolioDesk:
-        from zuno.wiring.watching import build_portfolio
+        from zuno.kernel.units import Address
+        from zuno.lp.service.portfolio import PortfolioDesk
 
-        return build_portfolio(self._settings, self._chains, self._signers, self._samples())
+        labels = {Address(address): label for address, label in self._settings.watched_wallets.items()}
+        return PortfolioDesk(
+            watches=self._list_watches,
+            chain_of=self._chains.open_chain,
+            feeds_of=self._chains.feeds,
+            samples=self._samples(),
+            labels=labels,
+        )
+
+    def _list_watches(self) -> tuple[Watch, ...]:
+        """Wallets to watch now: the devnet may start or end, and wallets may be added, while the monitor runs."""
+        from zuno.kernel.units import Address
+        from zuno.lp.model.chains import CHAINS
+        from zuno.lp.watch.monitor import Watch
+
+        settings = self._settings
+        default, wallet = settings.default_chain(), settings.agent_wallet_address
+        live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
+        kept = [wallet.address for wallet in self._signers.folder().all()]
+        named = [Address(address) for address in settings.watched_wallets]
+        owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept, *named])
+        watches = [Watch(name, owner) for name in live for owner in owners]
+        if default == "sim" and (settings.chain_id == "sim" or not watches):
+            watches.append(Watch("sim", local=True))
+        if default == "devnet" or self._chains.devnet_runs():
+            watches.append(Watch("devnet", local=True))
+        return tuple(watches)
 
     def execution(self) -> Execution:
         from zuno.lp.service.execution import Execution
@@ -189,11 +241,11 @@ class LpWiring(SharedWiring):
         return self._own_samples
 
     async def _venue(self, transport: str | None, request_id: str | None, listen: Listen) -> DebateRunner:
-        """Where a debate of today is held: on the mesh if it is there, else at a table in this process."""
+        """Where a debate is held: on the mesh if its peers are there, else in this process."""
         from zuno.lp.service.recommend import new_request_id
 
         request_id = request_id or new_request_id(os.urandom(16))
-        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, tell, listen)
+        endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, print_line, listen)
         if endpoint is not None:
             return await self._mesh_room(endpoint, request_id)
         journal = await self._open_journal()
@@ -220,11 +272,11 @@ class LpWiring(SharedWiring):
             request_id=request_id,
             max_rounds=rounds,
             patience=self._debate_timeout(rounds),
-            tell=tell,
+            tell=print_line,
         )
 
     async def _open_replay(self, recorded: RecordedRequest, context: Context) -> ReplayDebateRunner:
-        """A table where a recorded debate is held again: its context, its replies, and a journal that is forgotten."""
+        """Repeat a recorded debate from its context and replies, with a journal in memory."""
         from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
@@ -239,26 +291,19 @@ class LpWiring(SharedWiring):
         model_context = self._models.model_context(journal, recorded.request_id, registry, limited=False)
         room = self._build_local_debate(journal, recorded.request_id, context.max_rounds, observe, model_context)
 
-        def differences() -> tuple[str, ...]:
-            unheard = (
-                f"{attempt.role}, round {attempt.round}: a recorded reply was not asked for"
-                for attempt in registry.unheard
-            )
-            return (*registry.differences, *unheard)
-
-        return ReplayDebateRunner(room, differences)
+        return ReplayDebateRunner(room, registry.list_differences)
 
     def _build_local_debate(
         self, journal: Journal, request_id: str, rounds: int, observe: Observe, model_context: ModelContext
     ) -> LocalDebateRunner:
-        from zuno.wiring.local_debate import build_local_debate
+        from zuno.wiring.mesh import build_local_debate
 
         return build_local_debate(
             journal, self._key(), request_id, rounds, observe, model_context, self._debate_timeout(rounds)
         )
 
     def _debate_timeout(self, rounds: int) -> float:
-        """What a debate may take when every model asked takes all of its time, and the world is slow to observe."""
+        """The longest a debate may take: every model uses all of its time."""
         asked_at_most = len(self._settings.model_table()["scout"]) + 1
         questions = 2 + 2 * (rounds + 1)
         return OBSERVE_SECONDS + questions * asked_at_most * self._settings.model_timeout_seconds
@@ -267,7 +312,7 @@ class LpWiring(SharedWiring):
         return await self._observe_with(start, self._chains)
 
     async def _observe_anew(self, start: FlowStart | FlowCreateStart) -> Context:
-        """For a process that lives on: the simulation may have been moved, or the devnet started again, since."""
+        """For long-lived processes: the simulation may have been moved, or the devnet restarted, since."""
         chains = Chains(self._settings, None, self._signers.own_wallet)
         try:
             return await self._observe_with(start, chains)
@@ -287,11 +332,10 @@ class LpWiring(SharedWiring):
         return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain))
 
     def _samples_of(self, chain: Chain) -> SqliteSamples | None:
-        """A local world keeps its whole past and may be made anew: samples of the world before would lie about it."""
+        """None for local chains: they may be built anew, and samples of the old one would be wrong."""
         return None if chain.info.name in LOCAL_CHAINS else self._samples()
 
     async def _execution_context(self, chain: str) -> ExecutionContext:
-        """All that may spend on a chain, behind the gate."""
         import asyncio
         from time import perf_counter
 

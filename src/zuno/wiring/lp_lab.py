@@ -1,41 +1,66 @@
-"""Wire the LP desk's backtests: recorded minutes on our own pool, and the desk's agents at a table of their own."""
+"""Wire the LP desk's backtests: recorded minutes on our own pool, and the desk's agents in this process."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from zuno.adapters.chain.recorded.chain import USDC_WETH, RecordedChain, fixed_gas
+from zuno.adapters.chain.recorded.world import RecordedWorld
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.imports.pool_minutes import read_pool_minutes
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, PoolHistory
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.worker_processes import TaskRunner
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
+from zuno.kernel.units import Millis, Seconds
+from zuno.lab.lp import debate_checks
+from zuno.lab.lp.ablation import EpisodesTask, LpAblation
+from zuno.lab.lp.arms import (
+    RANDOM_DRAWS,
+    STAY,
+    WIDE,
+    Arm,
+    ArmAction,
+    ArmPlan,
+    Decide,
+    ModelUse,
+    centre_range,
+    move_at_random,
+    reset_at_edge,
+    stay,
+)
+from zuno.lab.lp.backtest import ArmResult, average_results, run_arm
+from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
+from zuno.lab.lp.episodes import EpisodeRules, EpisodeView, run_episode, walk_moments
+from zuno.lab.lp.fast import USD
+from zuno.lab.lp.market import BacktestPool
+from zuno.lab.lp.question import LpQuestion
+from zuno.lab.lp.ranges import play_ranges
+from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
+from zuno.lab.lp.single_agent_arms import act_on, choose_best_score, choose_by_single_agent, choose_by_vote
+from zuno.lab.lp.sweep import LpSweep
+from zuno.lab.replies import ModelMeter, keep_replies
+from zuno.lab.reports import LabReports
+from zuno.llm.ask import ModelContext
+from zuno.lp.agents.observe import observe
+from zuno.lp.model.ballot import PlanVerdict
+from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest, Role
+from zuno.lp.model.market import HOUR, GasQuote
+from zuno.lp.model.minutes import PoolMinutes
+from zuno.lp.ports.market import Feeds
+from zuno.lp.service.recommend import new_request_id
 from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, name_models
-
-if TYPE_CHECKING:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.adapters.chain.recorded.world import RecordedWorld
-    from zuno.adapters.task_runner import TaskRunner
-    from zuno.journal.port import Journal
-    from zuno.kernel.units import Seconds
-    from zuno.lab.lp.ablation import EpisodesTask
-    from zuno.lab.lp.arms import ArmAction, ArmPlan, Decide
-    from zuno.lab.lp.backtest import ArmResult
-    from zuno.lab.lp.debate_checks import DebateChecks, DebateMoment, Minutes, PoolTask
-    from zuno.lab.lp.episodes import EpisodeView
-    from zuno.lab.lp.market import BacktestPool
-    from zuno.lab.lp.question import LpQuestion
-    from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
-    from zuno.lab.replies import ModelMeter
-    from zuno.lab.reports import LabReports
-    from zuno.llm.ask import ModelContext
-    from zuno.lp.agents.strategist import Recall
-    from zuno.lp.mesh.peer import Peer
-    from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest
-    from zuno.lp.model.market import GasQuote
-    from zuno.lp.model.minutes import PoolMinutes
+from zuno.wiring.mesh import Seat, build_local_debate
 
 CODE: Final = "backtest"
 PATIENCE: Final = 120.0
@@ -43,12 +68,6 @@ PATIENCE: Final = 120.0
 
 
 def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
-    from zuno.adapters.chain.recorded.chain import USDC_WETH
-    from zuno.lab.lp.ablation import LpAblation
-    from zuno.lab.lp.ranges import play_ranges
-    from zuno.lab.lp.service import LpLab
-    from zuno.lab.lp.sweep import LpSweep
-
     name = partial(name_models, home, "lp")
     sweep = LpSweep(read_minutes, partial(run, play_ranges), reports, USDC_WETH.fee)
     ablation = LpAblation(read_minutes, partial(run, partial(run_moments, str(home))), reports, name)
@@ -58,34 +77,24 @@ def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
 
 @lru_cache(maxsize=1)
 def read_minutes(folder: str) -> PoolMinutes:
-    from zuno.adapters.imports.pool_minutes import read_pool_minutes
-
     return read_pool_minutes(Path(folder).expanduser())
 
 
 async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourProgress]:
-    """One arm, with a sign of life for every hour that was played."""
-    from zuno.lab.lp.arms import RANDOM_DRAWS, Arm
-    from zuno.lab.lp.backtest import average_results
-    from zuno.lab.lp.service import HourProgress
-
+    """Run one arm; yields progress for every hour played."""
     draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
     results: list[ArmResult] = []
     for draw in range(draws):
-        async for said in _play(home, task, draw):
-            if isinstance(said, HourProgress):
+        async for progress in _play(home, task, draw):
+            if isinstance(progress, HourProgress):
                 if draw == 0:
-                    yield said
+                    yield progress
             else:
-                results.append(said)
+                results.append(progress)
     yield results[0] if draws == 1 else average_results(results)
 
 
 async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult | HourProgress]:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.lab.lp.backtest import run_arm
-    from zuno.lab.lp.service import HourProgress
-
     world = open_world(task.question, task.schedule.start)
     gas = gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
@@ -115,33 +124,23 @@ def open_world(question: LpQuestion, start: int) -> RecordedWorld:
 
 
 def _fund_wallet(world: RecordedWorld, capital: int) -> None:
-    from zuno.lab.lp.fast import USD
-
     half = Fraction(capital * USD, 2)
     world.balances = (int(half), int(half * world.state().price))
 
 
 @lru_cache(maxsize=1)
 def warm_up(folder: str, start: int) -> RecordedWorld:
-    """Played once for all arms of a process."""
-    from zuno.adapters.chain.recorded.chain import USDC_WETH
-    from zuno.adapters.chain.recorded.world import RecordedWorld
-    from zuno.kernel.units import Seconds
-
+    """Cached, because all arms of a process start from it."""
     world = RecordedWorld(USDC_WETH, read_minutes(folder), 0, 0)
     world.play_until(Seconds(start))
     return world
 
 
 def gas_of(question: LpQuestion) -> GasQuote:
-    from zuno.adapters.chain.recorded.chain import fixed_gas
-
     return fixed_gas(question.gas_gwei)
 
 
 def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> ArmPlan:
-    from zuno.lab.lp.arms import WIDE, Arm, ArmPlan, centre_range, move_at_random, reset_at_edge, stay
-
     question, state = task.question, world.state()
     first = centre_range(state, question.half_width)
     match task.arm:
@@ -158,12 +157,7 @@ def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> 
 
 
 async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeView]:
-    """The episodes of one process, on a path that all of them walk."""
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.kernel.units import Seconds
-    from zuno.lab.lp.episodes import EpisodeRules, run_episode, walk_moments
-    from zuno.lp.model.market import HOUR
-
+    """The episodes of one task, on one path through the record."""
     base = task.question.base
     world, gas = open_world(base, task.schedule.start), gas_of(base)
     rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas)
@@ -182,34 +176,20 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
             await desk.close()
 
 
-def build_debate_checks(run: TaskRunner) -> DebateChecks:
-    from zuno.lab.lp.debate_checks import DebateChecks
-
-    return DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
+def build_debate_checks(run: TaskRunner) -> debate_checks.DebateChecks:
+    return debate_checks.DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
 
 
-async def argue_in_futures(task: PoolTask) -> AsyncIterator[DebateMoment]:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.kernel.units import Seconds
-    from zuno.lab.lp.debate_checks import (
-        CUT,
-        SCRAMBLED,
-        WHOLE,
-        change_minutes,
-        compare_futures,
-        cut_minutes,
-        scramble_minutes,
-    )
-
+async def argue_in_futures(task: debate_checks.PoolTask) -> AsyncIterator[debate_checks.DebateMoment]:
     minutes, start, gas = (
         read_minutes(task.question.folder).minutes,
         Seconds(task.schedule.start),
         gas_of(task.question),
     )
     records = {
-        WHOLE: minutes,
-        CUT: cut_minutes(minutes, start),
-        SCRAMBLED: scramble_minutes(minutes, change_minutes(minutes), start),
+        debate_checks.WHOLE: minutes,
+        debate_checks.CUT: debate_checks.cut_minutes(minutes, start),
+        debate_checks.SCRAMBLED: debate_checks.scramble_minutes(minutes, debate_checks.change_minutes(minutes), start),
     }
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         worlds = {}
@@ -217,27 +197,21 @@ async def argue_in_futures(task: PoolTask) -> AsyncIterator[DebateMoment]:
             world = replay_record(task.question, record, start)
             desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name) / future)
             worlds[future] = (world, desk.argue)
-        async for moment in compare_futures(worlds, minutes, task, gas):
+        async for moment in debate_checks.compare_futures(worlds, minutes, task, gas):
             yield moment
 
 
-async def argue_in_orders(task: PoolTask) -> AsyncIterator[DebateMoment]:
-    from zuno.adapters.chain.recorded.chain import RecordedChain
-    from zuno.lab.lp.debate_checks import ReversedStrategist, compare_orders
-
+async def argue_in_orders(task: debate_checks.PoolTask) -> AsyncIterator[debate_checks.DebateMoment]:
     world, gas = open_world(task.question, task.schedule.start), gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), task.question, name, Path(name))
-        reordered = partial(desk.argue, seat_strategist=ReversedStrategist)
-        async for moment in compare_orders(world, desk.argue, reordered, task, gas):
+        reordered = partial(desk.argue, seats={Role.STRATEGIST: debate_checks.ReversedStrategist})
+        async for moment in debate_checks.compare_orders(world, desk.argue, reordered, task, gas):
             yield moment
 
 
-def replay_record(question: LpQuestion, minutes: Minutes, start: Seconds) -> RecordedWorld:
-    """A pool that knows these minutes alone, played to the first decision; nothing is shared with another."""
-    from zuno.adapters.chain.recorded.chain import USDC_WETH
-    from zuno.adapters.chain.recorded.world import RecordedWorld
-
+def replay_record(question: LpQuestion, minutes: debate_checks.Minutes, start: Seconds) -> RecordedWorld:
+    """A pool with these minutes alone, played to the first decision."""
     record = replace(read_minutes(question.folder), minutes=minutes)
     world = RecordedWorld(USDC_WETH, record, 0, 0)
     world.play_until(start)
@@ -246,16 +220,11 @@ def replay_record(question: LpQuestion, minutes: Minutes, start: Seconds) -> Rec
 
 
 class LabDesk:
-    """The desk's agents over a recorded pool, by rules or with the configured models; what they decide is carried out
-    as if its owner had approved it at once."""
+    """The desk's agents over a recorded pool, by rules or with the configured models; their decisions are carried out
+    at once."""
 
     def __init__(self, chain: RecordedChain, question: LpQuestion, home: str, folder: Path) -> None:
-        """`home`: whose models are asked where the question allows it. `folder`: for keys that are forgotten."""
-        from zuno.adapters.keys.ed25519 import KeyFile
-        from zuno.adapters.prices.gas import ChainGas, NativePrice
-        from zuno.adapters.prices.pool_history import PoolHistory
-        from zuno.lp.ports.market import Feeds
-
+        """`home`: whose models are asked where the question allows it. `folder`: for temporary keys."""
         self._chain, self._profile = chain, question.profile
         self._models, self._key = LabModels(home if question.models else None, folder), KeyFile(folder / "keys")
         self._rounds = self._models.settings.max_debate_rounds
@@ -268,9 +237,7 @@ class LabDesk:
         await self._models.close()
 
     def ablation_deciders(self) -> dict[str, Decide]:
-        """Of every arm that asks the desk; those that need a model are there where one is."""
-        from zuno.lab.lp.arms import Arm
-
+        """A decider for every arm that asks the desk; those that need a model only where there is one."""
         arms = [Arm.SCORE, Arm.NO_CRITIC, Arm.PLACEBO, Arm.DEBATE]
         if self._models.can_answer("strategist"):
             arms += [Arm.SINGLE, Arm.VOTE]
@@ -279,10 +246,6 @@ class LabDesk:
         return {arm: self.decider(arm) for arm in arms}
 
     def decider(self, arm: str) -> Decide:
-        from zuno.lab.lp.arms import Arm
-        from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-        from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote
-
         async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
@@ -300,21 +263,15 @@ class LabDesk:
             return decide_by_single_agent
         if arm == Arm.AA:
             return partial(self._debate, None, book=FRESH_REPLIES)
-        seats: dict[str, Callable[[Recall, ModelContext], Peer]] = {
+        critics: dict[str, Seat] = {
             Arm.NO_CRITIC: AbsentCritic,
             Arm.PLACEBO: PlaceboCritic,
         }
-        return partial(self._debate, seats.get(arm))
+        return partial(self._debate, critics.get(arm))
 
-    async def _debate(
-        self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = REPLIES
-    ) -> ArmAction:
-        from zuno.lab.lp.arms import STAY, ModelUse
-        from zuno.lab.lp.single_agent_arms import act_on
-        from zuno.lp.model.ballot import PlanVerdict
-
+    async def _debate(self, critic: Seat | None, pool: BacktestPool, book: str = REPLIES) -> ArmAction:
         meter = self._open_meter()
-        ready = await self.argue(pool, book, seat_critic=seat_critic, meter=meter)
+        ready = await self.argue(pool, book, {} if critic is None else {Role.CRITIC: critic}, meter)
         chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
         used = ModelUse(
             sum(voice.tokens for voice in ready.debate.spoke),
@@ -322,7 +279,7 @@ class LabDesk:
             frozenset(voice.model for voice in ready.debate.spoke if voice.model),
             meter.unanswered,
         )
-        if seat_critic is None and book == REPLIES:
+        if critic is None and book == REPLIES:
             self._debated = used.tokens
         rejected = ready.decision.verdict is PlanVerdict.REJECT
         return replace(STAY if rejected else act_on(chosen), used=used)
@@ -331,38 +288,18 @@ class LabDesk:
         self,
         pool: BacktestPool,
         book: str = REPLIES,
-        seat_critic: Callable[[Recall, ModelContext], Peer] | None = None,
-        seat_strategist: Callable[[Recall, ModelContext], Peer] | None = None,
+        seats: Mapping[Role, Seat] | None = None,
         meter: ModelMeter | None = None,
     ) -> PlanReady:
-        from zuno.wiring.local_debate import build_local_debate
-
         model_context, journal = self._open_model_context(book, "zuno.lp.agents", meter or self._open_meter())
-        table = build_local_debate(
-            journal,
-            self._key,
-            self._request_id(),
-            self._rounds,
-            self._look,
-            model_context,
-            PATIENCE,
-            seat_critic=seat_critic,
-            seat_strategist=seat_strategist,
-        )
+        request_id, rounds = self._request_id(), self._rounds
+        table = build_local_debate(journal, self._key, request_id, rounds, self._look, model_context, PATIENCE, seats)
         return (await table.debate(self._start(pool), lambda thought: None)).ready
 
     def _open_meter(self) -> ModelMeter:
-        from zuno.kernel.units import Millis
-        from zuno.lab.replies import ModelMeter
-
         return ModelMeter(lambda: Millis(1000 * self._chain.world.head.timestamp))
 
     def _open_model_context(self, book: str, prompts: str, meter: ModelMeter) -> tuple[ModelContext, Journal]:
-        from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.store.memory import MemoryStore
-        from zuno.journal.journal import ChainedJournal
-        from zuno.lab.replies import keep_replies
-
         journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
         registry = self._models.registry(book)
         model_context = self._models.models.model_context(journal, self._request_id(), registry, desk=prompts)
@@ -371,18 +308,12 @@ class LabDesk:
         ) if self._models.asks else model_context, journal
 
     def _request_id(self) -> str:
-        from zuno.lp.service.recommend import new_request_id
-
         return new_request_id(self._chain.world.head.number.to_bytes(16, "big"))
 
     async def _look(self, start: FlowStart | FlowCreateStart) -> Context:
-        from zuno.lp.agents.observe import observe
-
         return await observe(start, self._chain, lambda *_: self._feeds)
 
     def _start(self, pool: BacktestPool) -> FlowStart | FlowCreateStart:
-        from zuno.lp.model.debate import FlowCreateStart, FlowStart
-
         shared: dict[str, Any] = {
             "chain": self._chain.info.name,
             "profile": self._profile,
@@ -394,9 +325,6 @@ class LabDesk:
 
 
 def _build_position_request(world: RecordedWorld) -> PositionRequest:
-    """Everything in the wallet, in the recorded pool."""
-    from zuno.lp.model.debate import Capital, PositionRequest
-
     tokens = (world.market.token0, world.market.token1)
     return PositionRequest(
         capital=tuple(

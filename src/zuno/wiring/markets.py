@@ -13,16 +13,16 @@ from zuno.settings import Settings
 if TYPE_CHECKING:
     from zuno.kernel.units import Millis
     from zuno.trading.data.check import Fetch
-    from zuno.trading.data.intake import Sources
+    from zuno.trading.data.intake import Intake, Sources
     from zuno.trading.model.market import Candle, Series, Symbol
-    from zuno.trading.ports.series import SeriesStore
+    from zuno.trading.ports.series import Batch, SeriesStore
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh
 
 
 class Markets:
-    """Every venue, opened when first asked for. Asking one needs its settings and, for exchanges, the extra."""
+    """The live venues, opened when first needed. Exchanges need the extra."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -55,31 +55,30 @@ class Markets:
         return Downloads(self.sources(), store, unix_millis, read_here=read_here)
 
     def refresh(self, store: SeriesStore) -> Refresh:
-        from zuno.trading.data.intake import Intake, refresh_market
-        from zuno.trading.ports.series import Batch
-
-        async def keep(batch: Batch[Any]) -> None:
-            await store.write([batch])
+        from zuno.trading.data.intake import refresh_market
 
         async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
-            intake = Intake(self.sources(), store, keep, unix_millis)
-            return await refresh_market(intake, store, symbol, unix_millis)
+            return await refresh_market(self._open_intake(store), store, symbol, unix_millis)
 
         return refresh
 
     def refresh_marks(self, store: SeriesStore) -> Refresh:
-        """What the account is marked by, and nothing else."""
-        from zuno.trading.data.intake import Intake, refresh_series
-        from zuno.trading.ports.series import Batch
+        """Refresh only the prices that accounts are marked by."""
+        from zuno.trading.data.intake import refresh_series
         from zuno.trading.service.prices import MARKED_BY
+
+        async def refresh(_: Symbol) -> tuple[Millis, Mapping[str, str]]:
+            return await refresh_series(self._open_intake(store), MARKED_BY, unix_millis)
+
+        return refresh
+
+    def _open_intake(self, store: SeriesStore) -> Intake:
+        from zuno.trading.data.intake import Intake
 
         async def keep(batch: Batch[Any]) -> None:
             await store.write([batch])
 
-        async def refresh(_: Symbol) -> tuple[Millis, Mapping[str, str]]:
-            return await refresh_series(Intake(self.sources(), store, keep, unix_millis), MARKED_BY, unix_millis)
-
-        return refresh
+        return Intake(self.sources(), store, keep, unix_millis)
 
     def fetch(self) -> Fetch:
         async def fetch(series: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:
@@ -95,9 +94,8 @@ class Markets:
         from zuno.adapters.clock.system import steady_millis, unix_millis
         from zuno.adapters.venues import binance, bybit, deribit, okx, upbit
         from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
-        from zuno.adapters.venues.fear_greed import FearGreed
+        from zuno.adapters.venues.macro import FearGreed, Yahoo
         from zuno.adapters.venues.web import WebService
-        from zuno.adapters.venues.yahoo import Yahoo
         from zuno.trading.data.intake import Sources
         from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
@@ -133,9 +131,9 @@ class Markets:
         )
 
     def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-        """Feeds that need something of the owner: figures, words, and why some of them cannot be asked."""
-        from zuno.adapters.venues import channels, search
-        from zuno.adapters.venues.fred import Fred
+        """Feeds that need a key or a setting: macro, texts, and why some of them cannot be asked."""
+        from zuno.adapters.venues.macro import Fred
+        from zuno.adapters.venues.texts import PATIENCE, PUBLIC_URL, Channels, Search
         from zuno.adapters.venues.web import WebService
         from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 
@@ -153,15 +151,13 @@ class Markets:
         else:
             key = settings.perplexity_api_key.get_secret_value()
             headers = {"authorization": f"Bearer {key}"}
-            web = WebService(
-                "The search", settings.perplexity_url, secret=key, headers=headers, patience=search.PATIENCE
-            )
-            texts[SEARCH] = search.Search(self._web(web), unix_millis)
+            web = WebService("The search", settings.perplexity_url, secret=key, headers=headers, patience=PATIENCE)
+            texts[SEARCH] = Search(self._web(web), unix_millis)
         if not settings.news_channels:
             closed[CHANNELS] = "no channel is read: set ZUNO_NEWS_CHANNELS"
         else:
-            web = self._web(WebService("Telegram", channels.PUBLIC_URL))
-            texts[CHANNELS] = channels.Channels(web, settings.news_channels)
+            web = self._web(WebService("Telegram", PUBLIC_URL))
+            texts[CHANNELS] = Channels(web, settings.news_channels)
         return macro, texts, closed
 
     def _web(self, web: Any) -> Any:

@@ -1,17 +1,34 @@
-"""Which index memories are recalled from, and what makes vectors of them."""
+"""Which index memories are recalled from, and which embedder it uses."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.llm.names import Vendor, parse_model
+from zuno.adapters.atomic_file import create_file
+from zuno.adapters.clock.system import SystemClock
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.jsonl import FallbackIndex, JsonlMemory
+from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.adapters.model.daily_spend import DailySpendFile
+from zuno.adapters.model.vendors import Price, price_tokens
+from zuno.journal.port import Journal
+from zuno.kernel.canonical import canonical, digest
+from zuno.llm.budget import Limits, RunBudget
+from zuno.llm.names import ModelId, Vendor, parse_model
+from zuno.llm.port import Ceiling
 from zuno.settings import OFFLINE_EMBEDDINGS, Settings
+from zuno.trading.agents.learned import extract_entities
+from zuno.trading.measure.similarity import Entities
+from zuno.trading.ports.recall import Embedder, MemoryIndex
+from zuno.trading.run.record import RunJournal
+from zuno.wiring.cycles import build_run_context
+from zuno.wiring.models import Models
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from zuno.adapters.memory.endpoint import EmbeddingBudget
     from zuno.adapters.memory.lightrag import Extract
     from zuno.journal.port import Journal
@@ -27,14 +44,12 @@ _VENDOR_URLS = {
 
 
 def embedder(settings: Settings) -> Embedder:
-    """Offline by hashing, unless a model is named."""
     if settings.embedding_model not in OFFLINE_EMBEDDINGS:
         return _endpoint_embedder(settings)
     if settings.embedding_model == "minilm":
         from zuno.adapters.memory.minilm import MiniLmEmbedder
 
         return MiniLmEmbedder()
-    from zuno.adapters.memory.hashed import HashedEmbedder
 
     return HashedEmbedder()
 
@@ -54,13 +69,8 @@ def _endpoint_embedder(settings: Settings) -> Embedder:
 
 
 def _embedding_budget(settings: Settings, model: ModelId) -> EmbeddingBudget:
-    """The day's budget: an embedder outlives runs, and what it makes is used by many."""
-    from zuno.adapters.clock.system import SystemClock
+    """The day's budget: embeddings are shared by many runs."""
     from zuno.adapters.memory.endpoint import EmbeddingBudget
-    from zuno.adapters.model.daily_spend import DailySpendFile
-    from zuno.adapters.model.vendors import Price, price_tokens
-    from zuno.llm.budget import Limits, RunBudget
-    from zuno.llm.spend import Ceiling
 
     usd = settings.model_prices.get(str(model))
     price = None if usd is None else Price(*usd)
@@ -72,14 +82,10 @@ def _embedding_budget(settings: Settings, model: ModelId) -> EmbeddingBudget:
 
 
 def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models) -> Extract:
-    """The role `rag_extraction`: a model where one sits, else the rules. What it said of a text is on record and not
-    asked again."""
+    """Entities by the role `rag_extraction`: a model or the rules. Answers are recorded, so a text is asked about
+    once."""
 
     async def extract(text: str) -> Entities:
-        from zuno.kernel.canonical import canonical, digest
-        from zuno.trading.agents.learned import extract_entities
-        from zuno.trading.run.record import RunJournal
-        from zuno.wiring.cycles import build_run_context
 
         run = f"extraction_{digest(canonical(text))[:24]}"
         notebook = await RunJournal(await journal(), run).open()
@@ -89,40 +95,30 @@ def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models)
 
 
 def memory_index(settings: Settings, home: Path, extract: Extract | None = None) -> MemoryIndex:
-    """With the most recent of the symbol behind it, for when it is down. `extract`: who finds entities for a graph;
-    None: rules do."""
-    from zuno.adapters.memory.fallback import FallbackIndex
-
+    """The configured index, with recall by age as its fallback. `extract`: finds the entities for a graph; None: by
+    rules."""
     return FallbackIndex(_open_index(settings, home / "memory", extract), memory_file(home))
 
 
 def print_progress(store: str, done: int, total: int) -> None:
-    """On stderr, of a store that was changed; the one or two that a close adds are in at once."""
+    """On stderr; the one or two memories that a close adds are not worth a line."""
     if total > 2:
         print(f"memory: {done:,} of {total:,} taken into {store}", file=sys.stderr, flush=True)
 
 
 def memory_file(home: Path) -> MemoryIndex:
-    """The fallback by itself: it is written also while the index is down."""
-    from zuno.adapters.memory.jsonl import JsonlMemory
-
+    """The fallback by itself: it is written even while the index is down."""
     return JsonlMemory(home / "memory" / "post_mortems.jsonl")
 
 
 def news_index(settings: Settings, home: Path) -> MemoryIndex:
-    """Of news and narrative, in the same store, apart from what the desk lived through: it can be built again from the
-    recorded series. Entities in a graph of them are found by rules: a model would be asked about each headline."""
-    from zuno.adapters.memory.fallback import FallbackIndex
-
+    """An index of news and narrative in the same store, apart from the memories: it can be rebuilt from recorded
+    series. Entities are found by rules, because a model would be asked about each headline."""
     return FallbackIndex(_open_index(settings, home / "memory", None, "news"), None)
 
 
 def _collection_name(folder: Path) -> str:
-    """Of this home alone: homes that share a server would find each other's memories to be strangers' and drop them."""
-    import os
-
-    from zuno.adapters.atomic_file import create_file
-
+    """A name of this home's own: homes that share a server must not drop each other's memories."""
     path = folder / "collection"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,11 +127,9 @@ def _collection_name(folder: Path) -> str:
 
 
 def _open_index(settings: Settings, folder: Path, extract: Extract | None, what: str = "") -> MemoryIndex:
-    """`what`: of memories, unless it says `news`. Each has files or a collection of its own."""
+    """`what`: empty for memories, or `news`. Each has its own files or collection."""
     vectors, before = embedder(settings), f"{what}_" if what else ""
     if settings.memory_store == "sqlite":
-        from zuno.adapters.memory.sqlite import SqliteMemoryIndex
-
         return SqliteMemoryIndex(folder / f"{what or 'index'}.db", vectors)
     from zuno.adapters.memory.milvus import MilvusMemoryIndex, split_login
 

@@ -5,47 +5,53 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.mesh.folder import MeshFiles, listen_host
+from zuno.adapters.mesh.processes import Processes
+from zuno.adapters.store.sqlite import open_sqlite
+from zuno.adapters.transport.inbox import InProcess
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
 from zuno.kernel.errors import Refused, Unavailable, UsageError
+from zuno.llm.ask import ModelContext
+from zuno.lp.agents.arbiter import Arbiter
+from zuno.lp.agents.critic import Critic
+from zuno.lp.agents.scout import Observe, Scout
+from zuno.lp.agents.strategist import Recall, Strategist
+from zuno.lp.mesh.delivery import Outgoing
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.message_handler import MessageHandler
+from zuno.lp.mesh.peer import Peer
+from zuno.lp.mesh.peer_process import MeshPeer
+from zuno.lp.mesh.running import AGENTS, PeerRunner
+from zuno.lp.model.debate import Context, Role
+from zuno.lp.ports.mesh import Table
+from zuno.lp.ports.transport import Transport
+from zuno.lp.service.mesh import MeshService
+from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint, OwnerInbox
+from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
+from zuno.lp.service.mesh_supervisor import MeshHost
+from zuno.lp.service.recommend import LocalDebateRunner, load_context
 from zuno.settings import Settings
+from zuno.wiring.models import Models
+from zuno.wiring.outbox import print_line
+from zuno.wiring.shared import check_editions
 from zuno.wiring.version import code_version
-
-if TYPE_CHECKING:
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.adapters.mesh.folder import MeshFiles
-    from zuno.adapters.mesh.processes import Processes
-    from zuno.journal.journal import ChainedJournal
-    from zuno.journal.port import Journal
-    from zuno.lp.agents.scout import Observe
-    from zuno.lp.mesh.delivery import Outgoing
-    from zuno.lp.mesh.envelope import Envelope
-    from zuno.lp.mesh.peer import Peer
-    from zuno.lp.mesh.peer_process import MeshPeer
-    from zuno.lp.mesh.running import PeerRunner
-    from zuno.lp.model.debate import Role
-    from zuno.lp.ports.mesh import Table
-    from zuno.lp.ports.transport import Transport
-    from zuno.lp.service.mesh import MeshService
-    from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
-    from zuno.lp.service.mesh_peer import PeerService
-    from zuno.lp.service.mesh_supervisor import MeshHost
-    from zuno.wiring.models import Models
 
 OpenJournal = Callable[[], Awaitable["Journal"]]
 OpenRoom = Callable[["OwnerEndpoint", str], Awaitable["MeshDebateRunner"]]
+Seat = Callable[["Recall", "ModelContext"], "Peer"]
 _END_SECONDS = 15.0
 
 
 class Meshes:
-    """What one process needs of its home's mesh."""
-
     def __init__(self, settings: Settings, journal: OpenJournal, room: OpenRoom) -> None:
         self._settings = settings
         self._journal = journal
@@ -54,8 +60,6 @@ class Meshes:
         self._books: list[ChainedJournal] = []
 
     def keeper(self) -> MeshService:
-        from zuno.lp.service.mesh import MeshService
-
         files = self._files()
         return MeshService(
             files,
@@ -71,21 +75,13 @@ class Meshes:
         )
 
     def host(self) -> MeshHost:
-        from zuno.lp.service.mesh_supervisor import MeshHost
-
         return MeshHost(self.keeper(), self._files(), self._peer_processes(), unix_millis, perf_counter)
 
     def _peer_processes(self) -> Processes:
-        from zuno.adapters.mesh.processes import Processes
-
         return Processes(self._settings.home, self._files(), self._settings.axl_node)
 
     async def peer(self, role: Role, way: str, models: Models, observe: Observe, *, parent: int | None) -> PeerService:
-        """One agent in this process, with a journal of its own."""
-        from zuno.lp.model.debate import Role
-        from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
-        from zuno.wiring.editions import check_editions
-
+        """One agent in this process, with its own journal."""
         if role is Role.CLI:
             raise UsageError("The owner speaks by commands; scout, strategist, critic and arbiter run as peers.")
         self._own_key(role)
@@ -96,10 +92,13 @@ class Meshes:
             journal = self._open_peer_journal(role)
             await check_editions(journal)
             for note in await journal.start():
-                tell(note)
-            peer = PeerPerDebate(
-                role, lambda request_id: _build_agent(role, request_id, journal, models, observe), tell, perf_counter
-            )
+                print_line(note)
+
+            def build_agent(request_id: str) -> Peer:
+                model_context = models.model_context(journal, request_id, models.registry())
+                return build_agents(journal, observe, model_context)[role]
+
+            peer = PeerPerDebate(role, build_agent, print_line, perf_counter)
             running = await self._running(role, way, peer, journal, None)
         except BaseException:
             lock.leave()
@@ -113,13 +112,11 @@ class Meshes:
             code=code_version(),
             now=unix_millis,
             orphaned=lambda: parent is not None and os.getppid() != parent,
-            tell=tell,
+            tell=print_line,
         )
 
     def journals(self) -> Sequence[Journal]:
-        """Those of this home's peers, to read."""
-        from zuno.lp.mesh.running import AGENTS
-
+        """The journals of this home's peers, to read."""
         there = [role for role in AGENTS if (self._files().of(role) / "journal.db").exists()]
         return [self._open_peer_journal(role) for role in there]
 
@@ -133,10 +130,6 @@ class Meshes:
             await book.close()
 
     def _open_peer_journal(self, role: Role) -> ChainedJournal:
-        """A peer's own journal, signed with its own key."""
-        from zuno.adapters.store.sqlite import open_sqlite
-        from zuno.journal.journal import ChainedJournal
-
         store, secrets = open_sqlite(self._files().of(role)), self._settings.secrets()
         book = ChainedJournal(store, self.key(role), code=code_version, now=unix_millis, secrets=secrets)
         self._books.append(book)
@@ -146,9 +139,6 @@ class Meshes:
         return await self._room(await self._open_endpoint(self.keeper().way(None)), request_id)
 
     async def _open_endpoint(self, way: str) -> OwnerEndpoint:
-        from zuno.lp.model.debate import Role
-        from zuno.lp.service.mesh_debate import OwnerEndpoint, OwnerInbox
-
         inbox = OwnerInbox()
         running = await self._running(Role.CLI, way, None, await self._journal(), inbox.hear)
         endpoint = OwnerEndpoint(running, inbox, self._files(), way)
@@ -164,9 +154,6 @@ class Meshes:
         journal: Journal,
         listen: Callable[[Envelope], Awaitable[None]] | None,
     ) -> PeerRunner:
-        from zuno.lp.mesh.peer_process import MeshPeer
-        from zuno.lp.mesh.running import PeerRunner
-
         table, key = self.keeper().table(), self._own_key(role)
         keys = {peer: line.key for peer, line in table.items()}
 
@@ -186,9 +173,7 @@ class Meshes:
             axl = AxlTransport(role, self._axl(role)[1] or table[role].axl_api_url, ids)
             await axl.open()
             return axl
-        from zuno.adapters.mesh.folder import listen_host
         from zuno.adapters.transport.iroh import IrohPeer, IrohTransport
-        from zuno.lp.model.debate import Role
 
         book = {peer: IrohPeer(line.key, line.iroh_address) for peer, line in table.items()}
         host, _, port = table[role].iroh_address.rpartition(":")
@@ -212,52 +197,54 @@ class Meshes:
         return key
 
     def _axl(self, role: Role) -> tuple[str | None, str | None]:
-        """What is set for a role's AXL node."""
+        """Peer id and API URL that are set for a role's AXL node."""
         name = f"axl_{role.value}"
         return getattr(self._settings, f"{name}_peer_id"), getattr(self._settings, f"{name}_api_url")
 
     def _files(self) -> MeshFiles:
-        from zuno.adapters.mesh.folder import MeshFiles
-
         return MeshFiles(self._settings.home)
 
     def _key_file(self, role: Role, name: str) -> KeyFile:
-        from zuno.adapters.keys.ed25519 import KeyFile
-
         return KeyFile(self._files().of(role) / name)
 
 
-def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, observe: Observe) -> Peer:
-    from zuno.lp.agents.arbiter import Arbiter
-    from zuno.lp.agents.critic import Critic
-    from zuno.lp.agents.scout import Scout
-    from zuno.lp.agents.strategist import Strategist
-    from zuno.lp.model.debate import Context, Role
-    from zuno.lp.service.recommend import load_context
-
-    model_context = models.model_context(journal, request_id, models.registry())
+def build_agents(
+    journal: Journal, observe: Observe, model_context: ModelContext, seats: Mapping[Role, Seat] | None = None
+) -> dict[Role, Peer]:
+    """The four agents of one debate. `seats`: replacements, for a lab."""
 
     async def recall(digest: str) -> Context:
         return await load_context(journal, digest)
 
-    match role:
-        case Role.SCOUT:
-            return Scout(observe, journal.put_bundle, model_context)
-        case Role.STRATEGIST:
-            return Strategist(recall, model_context)
-        case Role.CRITIC:
-            return Critic(recall, model_context)
-    return Arbiter(recall, model_context)
+    usual: dict[Role, Seat] = {Role.STRATEGIST: Strategist, Role.CRITIC: Critic, Role.ARBITER: Arbiter}
+    others = {role: seat(recall, model_context) for role, seat in {**usual, **(seats or {})}.items()}
+    return {Role.SCOUT: Scout(observe, journal.put_bundle, model_context), **others}
+
+
+def build_local_debate(
+    journal: Journal,
+    key: KeyFile,
+    request_id: str,
+    rounds: int,
+    observe: Observe,
+    model_context: ModelContext,
+    patience: float,
+    seats: Mapping[Role, Seat] | None = None,
+) -> LocalDebateRunner:
+    """A debate in this process. `patience`: seconds after which a debate without an end has failed."""
+    transport = InProcess()
+    key.ensure()
+    peers = build_agents(journal, observe, model_context, seats).values()
+    handlers = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
+    return LocalDebateRunner(handlers, transport, journal, key, unix_millis, request_id, rounds, patience)
 
 
 def default_transport() -> str:
-    from importlib.util import find_spec
-
     return "axl" if find_spec("iroh") is None else "iroh"
 
 
 async def _end_process(pid: int) -> bool:
-    """Ask a process to end, and whether it did: what it started it ends itself, so it is given time."""
+    """Ask a process to end and wait; returns whether it did."""
     try:
         os.kill(pid, signal.SIGTERM)
         waited = 0.0
@@ -279,9 +266,3 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
     except OSError:
         return False
-
-
-def tell(line: str) -> None:
-    """A line for whoever watches, or for the log."""
-    sys.stderr.write(f"zuno: {line}\n")
-    sys.stderr.flush()

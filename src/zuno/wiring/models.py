@@ -8,18 +8,15 @@ from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.journal.port import Journal
-    from zuno.llm.ask import ModelContext
-    from zuno.llm.breaker import Breakers
+    from zuno.llm.ask import Breakers, ModelContext
     from zuno.llm.port import Attempt, ModelRegistry
     from zuno.llm.prompts import Prompts
 
 
 class Models:
-    """One model registry and one set of breakers for all debates of a process."""
-
     def __init__(self, settings: Settings) -> None:
         self.offline = False
-        """True: nobody is asked, whatever keys there are."""
+        """True: no model is asked, whatever keys are set."""
         self._settings = settings
         self._registry: ModelRegistry | None = None
         self._breakers: Breakers | None = None
@@ -45,18 +42,17 @@ class Models:
         desk: str = "zuno.lp.agents",
         viewer: bool = False,
     ) -> ModelContext:
-        """What asking needs; a replay spends nothing, and its refusals by budget or breaker are recorded ones. `desk`:
-        the package whose prompts are read. `viewer`: asked by somebody who may only look."""
+        """What asking a model needs; a replay (`limited` false) spends nothing. `desk`: the package whose prompts are
+        read. `viewer`: asked by somebody who may only look."""
         from time import perf_counter
 
         from zuno.adapters.clock.system import SystemClock
         from zuno.adapters.model.daily_spend import DailySpendFile, DailySpendInMemory
         from zuno.journal.port import Author
-        from zuno.llm.ask import ModelContext
-        from zuno.llm.breaker import Breakers
+        from zuno.llm.ask import Breakers, ModelContext
         from zuno.llm.budget import DayShare, Limits, RunBudget
+        from zuno.llm.port import Ceiling
         from zuno.llm.prompts import Prompts
-        from zuno.llm.spend import Ceiling
 
         settings, clock = self._settings, SystemClock()
         limits = Limits(
@@ -105,7 +101,7 @@ class Models:
 
 
 def missing_models() -> str | None:
-    """The command that installs the vendors' libraries, where they are not installed."""
+    """The command that installs the vendors' libraries; None if they are installed."""
     from importlib.util import find_spec
 
     from zuno.adapters.model.vendors import INSTALL

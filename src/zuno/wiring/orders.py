@@ -6,27 +6,25 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zuno.adapters.venues.paper.tape import MarketTape, SeriesTape
+from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
-
-if TYPE_CHECKING:
-    from zuno.adapters.venues.paper.tape import MarketTape
-    from zuno.trading.execute.order_gate import OrderGate
-    from zuno.trading.model.cycle import Exchange
-    from zuno.trading.ports.series import SeriesStore
-    from zuno.trading.ports.trade_log import TradeLog
-    from zuno.trading.ports.venue import OrderVenue
-    from zuno.trading.rules.inputs import Fees
+from zuno.trading.execute.gate_state import GateContext
+from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.ports.series import SeriesStore
+from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.inputs import FeeRates, Fees
 
 COMPARE_EVERY_MS: Final = Millis(5 * 60_000)
-"""How often a running desk looks for what somebody did at the exchange by hand."""
+"""How often a running desk compares its log with the exchange."""
 
 
 def read_fees(settings: Settings) -> Fees:
-    from zuno.trading.rules.inputs import FeeRates, Fees
-
     return Fees(
         FeeRates(settings.fee_binance_maker_pct, settings.fee_binance_taker_pct),
         FeeRates(settings.fee_upbit_pct, settings.fee_upbit_pct),
@@ -41,10 +39,7 @@ def build_paper_gate(
     now: Callable[[], Millis],
     killed: Callable[[], str | None] = lambda: None,
 ) -> OrderGate:
-    """The gate of a paper account. It reaches paper venues of its own and nothing else."""
-    from zuno.trading.execute.gate_state import GateContext
-    from zuno.trading.execute.order_gate import OrderGate
-
+    """The gate of a paper account, which reaches paper venues alone."""
     live = settings.market == "live"
     fees = read_fees(settings)
     return OrderGate(
@@ -69,10 +64,7 @@ def build_exchange_gate(
     entries: bool,
     watch_only: str | None = None,
 ) -> OrderGate:
-    """The gate of an account at exchanges: new risk needs a mandate, `entries`, and nothing that speaks against it."""
-    from zuno.trading.execute.gate_state import GateContext
-    from zuno.trading.execute.order_gate import OrderGate
-
+    """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None."""
     context = GateContext(
         log=log,
         account=account,
@@ -89,8 +81,6 @@ def build_exchange_gate(
 def build_paper_venues(
     store: SeriesStore, log: TradeLog, account: str, now: Callable[[], Millis], fees: Fees, *, live: bool = False
 ) -> Mapping[Exchange, OrderVenue]:
-    from zuno.adapters.venues.paper.venue import PaperVenue
-
     async def read_clock() -> Millis:
         return now()
 
@@ -110,20 +100,14 @@ def build_paper_venues(
 
 
 def open_tape(store: SeriesStore, exchange: Exchange, *, live: bool = False) -> MarketTape:
-    """What a paper venue is matched with. A past of candles alone tells opens: an order is filled at the next."""
-    from zuno.adapters.venues.paper.tape import SeriesTape
-
+    """The market a paper venue is matched with. Candles-only data give opens: an order is filled at the next open."""
     return SeriesTape(store, exchange, live=live, openings=store.origin.candles_only and not live)
 
 
 def choose_latency(store: SeriesStore) -> int:
-    """Milliseconds to an order's arrival: none where bars alone are known."""
-    from zuno.adapters.venues.paper.venue import LATENCY_MS
-
+    """Milliseconds to an order's arrival: none where only bars are recorded."""
     return 0 if store.origin.candles_only else LATENCY_MS
 
 
 def _exchanges() -> tuple[Exchange, ...]:
-    from zuno.trading.model.cycle import Exchange
-
     return tuple(Exchange)

@@ -1,4 +1,4 @@
-"""Wire the outbox: its store, what fills it, the notifier that empties it, and the lease of whoever does."""
+"""Wire the outbox: what fills it, the notifier that empties it, and the lease of the process that sends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHAT: Final = re.compile(r"-?[0-9]{1,20}")
 
 
 def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -> OutboxDrain | None:
-    """None where there is nobody to send to; `announce`: then what nobody carries is told on stderr."""
+    """None where there is nobody to send to; with `announce` notices then go to stderr."""
     from zuno.adapters.clock.system import SystemClock
     from zuno.adapters.file_lock import outbox_lock
     from zuno.pushes.drain import OutboxDrain
@@ -43,8 +43,6 @@ def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -
 
 @dataclass(frozen=True, slots=True)
 class PushSources:
-    """What pushes are made of, and where they wait."""
-
     outbox: Outbox
     journal: Callable[[], Awaitable[Journal]]
     log: Callable[[], TradeLog]
@@ -53,7 +51,7 @@ class PushSources:
 
 
 def build_feed(settings: Settings, drain: OutboxDrain, sources: PushSources) -> JournalFeed | None:
-    """What the journal records of both desks; None where no chat is pushed to: a terminal shows it as it happens."""
+    """Notices of both desks from the journal; None where no chat is pushed to."""
     from zuno.adapters.clock.system import unix_millis
     from zuno.lp.watch.plan_notices import PlanNotices
     from zuno.pushes.feed import JournalFeed
@@ -66,7 +64,7 @@ def build_feed(settings: Settings, drain: OutboxDrain, sources: PushSources) -> 
 
 
 def find_push_gaps(settings: Settings) -> tuple[str, ...]:
-    """What of the settings keeps pushes or their buttons from the owner, though a bot or a chat is set."""
+    """What in the settings keeps pushes or their buttons from the owner, though a bot or a chat is set."""
     token, chat = settings.telegram_bot_token, settings.telegram_chat_id
     if token is not None and chat is None:
         return ("Nothing is pushed: ZUNO_TELEGRAM_CHAT_ID is not set; `zuno telegram setup` shows yours.",)
@@ -80,8 +78,8 @@ def find_push_gaps(settings: Settings) -> tuple[str, ...]:
 def build_pushes(
     settings: Settings, sources: PushSources, *, tell_gaps: bool = False
 ) -> Callable[[asyncio.Event], Coroutine[None, None, None]] | None:
-    """Feed and drain in one, until an event is set; None where no chat is pushed to. `tell_gaps`: what the settings
-    leave out is told on stderr."""
+    """Feed and drain in one, until an event is set; None where no chat is pushed to. `tell_gaps`: print missing
+    settings."""
     gaps = find_push_gaps(settings) if tell_gaps else ()
     if not gaps and not _pushes_to_chat(settings):
         return None
@@ -105,22 +103,22 @@ def build_pushes(
 
 
 def build_button_search(settings: Settings, outbox: Outbox) -> Callable[[str], Awaitable[ChatButton | None]]:
-    """What a button below a push asks, by its callback data `n<number>.<index>`. A push stands in one chat."""
+    """Finds what a button below a push asks, by its callback data `n<number>.<index>`."""
     chat = (settings.telegram_chat_id or "").strip()
 
     async def find(data: str) -> ChatButton | None:
         from zuno.kernel.chat import ChatButton
 
-        found = _CALLBACK.fullmatch(data)
-        post = None if found is None else await outbox.find(int(found[1]))
+        match = _CALLBACK.fullmatch(data)
+        post = None if match is None else await outbox.find(int(match[1]))
         if (
-            found is None
+            match is None
             or post is None
-            or int(found[2]) >= len(post.notice.buttons)
+            or int(match[2]) >= len(post.notice.buttons)
             or not _CHAT.fullmatch(chat.strip())
         ):
             return None
-        return ChatButton(post.notice.buttons[int(found[2])].words, int(chat))
+        return ChatButton(post.notice.buttons[int(match[2])].words, int(chat))
 
     return find
 
@@ -135,7 +133,6 @@ def print_line(line: str) -> None:
 
 
 def _telegram(settings: Settings) -> Notifier | None:
-    """None without both a bot and a chat; `find_push_gaps` says which is missing."""
     token, chat = settings.telegram_bot_token, settings.telegram_chat_id
     if token is None or chat is None:
         return None

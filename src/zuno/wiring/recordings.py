@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class Recordings:
-    """Both stores of a home, opened when first asked for."""
-
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opened: dict[str, SqliteSeries] = {}
@@ -29,13 +27,12 @@ class Recordings:
 
     @cached_property
     def reads_own(self) -> bool:
-        """As `ZUNO_RECORDING` says, by itself once something was imported; what is live is our own whatever that says.
-        Decided once: a desk that runs goes on in the market it began in."""
+        """By `ZUNO_RECORDING`; `auto` means the own store once something was imported, and a live market is always the
+        own. Decided once, so that a running desk stays in its market."""
         chosen = self._settings.recording
         return self._settings.market == "live" or chosen == "own" or (chosen == "auto" and self.own().has_imported())
 
     def describe_choice(self) -> str:
-        """Why the desk reads the store it reads."""
         imported = "rows were imported" if self.own().has_imported() else "nothing was imported"
         if self.own().has_imported() and not self.reads_own and self._settings.recording == "auto":
             imported += " since this process began; it reads them when it is started again"
@@ -52,13 +49,13 @@ class Recordings:
         return self._store("own", RECORDED)
 
     async def invent(self, seed: int) -> RenewedStore:
-        """Another market in the place of the one that is here; whatever dies in between, one of them is there whole."""
+        """Replace the synthetic market by another; a crash leaves one of them whole."""
         from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 
         return await self.replace_synthetic(describe_origin(seed), await asyncio.to_thread(build_batches, seed))
 
     async def replace_synthetic(self, origin: Origin, rows: Sequence[Batch[Any]]) -> RenewedStore:
-        """A damaged store is thrown away first: nothing is lost with it, for a seed makes it anew."""
+        """A damaged store is deleted first: a seed makes it anew."""
         try:
             return await self.synthetic().renew(origin, rows)
         except Broken:
@@ -66,8 +63,8 @@ class Recordings:
             return await self.synthetic().renew(origin, rows)
 
     async def invent_first(self, seed: int) -> SeriesStore:
-        """A market where none is; where somebody else was first, theirs. Whoever waits no longer leaves it going on for
-        the next: given up and begun again with each look, it would never be done."""
+        """Create the synthetic market unless there is one. The work goes on when a caller stops waiting, so that
+        repeated short looks do not restart it."""
         if self._inventing is None or self._inventing.done():
             self._inventing = asyncio.create_task(self._begin_synthetic(seed))
         return await asyncio.shield(self._inventing)

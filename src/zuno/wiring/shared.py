@@ -1,36 +1,111 @@
-"""What both desks stand on: settings, the journal and its key, wallets, chains, models and the outbox."""
+"""What both desks share: settings, the journal and its key, wallets, chains, models and the outbox."""
 
 from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zuno.adapters.atomic_file import keep_files_private
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.lease import Fences
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Address
+from zuno.kernel.wire import FIRST_EDITION
 from zuno.settings import Settings
-from zuno.wiring.chains import Chains
-from zuno.wiring.editions import check_editions
+from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.models import Models
 from zuno.wiring.outbox import PushSources
-from zuno.wiring.signers import Signers
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
     from zuno.adapters.keys.ed25519 import KeyFile
+    from zuno.adapters.keys.passphrases import Ask, Passphrase, Passphrases
+    from zuno.adapters.keys.wallets import WalletFolder
     from zuno.adapters.store.outbox import SqliteOutbox
     from zuno.journal.audit import JournalAudit
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal, JournalStore
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import ModelRegistry
+    from zuno.lp.ports.spending import Signer
+
+
+class Signers:
+    """The built-in wallet on local chains, the owner's elsewhere."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._own_signer: Signer | None = None
+        self._may_ask = True
+        self.typed: Passphrase | None = None
+        """The typed passphrase, for a helper process."""
+
+    def unlock(self, ask: Ask | None = None) -> Address | None:
+        """Unlock the owner's wallet for the life of this process, by the passphrase file or at the terminal; afterwards
+        nobody is asked. None: it stays locked (an empty line, the end of input, a background process), or there is
+        none. `Refused` for a wrong passphrase."""
+        from zuno.adapters.keys.passphrases import InputEnded, Passphrases, ask_hidden
+
+        address, typed = self.own_wallet(), None
+        if address is not None and not self.folder().signer(address).watch_only:
+            if self._settings.passphrase_file is None:
+                with suppress(InputEnded):
+                    typed = (ask or ask_hidden)(f"Passphrase of {address} (empty: stay locked): ")
+            if self._settings.passphrase_file is not None or (typed is not None and typed.get_secret_value()):
+                signer = self._open_folder(Passphrases(self._settings.passphrase_file, lambda prompt: typed)).signer(
+                    address
+                )
+                signer.ready()
+                self._own_signer, self.typed = signer, typed
+        self._may_ask = False
+        return None if self._own_signer is None else address
+
+    def of(self, chain: str) -> Signer:
+        """The signer on a chain: the built-in wallet of a local one, else the configured wallet or the only one
+        kept."""
+        name = chain.strip().lower()
+        if name in LOCAL_CHAINS:
+            from zuno.adapters.chain.dev_signer import DevSigner
+            from zuno.adapters.chain.world import DEVNET, SIM
+
+            return DevSigner((SIM if name == SIM.name else DEVNET).id)
+        if self._own_signer is None:  # one for all chains, so that its passphrase is asked for once
+            self._own_signer = self.folder().signer(self._acting_wallet())
+        return self._own_signer
+
+    def own_wallet(self) -> Address | None:
+        """The configured wallet, else the only one kept; None if that leaves a choice or nothing."""
+        wanted = self._settings.agent_wallet_address
+        if wanted is not None:
+            return Address(wanted)
+        kept = self.folder().all()
+        return kept[0].address if len(kept) == 1 else None
+
+    def folder(self) -> WalletFolder:
+        from zuno.adapters.keys.passphrases import Passphrases, ask_hidden
+
+        ask = ask_hidden if self._may_ask else lambda prompt: None
+        return self._open_folder(Passphrases(self._settings.passphrase_file, ask))
+
+    def _open_folder(self, passphrases: Passphrases) -> WalletFolder:
+        from zuno.adapters.keys.wallets import WalletFolder
+
+        return WalletFolder(self._settings.home / "wallets", passphrases)
+
+    def _acting_wallet(self) -> Address:
+        address = self.own_wallet()
+        if address is not None:
+            return address
+        kept = self.folder().all()
+        if not kept:
+            raise Refused("There is no wallet yet; `zuno wallet create` or `zuno wallet import` makes one.")
+        addresses = ", ".join(wallet.address for wallet in kept)
+        raise Refused(f"Which of {len(kept)} wallets acts? Set ZUNO_AGENT_WALLET_ADDRESS to one of {addresses}.")
 
 
 class SharedWiring(ABC):
-    """What both desks share, opened on first use."""
-
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         """`sealed`: why nothing can be written in the home, if so."""
         keep_files_private()
@@ -55,12 +130,12 @@ class SharedWiring(ABC):
         return JournalAudit(self._journal_to_read())
 
     def journal(self) -> ChainedJournal:
-        """The one journal of this process: SQLite in the home, or Postgres where a URL is set."""
+        """The journal of this process: SQLite in the home, or Postgres where a URL is set."""
         self._chains.require_writable()
         return self._journal_to_read()
 
     def _journal_to_read(self) -> ChainedJournal:
-        """The same, also where the home cannot be written."""
+        """As `journal`, also where the home cannot be written."""
         from zuno.adapters.clock.system import unix_millis
         from zuno.journal.journal import ChainedJournal
 
@@ -71,7 +146,7 @@ class SharedWiring(ABC):
         return self._journal
 
     async def _open_journal(self) -> Journal:
-        """The journal, with whatever a crash left behind mended and told."""
+        """The journal after repairing what a crash left; notes go to stderr."""
         if not self._started:
             await check_editions(self.journal())
             for note in await self.journal().start():
@@ -80,7 +155,7 @@ class SharedWiring(ABC):
         return self.journal()
 
     async def _read_journal(self) -> Journal:
-        """The journal for whoever only reads: nothing is mended in a home that cannot be written, or has no room."""
+        """The journal for reading: nothing is repaired in a home that cannot be written or has no room."""
         if self._chains.writable:
             try:
                 return await self._open_journal()
@@ -118,3 +193,24 @@ class SharedWiring(ABC):
 
     def _registry(self) -> ModelRegistry:
         return self._models.registry()
+
+
+async def check_editions(journal: Journal) -> None:
+    """`Refused` for a home in which a newer Zuno has written entries that this one may not read."""
+    from zuno.lp.model import ballot
+    from zuno.lp.model.debate import Kind
+    from zuno.trading.model import cycle
+
+    desks = (
+        ("LP", ballot.EDITION, (Kind.FLOW_START.value, Kind.FLOW_CREATE_START.value)),
+        ("trading", cycle.EDITION, (cycle.STARTED,)),
+    )
+    for desk, edition, kinds in desks:
+        for kind in kinds:
+            for entry in await journal.latest(1, kind=kind):
+                written = entry.payload.get("edition", FIRST_EDITION)
+                if not isinstance(written, int) or written > edition:
+                    raise Refused(
+                        f"A newer Zuno has written in this home (edition {written} of the {desk} desk, this Zuno knows "
+                        f"{edition}): update Zuno, or take another --home; nothing was written."
+                    )

@@ -10,15 +10,19 @@ from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import telegram_lock
+from zuno.adapters.http import SecretFilter, is_loopback
+from zuno.adapters.store.chat_store import SqliteChatStore
+from zuno.doors.chat.desk import ChatDesk
+from zuno.doors.zuno import Zuno
+from zuno.journal.port import Journal
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes, find_push_gaps
 
 if TYPE_CHECKING:
-    from zuno.doors.chat.desk import ChatDesk
     from zuno.doors.telegram_door import TelegramDoor
-    from zuno.doors.zuno import Zuno
-    from zuno.journal.port import Journal
 
 INSTALL: Final = "`make telegram` in a checkout, or pip install 'zuno[telegram]'"
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
@@ -33,10 +37,6 @@ def build_telegram(
     chat: Callable[[], ChatDesk],
 ) -> TelegramDoor:
     """`UsageError` without a token, `Unavailable` without the library; each says what to do."""
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.file_lock import telegram_lock
-    from zuno.adapters.store.chat_store import SqliteChatStore
-
     token = _read_token(settings)
     if find_spec("telegram") is None:
         raise Unavailable(f"The Telegram bot needs python-telegram-bot: {INSTALL}.")
@@ -79,18 +79,13 @@ def _read_token(settings: Settings) -> str:
     token = settings.telegram_bot_token.get_secret_value().strip()
     if not _TOKEN.fullmatch(token):
         raise UsageError("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; @BotFather gives digits, a colon and a secret.")
-    if settings.telegram_api_base_url.startswith("http://"):
-        from zuno.adapters.http import is_loopback
-
-        if not is_loopback(settings.telegram_api_base_url):
-            raise UsageError("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
+    if settings.telegram_api_base_url.startswith("http://") and not is_loopback(settings.telegram_api_base_url):
+        raise UsageError("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
     return token
 
 
 def _hide_in_logs(token: str) -> None:
-    """The library and its HTTP client log addresses, which hold the token: no line with it passes."""
-    from zuno.adapters.http import SecretFilter
-
+    """Keep lines with the token out of the logs of the library and its HTTP client."""
     known = logging.root.manager.loggerDict
     names = [name for name in known if name.partition(".")[0] in _CLIENT_LOGS]
     for name in {*_CLIENT_LOGS, *names}:

@@ -3,55 +3,72 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from zuno.adapters.account.trade_log import MemoryTradeLog
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.imports.files import HistoryFiles
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.memory.hashed import HashedEmbedder
+from zuno.adapters.memory.table import InMemoryIndex
+from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.adapters.store.memory import MemoryStore
+from zuno.adapters.venues.paper.tape import FundingRate, MarketTape, Tick
+from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
+from zuno.adapters.worker_processes import TaskRunner
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Journal
+from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
+from zuno.lab.replies import ModelMeter, keep_replies
+from zuno.lab.reports import LabReports
+from zuno.lab.trading.ablations import SharedAnswers, WithoutRiskOfficer, build_single_expert, share_answers
+from zuno.lab.trading.arm_result import ArmResult, PriceSeries, cut_events, measure_arm
+from zuno.lab.trading.arms import ALONE, ASKED, ORDER_ARMS, Arm
+from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
+from zuno.lab.trading.engine import DeskArm, Learning, Lockstep, run_desk_arm
+from zuno.lab.trading.figures import MarketFigures
+from zuno.lab.trading.model_arms import JudgeAlone, PlaceboOfficer, let_judges_vote
+from zuno.lab.trading.order_arms import carry_out, slots_of
+from zuno.lab.trading.question import TradeMarket
+from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
+from zuno.llm.ask import ModelContext
 from zuno.settings import Settings
-
-if TYPE_CHECKING:
-    from zuno.adapters.account.trade_log import MemoryTradeLog
-    from zuno.adapters.series.sqlite import SqliteSeries
-    from zuno.adapters.task_runner import TaskRunner
-    from zuno.adapters.venues.paper.tape import MarketTape
-    from zuno.adapters.venues.paper.ticks import Tick
-    from zuno.adapters.venues.paper.venue import PaperVenue
-    from zuno.kernel.units import Millis
-    from zuno.lab.replies import ModelMeter
-    from zuno.lab.reports import LabReports
-    from zuno.lab.trading.ablations import SharedAnswers
-    from zuno.lab.trading.arm_result import ArmResult
-    from zuno.lab.trading.arms import Arm
-    from zuno.lab.trading.engine import DeskArm, Learning
-    from zuno.lab.trading.figures import MarketFigures
-    from zuno.lab.trading.question import TradeMarket
-    from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
-    from zuno.llm.ask import ModelContext
-    from zuno.trading.model.bundle import Bundle
-    from zuno.trading.model.cycle import Outcome
-    from zuno.trading.model.market import Symbol
-    from zuno.trading.ports.series import SeriesStore
-    from zuno.trading.run.nodes import Cycle
-    from zuno.trading.run.record import RunJournal
-    from zuno.trading.watch.desk_loop import MarketClock
-    from zuno.wiring.lab_models import LabModels
-    from zuno.wiring.recordings import Recordings
+from zuno.trading.learn.evaluator import Evaluator, LearningBackends
+from zuno.trading.learn.recall import CaseRecall
+from zuno.trading.model.bundle import Bundle, BundleEncoder
+from zuno.trading.model.cycle import Exchange, Node, Outcome
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol, Timeframe, candles, funding, rates
+from zuno.trading.model.trade_events import paper_account
+from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
+from zuno.trading.ports.series import INVENTED, RECORDED, SeriesStore
+from zuno.trading.rules.inputs import Fees
+from zuno.trading.run.nodes import Cycle
+from zuno.trading.run.record import ReportRecord, RunJournal
+from zuno.trading.service.imports import Imports
+from zuno.trading.watch.desk_loop import MarketClock
+from zuno.wiring.cycles import build_run_context, disable_tracing
+from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, name_models
+from zuno.wiring.orders import build_paper_gate, choose_latency, open_tape
+from zuno.wiring.recordings import Recordings
 
 CODE: Final = "backtest"
 FUNDING_FILE: Final = "funding-daily"
 FUNDING_SERIES: Final = "funding/binance/BTCUSDT"
-"""Daily means of funding do not say whose they are; those of the known folder are BTC's."""
+"""Files of daily means do not name a symbol; those of the known folder are BTC's."""
 REPORT_MS: Final = 30 * 86_400_000
-"""Between two looks at how far the arms have come, which a run that is cut short answers with."""
+"""Between two progress reports of the arms; a run that is cut short answers with the last."""
 
 
 def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports, run: TaskRunner) -> TradeLab:
-    from zuno.lab.trading.service import TradeLab
-    from zuno.wiring.lab_models import name_models
 
     @asynccontextmanager
     async def open_market(folder: str | None) -> AsyncIterator[TradeMarket]:
@@ -72,14 +89,7 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
 
 
 async def import_history(folder: str, place: Path) -> SqliteSeries:
-    """The files of a folder in a store of its own, which goes with the backtest."""
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.imports.files import HistoryFiles
-    from zuno.adapters.series.sqlite import SqliteSeries
-    from zuno.kernel.errors import Refused
-    from zuno.trading.ports.series import RECORDED
-    from zuno.trading.service.imports import Imports
-
+    """Import a folder's files into a store that is deleted with the backtest."""
     store = SqliteSeries(place, RECORDED)
     imports = Imports(HistoryFiles(), store, unix_millis, read_here=True)
     files = [file.path for file in HistoryFiles().find([folder])]
@@ -95,15 +105,6 @@ async def import_history(folder: str, place: Path) -> SqliteSeries:
 
 
 async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMarket:
-    import hashlib
-
-    from zuno.kernel.canonical import Digest
-    from zuno.kernel.units import Millis
-    from zuno.lab.trading.arm_result import PriceSeries
-    from zuno.lab.trading.question import TradeMarket
-    from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, Timeframe, candles, funding, rates
-    from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
-
     ever = Millis(2**53 - 1)
     prices: dict[Symbol, PriceSeries] = {}
     funded: dict[Symbol, frozenset[int]] = {}
@@ -142,12 +143,8 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
 
 
 async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotProgress]:
-    """Arms side by side; now and then how far each has come, and at the end what it came to. `home`: whose models are
-    asked where the task allows it, one arm after the other."""
-    from zuno.adapters.series.sqlite import SqliteSeries
-    from zuno.trading.ports.series import INVENTED, RECORDED
-    from zuno.wiring.cycles import disable_tracing
-
+    """Run arms concurrently; yields progress and each arm's result. `home`: whose models are asked where the task
+    allows it, one arm after the other."""
     disable_tracing()
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
     heard: asyncio.Queue[ArmResult | SlotProgress] = asyncio.Queue()
@@ -171,16 +168,6 @@ async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotP
 async def _run_arms(
     home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotProgress], None]
 ) -> None:
-    from zuno.adapters.account.trade_log import MemoryTradeLog
-    from zuno.adapters.venues.paper.venue import venue_account
-    from zuno.lab.trading.arm_result import measure_arm
-    from zuno.lab.trading.arms import ORDER_ARMS
-    from zuno.lab.trading.order_arms import carry_out
-    from zuno.lab.trading.service import SlotProgress
-    from zuno.trading.model.cycle import Exchange
-    from zuno.trading.watch.desk_loop import MarketClock
-    from zuno.wiring.lab_models import LabModels
-
     span, prices = task.span, {symbol: task.market.prices[symbol] for symbol in task.symbols}
     for arm in (arm for arm in task.arms if arm in ORDER_ARMS):
         log, clock = MemoryTradeLog(), MarketClock(span.begin)
@@ -205,16 +192,6 @@ async def _run_desk_arms(
     lab_models: LabModels,
     hear: Callable[[ArmResult | SlotProgress], None],
 ) -> None:
-    from zuno.kernel.units import Millis
-    from zuno.lab.trading.ablations import SharedAnswers
-    from zuno.lab.trading.arm_result import cut_events
-    from zuno.lab.trading.arms import ORDER_ARMS
-    from zuno.lab.trading.engine import Lockstep, run_desk_arm
-    from zuno.lab.trading.figures import MarketFigures
-    from zuno.lab.trading.order_arms import slots_of
-    from zuno.lab.trading.service import SlotProgress
-    from zuno.trading.model.market import HOUR_MS, MINUTE_MS
-
     desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and can_run(lab_models, arm)]
     if not desk_arms:
         return
@@ -229,13 +206,13 @@ async def _run_desk_arms(
         for arm in desk_arms
     ]
     stop = asyncio.Event()
-    told: dict[Arm, Millis] = {}
+    reported: dict[Arm, Millis] = {}
 
     def tell(desk: DeskArm) -> Callable[[Millis], Any]:
         async def tell_moment(at: Millis) -> None:
             hear(SlotProgress(desk.arm))
-            if at - told.setdefault(desk.arm, span.begin) >= REPORT_MS:
-                told[desk.arm] = at
+            if at - reported.setdefault(desk.arm, span.begin) >= REPORT_MS:
+                reported[desk.arm] = at
                 hear(desk.measure(prices, task.market.krw_rate, span, at))
 
         return tell_moment
@@ -250,12 +227,7 @@ async def _run_desk_arms(
 
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:
-    """The paper venue of an arm without a desk. Who buys and holds owns coins, and pays no funding."""
-    from zuno.adapters.venues.paper.venue import PaperVenue
-    from zuno.lab.trading.arms import Arm
-    from zuno.trading.model.cycle import Exchange
-    from zuno.trading.rules.inputs import Fees
-    from zuno.wiring.orders import choose_latency, open_tape
+    """The paper venue of an arm without a desk. Buy-and-hold owns coins, and pays no funding."""
 
     async def read_clock() -> Millis:
         return clock.now()
@@ -268,8 +240,6 @@ def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: M
 
 
 class SpotTape:
-    """A market without funding."""
-
     def __init__(self, tape: MarketTape) -> None:
         self._tape = tape
         self.opening_ms = tape.opening_ms
@@ -282,27 +252,16 @@ class SpotTape:
 
 
 def _without_funding(ticks: Sequence[Tick]) -> list[Tick]:
-    from zuno.adapters.venues.paper.ticks import FundingRate
-
     return [tick for tick in ticks if not isinstance(tick, FundingRate)]
 
 
 def can_run(lab_models: LabModels, arm: Arm) -> bool:
-    """Whether an arm has the models it needs, or their kept replies."""
-    from zuno.lab.trading.arms import ASKED, Arm
-    from zuno.wiring.lab_models import FRESH_REPLIES
-
     if arm is Arm.AA and lab_models.asks:
         return lab_models.can_answer("judge", FRESH_REPLIES) or not lab_models.can_answer("judge")
     return arm not in ASKED or lab_models.can_answer(ASKED[arm])
 
 
 def open_model_context(lab_models: LabModels, notebook: RunJournal, arm: Arm, meter: ModelMeter) -> ModelContext:
-    from zuno.lab.replies import keep_replies
-    from zuno.lab.trading.arms import Arm
-    from zuno.wiring.cycles import build_run_context
-    from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES
-
     book = FRESH_REPLIES if arm is Arm.AA else REPLIES
     model_context = build_run_context(lab_models.models, notebook, lab_models.registry(book))
     return keep_replies(model_context, lab_models.books[book], meter) if lab_models.asks else model_context
@@ -319,18 +278,7 @@ def build_desk_arm(
     lab_models: LabModels | None = None,
     vote_tokens: int = 0,
 ) -> DeskArm:
-    """An account, a gate, a paper venue and a memory of its own."""
-    from zuno.adapters.account.trade_log import MemoryTradeLog
-    from zuno.lab.replies import ModelMeter
-    from zuno.lab.trading.ablations import share_answers
-    from zuno.lab.trading.arms import Arm
-    from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
-    from zuno.lab.trading.engine import DeskArm
-    from zuno.trading.model.trade_events import paper_account
-    from zuno.trading.watch.desk_loop import MarketClock
-    from zuno.wiring.lab_models import LabModels
-    from zuno.wiring.orders import build_paper_gate
-
+    """An arm with its own account, gate, paper venue and memory."""
     settings = Settings(home=folder, deterministic=True)
     models = lab_models or LabModels(None, folder)
     log, clock, history = MemoryTradeLog(), MarketClock(begin), BacktestHistory()
@@ -340,7 +288,7 @@ def build_desk_arm(
     shared: list[ModelContext] = []
 
     def model_context(notebook: RunJournal) -> ModelContext:
-        """Where nobody is asked one context serves every cycle."""
+        """Without models one context serves every cycle."""
         if models.asks:
             return open_model_context(models, notebook, arm, meter)
         if not shared:
@@ -374,11 +322,6 @@ def build_desk_arm(
 
 
 def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
-    from zuno.lab.trading.ablations import WithoutRiskOfficer, build_single_expert
-    from zuno.lab.trading.arms import ALONE, Arm
-    from zuno.lab.trading.model_arms import JudgeAlone, PlaceboOfficer, let_judges_vote
-    from zuno.trading.run.nodes import Cycle
-
     if arm in ALONE:
         return build_single_expert(ALONE[arm])
     if arm is Arm.VOTE:
@@ -398,21 +341,7 @@ def build_learning(
     model_context: Callable[[RunJournal], ModelContext],
     folder: Path,
 ) -> Learning:
-    """Post-mortems, recall and lessons as the desk has them, in a journal and an index that go with the arm."""
-    from zuno.adapters.keys.ed25519 import KeyFile
-    from zuno.adapters.memory.hashed import HashedEmbedder
-    from zuno.adapters.memory.in_memory import InMemoryIndex
-    from zuno.adapters.store.memory import MemoryStore
-    from zuno.journal.journal import ChainedJournal
-    from zuno.journal.port import Journal
-    from zuno.kernel.units import Millis
-    from zuno.lab.trading.engine import Learning
-    from zuno.trading.learn.evaluator import Evaluator, LearningBackends
-    from zuno.trading.learn.recall import CaseRecall
-    from zuno.trading.model.bundle import BundleEncoder
-    from zuno.trading.model.cycle import Node
-    from zuno.trading.run.record import ReportRecord, RunJournal
-
+    """Post-mortems, recall and lessons as at the desk, in a journal and an index of the arm's own."""
     key = KeyFile(folder / "keys")
     key.ensure()
     journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: Millis(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,10 +19,10 @@ from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.shared import SharedWiring
+from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
-    from zuno.adapters.account.closed_trades import LoggedTradeRecord
-    from zuno.adapters.account.trade_log import JournalTradeLog
+    from zuno.adapters.account.trade_log import JournalTradeLog, LoggedTradeRecord
     from zuno.doors.doctor import Doctor
     from zuno.kernel.units import Millis
     from zuno.trading.execute.order_gate import OrderGate
@@ -60,7 +61,7 @@ class TradingWiring(SharedWiring):
         self._news: MemoryIndex | None = None
         self._book: PaperBookDesk | None = None
         self._venues: dict[Exchange, OrderVenue] = {}
-        """Accounts at exchanges that this process may take new risk in."""
+        """Accounts at exchanges in which this process may open positions."""
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
 
@@ -96,7 +97,7 @@ class TradingWiring(SharedWiring):
         return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here, first=first)
 
     def book(self) -> PaperBookDesk:
-        """One for the process: it keeps how far it has read the account."""
+        """One per process, because it remembers how far it has read."""
         self._book = self._book or self._open_book()
         return self._book
 
@@ -112,12 +113,12 @@ class TradingWiring(SharedWiring):
         return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
 
     def _marked_desk(self) -> TradingDesk:
-        """One that asks a live market for its marks alone."""
+        """A desk that asks a live market for marks alone."""
         live = self._settings.market == "live"
         return self._desk(self._markets.refresh_marks(self._recordings.selected_store()) if live else None)
 
     def _desk(self, refresh: Refresh | None) -> TradingDesk:
-        """The trading desk, which asks so much of the live sources before it looks."""
+        """`refresh`: what is asked of the live sources before each look."""
         from zuno.adapters.chart.painter import MatplotlibPainter
         from zuno.trading.service.features import TradingDesk
 
@@ -132,12 +133,13 @@ class TradingWiring(SharedWiring):
         )
 
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
-        """`gate`: the one that acts on every ruling; None: a run that is to act opens that of its account."""
-        from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        """`gate`: acts on every ruling; None: a run opens its account's own."""
+        from zuno.adapters.account.trade_log import LoggedTradeRecord
         from zuno.trading.learn.memory_book import LessonBook
         from zuno.trading.learn.recall import CaseRecall, NewsRecall
         from zuno.trading.model.trade_events import account_mode
-        from zuno.wiring.cycles import build_cycles, join_recalls
+        from zuno.trading.service.runs import Cycles, RunBackends
+        from zuno.wiring import cycles as wiring
         from zuno.wiring.memory import embedder
 
         self._chains.require_writable()
@@ -158,27 +160,29 @@ class TradingWiring(SharedWiring):
         async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
             return await self.book().slots(origin, moment, present, account)
 
-        return build_cycles(
-            self._settings,
+        wiring.prepare_cycles()
+        models, evaluator = self._models, self.evaluator()
+        was_live = self._was_live if self._settings.market == "live" else None
+        cases = CaseRecall(evaluator.indexes, evaluator.book, LessonBook(self._open_journal), was_live)
+        news = NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings))
+        return Cycles(
             self.trading(),
-            self._open_journal,
-            self._key(),
-            self._models,
-            read_slots,
-            self._fences,
-            LoggedTradeRecord(self._trade_log()),
-            open_gate,
-            self._real_time_record(),
-            join_recalls(
-                CaseRecall(
-                    self.evaluator().indexes,
-                    self.evaluator().book,
-                    LessonBook(self._open_journal),
-                    self._was_live if self._settings.market == "live" else None,
-                ),
-                NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings)),
+            RunBackends(
+                journal=self._open_journal,
+                held=read_slots,
+                record=LoggedTradeRecord(self._trade_log()),
+                model_context=lambda notebook: wiring.build_run_context(models, notebook, models.registry()),
+                checkpoints=lambda: wiring.open_checkpoints(self._settings),
+                lease=lambda symbol: wiring.symbol_lease(self._settings, symbol, self._fences),
+                rehearse=partial(wiring.build_rehearsal, models, self._key()),
+                now=unix_millis,
+                random=os.urandom,
+                code=code_version,
+                gate=open_gate,
+                real_time_record=self._real_time_record(),
+                recall=wiring.join_recalls(cases, news),
+                learn=evaluator.try_to_learn_from if gate is None else None,
             ),
-            self.evaluator().try_to_learn_from if gate is None else None,
         )
 
     def live_start(self) -> LiveStart:
@@ -205,8 +209,8 @@ class TradingWiring(SharedWiring):
         )
 
     def _real_time_record(self) -> LoggedTradeRecord:
-        """Paper trades whose runs were of a live market: what a recorded past says never counts for live."""
-        from zuno.adapters.account.closed_trades import LoggedTradeRecord
+        """Paper trades of runs over a live market; recorded data never count for going live."""
+        from zuno.adapters.account.trade_log import LoggedTradeRecord
 
         return LoggedTradeRecord(self._trade_log(), self._was_live)
 
@@ -231,7 +235,7 @@ class TradingWiring(SharedWiring):
                 await desk.moment(Symbol.BTCUSDT, None)
 
         def now() -> Millis:
-            """An account in recorded time is acted on at its own last moment, as it is shown."""
+            """An account in recorded time acts at its own last moment."""
             own = gate.book.recorded_moment(live=live)
             return own if own is not None else unix_millis() if moment is None else moment.as_of
 
@@ -330,7 +334,7 @@ class TradingWiring(SharedWiring):
         )
 
     def evaluator(self) -> Evaluator:
-        """One for the process: it keeps how far it has read the accounts."""
+        """One per process, because it remembers how far it has read."""
         from zuno.trading.learn.evaluator import Evaluator, LearningBackends
         from zuno.wiring.cycles import build_run_context
         from zuno.wiring.memory import memory_file, print_progress
@@ -392,7 +396,6 @@ class TradingWiring(SharedWiring):
         return self._account_log
 
     def _exchange_account(self) -> str:
-        """The account that the exchange's keys are of."""
         return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
 
     async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
@@ -401,8 +404,8 @@ class TradingWiring(SharedWiring):
         return find_traded_exchanges(await self._trade_log().events(account))
 
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Exchange, OrderVenue]:
-        """Those with keys of this account that a mandate of it named, or all, which is for a look alone. Upbit has no
-        demo trading."""
+        """Exchanges with keys of this account that its mandate names; `named` false: all, for reading alone. Upbit has
+        no demo trading."""
         from zuno.trading.model.cycle import Exchange
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
@@ -423,8 +426,8 @@ class TradingWiring(SharedWiring):
         entries: bool = False,
         watch_only: str | None = None,
     ) -> OrderGate:
-        """`owned`: nobody else is expected to write, as through recorded time. `entries`: at an exchange they are
-        placed, too, which is the desk's alone; `watch_only`: why they are not."""
+        """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
+        `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate

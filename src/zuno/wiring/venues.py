@@ -1,22 +1,22 @@
-"""Exchanges that take orders, from the settings: which have keys, how they are opened, and what `zuno doctor` says."""
+"""Exchanges that take orders: which have keys, how they are opened, and their checks for `zuno doctor`."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
+from zuno.adapters.http import is_loopback
+from zuno.adapters.venues.exchange import ApiKeys
 from zuno.doors.doctor import Check, CheckView, State
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
+from zuno.settings import Settings
+from zuno.trading.execute.reconcile import ask_exchange
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
-
-if TYPE_CHECKING:
-    from zuno.adapters.venues.exchange import ApiKeys
-    from zuno.settings import Settings
-    from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
-    from zuno.trading.ports.venue import OrderVenue
-    from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.trading_book import TradingBook
 
 R = TypeVar("R")
 
@@ -25,17 +25,16 @@ KEY_VARIABLES: Final = {
     Exchange.UPBIT: ("ZUNO_UPBIT_ACCESS_KEY", "ZUNO_UPBIT_SECRET_KEY"),
 }
 MOST_SKEW_MS: Final = 2_000
-"""Some venues say the time in whole seconds."""
+"""Some venues give the time in whole seconds."""
 WRONG_CLOCK_MS: Final = 60_000
-"""Beyond which nothing here is dated right: mandates, daily losses, holds."""
+"""Beyond this, dates of mandates, daily losses and holds are wrong."""
 
 
 def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
-    """The exchange's account. `Refused` without keys: nothing here is reached by default."""
+    """The exchange's account. `Refused` without keys."""
     keys = _read_keys(settings, exchange)
     if keys is None:
         raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
-    from zuno.adapters.http import is_loopback
 
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
     if exchange is Exchange.BINANCE:
@@ -57,8 +56,8 @@ def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:
 def build_venue_check(
     settings: Settings, now: Callable[[], Millis], read_book: Callable[[], Awaitable[TradingBook]]
 ) -> Check:
-    """Every exchange that has keys: permissions, settings of the account, clock, filters, balance, and what it holds
-    beside the account's log."""
+    """Checks every exchange that has keys: permissions, account settings, clock, filters, balance, and differences to
+    the account's log."""
 
     async def look() -> Sequence[CheckView]:
         keyed = exchanges_with_keys(settings)
@@ -78,9 +77,7 @@ def build_venue_check(
 
 
 async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: TradingBook) -> list[CheckView]:
-    """Reads, and changes nothing. What cannot be read is a line of its own."""
-    from zuno.trading.execute.reconcile import ask_exchange
-
+    """Reads only. What cannot be read becomes a line of its own."""
     lines = await _look(venue, venue.rights, _describe_rights)
     lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])
     for symbol in Symbol:
@@ -148,8 +145,6 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
 
 
 def _read_keys(settings: Settings, exchange: Exchange) -> ApiKeys | None:
-    from zuno.adapters.venues.exchange import ApiKeys
-
     binance = settings.binance_api_key, settings.binance_api_secret
     upbit = settings.upbit_access_key, settings.upbit_secret_key
     key, secret = binance if exchange is Exchange.BINANCE else upbit

@@ -1,4 +1,4 @@
-"""Which Zuno this is: what the journal writes beside every entry."""
+"""The version of this code, which the journal writes beside every entry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 @cache
 def code_version() -> str:
-    """The installed version and the first digits of what its files hash to: an edited checkout is another version."""
+    """The installed version and the first digits of the hash of its files, so that an edited checkout has its own."""
     from hashlib import sha256
     from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""Wire the page: its logins, its lock, its clocks."""
+"""Wire the web page: logins, lock, clocks."""
 
 from __future__ import annotations
 
@@ -7,36 +7,31 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from time import monotonic
+from typing import Final
 
-from zuno.doors.web_door import LOOPBACK
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import LockedFile, web_lock
+from zuno.adapters.helper_process import HelperProcess
+from zuno.adapters.kill_lock import KillLockFile
+from zuno.doors.web_door import LOOPBACK, WebDoor
+from zuno.doors.web_logins import Logins
+from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
 
-if TYPE_CHECKING:
-    from zuno.adapters.helper_process import HelperProcess
-    from zuno.adapters.kill_lock import KillLockFile
-    from zuno.doors.web_door import WebDoor
-    from zuno.doors.web_logins import Logins
-    from zuno.doors.zuno import Zuno
-
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
 OLD_TOKEN_FILE: Final = "web.token"
-"""Of versions whose link was one token for everything."""
+"""From versions with one token for everything."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
 def build_web(
     settings: Settings, zuno: Zuno, kill_lock: KillLockFile, helper: HelperProcess, host: str, port: int
 ) -> WebDoor:
-    """`helper` carries stops out. `Unavailable` without the libraries; it says how to install them."""
-    from time import monotonic
-
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.file_lock import web_lock
-
+    """`helper` carries out stops. `Unavailable` without the libraries, with the install command."""
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
     from zuno.doors.web.access import LOOPBACK_NAMES, Access
@@ -79,21 +74,16 @@ def find_docs() -> Path | None:
 
 
 def build_logins(home: Path) -> Logins:
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.file_lock import web_lock
-    from zuno.adapters.locked_file import LockedFile
-    from zuno.doors.web_logins import Logins
-
     return Logins(LockedFile(home / LOGINS_FILE), unix_millis, os.urandom, web_lock(home).is_held)
 
 
 def name_cookie(home: Path) -> str:
-    """Cookies know no ports: two homes on one machine have two names."""
+    """Cookies ignore ports: two homes on one machine need two names."""
     return f"zuno_{sha256(os.fsencode(home.resolve())).hexdigest()[:8]}"
 
 
 def remove_old_token(home: Path) -> tuple[str, ...]:
-    """What is to be said of it."""
+    """Returns a note if there was one."""
     try:
         (home / OLD_TOKEN_FILE).unlink()
     except FileNotFoundError:

@@ -12,8 +12,7 @@ import rlp
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.seeded import SeededFeed
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed
 from zuno.amm.identity import pool_id
 from zuno.amm.model import PoolKey
 from zuno.amm.ticks import tick_at_sqrt_price

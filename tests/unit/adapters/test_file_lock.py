@@ -16,8 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.file_lock import FileLock, collector_lock, monitor_lock, symbol_lock, wallet_lock
-from zuno.adapters.process_identity import ProcessIdentity, start_time
+from zuno.adapters.file_lock import (
+    FileLock,
+    ProcessIdentity,
+    collector_lock,
+    monitor_lock,
+    start_time,
+    symbol_lock,
+    wallet_lock,
+)
 from zuno.kernel.errors import Refused, Unavailable
 
 HOLDER = """

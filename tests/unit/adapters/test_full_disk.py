@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.paths import CHECKOUT
-from zuno.adapters.full_disk import build_write_error, detect_full_disk
+from zuno.adapters.atomic_file import build_write_error, detect_full_disk
 from zuno.kernel.errors import DiskFull, Unavailable
 
 STORES = (

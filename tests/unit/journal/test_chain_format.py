@@ -11,9 +11,21 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.journal.chain import MAX_BODY, ChainState, Fault, first_head, seal_record, sign_head, verify_row, verify_tail
+from zuno.journal.chain import (
+    FIRST_PREV,
+    MAX_BODY,
+    ChainState,
+    EntryRecord,
+    Fault,
+    RecordAuthor,
+    WriteNote,
+    first_head,
+    seal_record,
+    sign_head,
+    verify_row,
+    verify_tail,
+)
 from zuno.journal.port import DamagedRow, Entry, Link, Row, Tail
-from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor, WriteNote
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 
 PUBLIC = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"

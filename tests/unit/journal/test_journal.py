@@ -15,10 +15,9 @@ from pydantic.alias_generators import to_camel
 
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
-from zuno.journal.chain import MAX_BODY, first_head, seal_record, sign_head
+from zuno.journal.chain import FIRST_PREV, MAX_BODY, EntryRecord, RecordAuthor, first_head, seal_record, sign_head
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Row
-from zuno.journal.record import FIRST_PREV, EntryRecord, RecordAuthor
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound, Refused
 from zuno.kernel.units import Millis

@@ -25,7 +25,7 @@ from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.trading.model.market import HOUR_MS, Mode, Series, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
-from zuno.wiring.desk_checks import open_rules
+from zuno.wiring.lab import open_rules
 
 
 class LeakySeries(ChangedSeries):

@@ -16,7 +16,7 @@ from tests.wire.desk_bundles import bundle_of
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.post_mortems import ORIGIN, post_mortem
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.synthetic import planted
 from zuno.adapters.venues.synthetic.path import MINUTES_FROM, draw_paths
 from zuno.doors.cli.lab_screens import show_memory_study
@@ -54,7 +54,7 @@ from zuno.trading.model.market import (
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery, Verdict
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE
 from zuno.trading.ports.series import Batch, Origin
-from zuno.wiring.memory_lab import build_arm, memory_moments, study_memory_plan
+from zuno.wiring.lab import build_arm, memory_moments, study_memory_plan
 
 WON, LOST = TradeResult("SHORT", 15_000, True), TradeResult("SHORT", -10_500, False)
 

@@ -14,8 +14,7 @@ from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.units import Millis
 from zuno.lab.replies import ModelMeter, ReplyBook, describe_models, keep_replies
-from zuno.llm.ask import ModelContext, ask
-from zuno.llm.breaker import Breakers
+from zuno.llm.ask import Breakers, ModelContext, ask
 from zuno.llm.port import Attempt, Failed, ModelRegistry
 from zuno.wiring.lab_models import REPLIES, LabModels
 

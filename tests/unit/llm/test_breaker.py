@@ -10,10 +10,8 @@ import pytest
 from tests.wire.asking import GOOD, Desk, question
 from tests.wire.fakes.model import Line, ScriptedModel, Silence
 from zuno.kernel.units import Seconds
-from zuno.llm.ask import ask
-from zuno.llm.breaker import Breakers
-from zuno.llm.port import Failed, ModelRequest
-from zuno.llm.spend import Ceiling
+from zuno.llm.ask import Breakers, ask
+from zuno.llm.port import Ceiling, Failed, ModelRequest
 
 DOWN = Failed("unavailable", "it could not be reached")
 

@@ -22,8 +22,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.llm.ask import ask
 from zuno.llm.budget import DAY, DayShare, Limits, Reservation, RunBudget
-from zuno.llm.port import DailySpend, Failed
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, DailySpend, Failed, Spend
 
 TODAY = 20_000
 
@@ -222,7 +221,7 @@ BOOKING = """
 import asyncio, sys
 from pathlib import Path
 from zuno.adapters.model.daily_spend import DailySpendFile
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, Spend
 
 async def main():
     book = DailySpendFile(Path(sys.argv[1]))

@@ -25,9 +25,8 @@ from zuno.llm.chat import (
     ToolSpec,
     answer_in_rounds,
 )
-from zuno.llm.port import Failed
+from zuno.llm.port import Ceiling, Failed
 from zuno.llm.prompts import Prompts
-from zuno.llm.spend import Ceiling
 
 PROMPT = "Tools: {{tools}}\nCommands: {{commands}}\n---\n{{question}} {{history}} {{results}} {{strangers}} {{left}}"
 
@@ -205,7 +204,7 @@ async def test_the_record_replays_to_the_same_answer(tmp_path: Path) -> None:
     model_context = replace(again.model_context(registry=registry), prompts=table.prompts)
     replayed = await answer_in_rounds(table.task(), model_context)
     assert (replayed.answer, replayed.source, replayed.calls) == (result.answer, "repaired", result.calls)
-    assert (registry.differences, registry.unheard) == ((), ())
+    assert registry.list_differences() == ()
 
 
 def test_a_step_is_closed() -> None:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from tests.wire.asking import Critique, question
-from zuno.llm.prompts import Prompts, Untrusted
+from zuno.llm.prompts import Prompts, Untrusted, estimate_tokens
 from zuno.llm.question import Opinion
-from zuno.llm.tokens import estimate_tokens
 
 
 def written(folder: Path, text: str, name: str = "scout") -> Prompts:

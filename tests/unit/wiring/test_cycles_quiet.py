@@ -17,7 +17,7 @@ reached = []
 sys.addaudithook(lambda event, given: reached.append(event) if event in {
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg"} else None)
 
-from zuno.adapters.checkpoints.sqlite import sqlite_checkpoints
+from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.trading.model.cycle import Node
 from zuno.wiring import open_zuno
 

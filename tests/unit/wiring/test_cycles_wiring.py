@@ -14,7 +14,7 @@ from zuno.llm.port import Attempt, ModelRequest, RoleModels, Turn
 from zuno.settings import read_settings
 from zuno.trading.run.record import RunJournal
 from zuno.wiring import Application
-from zuno.wiring.cycles import build_run_context, list_replay_differences
+from zuno.wiring.cycles import build_run_context
 from zuno.wiring.models import Models
 
 
@@ -40,11 +40,11 @@ async def test_what_a_run_spent_before_it_died_counts_when_it_is_resumed(tmp_pat
 
 async def test_a_rehearsal_notices_what_is_asked_differently_and_what_is_not_asked() -> None:
     registry = RecordedModels([attempt(), attempt("meta")])
-    assert len(list_replay_differences(registry)) == 2
+    assert len(registry.list_differences()) == 2
     (model,) = registry.models_for("judge", 0).models
     request = ModelRequest("judge", 0, 1, "", (Turn("user", ""),), "x", "{}", 10, 1.0, fingerprint="otherwise")
     await model.reply(request)
-    assert [said.partition(":")[0] for said in list_replay_differences(registry)] == [
+    assert [said.partition(":")[0] for said in registry.list_differences()] == [
         "judge, round 0, attempt 1",
         "meta, round 0",
     ]
@@ -54,11 +54,11 @@ async def test_a_rehearsal_notices_what_is_asked_differently_and_what_is_not_ask
 async def test_checkpoints_are_kept_where_the_journal_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | None
 ) -> None:
-    from zuno.adapters.checkpoints import postgres, sqlite
+    from zuno.adapters import checkpoints
 
     opened: list[Any] = []
-    monkeypatch.setattr(sqlite, "sqlite_checkpoints", lambda path: opened.append(path))
-    monkeypatch.setattr(postgres, "postgres_checkpoints", lambda given: opened.append(given))
+    monkeypatch.setattr(checkpoints, "sqlite_checkpoints", lambda path: opened.append(path))
+    monkeypatch.setattr(checkpoints, "postgres_checkpoints", lambda given: opened.append(given))
     if url is not None:
         monkeypatch.setenv("ZUNO_DATABASE_URL", url)
     house = Application(read_settings({"ZUNO_DATABASE_URL": url} if url else {}, tmp_path))

@@ -12,7 +12,7 @@ from zuno.adapters.keys.passphrases import InputEnded, Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
 from zuno.kernel.errors import Refused
 from zuno.settings import Settings
-from zuno.wiring.signers import Signers
+from zuno.wiring.shared import Signers
 
 KEY = "46" * 32
 WORD = "correct horse"

@@ -18,11 +18,9 @@ from zuno.adapters.venues import okx as okx_feed
 from zuno.adapters.venues import upbit as upbit_feed
 from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.adapters.venues.exchange import ExchangeVendor as Who
-from zuno.adapters.venues.fear_greed import FearGreed
-from zuno.adapters.venues.fred import Fred
-from zuno.adapters.venues.search import Search
+from zuno.adapters.venues.macro import FearGreed, Fred, Yahoo
+from zuno.adapters.venues.texts import Search
 from zuno.adapters.venues.web import WebService
-from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, MacroRelease, Text, Timeframe
 

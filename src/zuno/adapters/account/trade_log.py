@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,9 +17,13 @@ from pydantic import TypeAdapter, ValidationError
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest, to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.units import Millis
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.calibration import list_closed_trades
+from zuno.trading.rules.trading_book import TradingBook
 
 _DESK: Final = Author("desk")
 _ENTRY: Final = TypeAdapter(TradeEntry)
@@ -27,7 +31,7 @@ _BOOK_ENTRY: Final = TypeAdapter(BookEntry)
 
 
 class MemoryTradeLog:
-    """The `TradeLog` that lives as long as its process. Nothing awaits, so looking and writing are one step."""
+    """The `TradeLog` that lives as long as its process. Nothing awaits, so reading and writing are one step."""
 
     def __init__(self) -> None:
         self._logs: dict[str, list[TradeEvent]] = {}
@@ -53,8 +57,8 @@ class MemoryTradeLog:
 
 
 class OwnedTradeLog:
-    """A `TradeLog` whose accounts one process writes to as a rule: others' events are looked for only where writing
-    finds some. What others write in between is seen then; nothing is overwritten."""
+    """A `TradeLog` for accounts that one process usually writes alone: events of other processes are read only after an
+    append conflicts. Nothing is overwritten."""
 
     def __init__(self, log: TradeLog) -> None:
         self._log = log
@@ -63,9 +67,9 @@ class OwnedTradeLog:
     async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         if self._counts.get(account) == after:
             return ()
-        found = await self._log.events(account, after)
-        self._counts[account] = after + len(found)
-        return found
+        events_read = await self._log.events(account, after)
+        self._counts[account] = after + len(events_read)
+        return events_read
 
     async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
         self._counts.pop(account, None)
@@ -89,12 +93,12 @@ class _AccountIndex:
 
 
 class JournalTradeLog:
-    """The `TradeLog` over the journal. It keeps how far it has read, so that looking again costs what is new."""
+    """The `TradeLog` over the journal. It remembers how far it has read, so a second look reads only what is new."""
 
     def __init__(
         self, journal: Callable[[], Awaitable[Journal]], read: Callable[[], Awaitable[Journal]] | None = None
     ) -> None:
-        """`read`: the journal for looking alone, where it may be readable though nothing can be written."""
+        """`read`: the journal for reading alone, for homes that cannot be written."""
         self._journal = journal
         self._read = read or journal
         self._read_to = 0
@@ -145,7 +149,7 @@ class JournalTradeLog:
             raise _conflict(account, after)
 
     async def _read_new(self, account: str) -> list[TradeEvent]:
-        """Index everything that was written since the last look; the new events of this account."""
+        """Index everything written since the last look; returns the new events of this account."""
         journal = await self._read()
         fresh: list[TradeEvent] = []
         if not self._took_over:
@@ -169,8 +173,8 @@ class JournalTradeLog:
         return fresh
 
     async def _read_again(self, account: str, index: _AccountIndex, after: int) -> tuple[TradeEvent, ...]:
-        """From the entry that holds the first event that is asked for."""
-        found = list(index.taken_over[after:])
+        """Read the journal again from the entry that holds event `after` + 1."""
+        events = list(index.taken_over[after:])
         entry_of = max(0, bisect_right(index.firsts, after + 1) - 1)
         if entry_of < len(index.places):
             journal = await self._read()
@@ -179,10 +183,10 @@ class JournalTradeLog:
                     break
                 if entry.payload.get("account") == account:
                     written = _read_entry(entry)
-                    found += written.events[max(0, after + 1 - written.first) :]
-        if len(found) != index.count - after:
+                    events += written.events[max(0, after + 1 - written.first) :]
+        if len(events) != index.count - after:
             raise Unavailable(f"Account {account} had {index.count} events; the journal does not hold them any more.")
-        return tuple(found)
+        return tuple(events)
 
     async def _take_over_books(self, journal: Journal) -> None:
         async for entry in journal.entries(kind=BOOK_CHANGE):
@@ -213,3 +217,41 @@ def _gap(account: str, here: int, after: int) -> Refused:
 
 def _conflict(account: str, after: int) -> Refused:
     return Refused(f"Account {account} has more than {after} events by now: somebody else wrote; look again.")
+
+
+class MemoryTradeRecord:
+    """The `TradeRecord` of these trades, by market."""
+
+    def __init__(self, trades: Mapping[str, Iterable[ClosedTrade]] | None = None) -> None:
+        self._trades = {
+            origin: tuple(sorted(closed, key=lambda trade: trade.closed)) for origin, closed in (trades or {}).items()
+        }
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        return tuple(trade for trade in self._trades.get(origin, ()) if trade.closed < before)
+
+
+class LoggedTradeRecord:
+    """The `TradeRecord` of a market's paper account; each call reads only what is new."""
+
+    def __init__(self, log: TradeLog, counts: Callable[[str], Awaitable[bool]] | None = None) -> None:
+        """`counts`: whether the trades of a run count; for live trading those over recorded data do not."""
+        self._log = log
+        self._counts = counts
+        self._books: dict[str, TradingBook] = {}
+        self._known: dict[str | None, bool] = {None: False}
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        account = paper_account(origin)
+        book = self._books.setdefault(account, TradingBook())
+        try:
+            book.apply_all(await self._log.events(account, book.count))
+        except Refused as error:
+            del self._books[account]
+            raise Broken(f"The account {account} contradicts itself: {error}") from error
+        if self._counts is None:
+            return list_closed_trades(book.closed, before)
+        for run in {summary.decision for summary in book.closed}:
+            if run is not None and run not in self._known:
+                self._known[run] = await self._counts(run)
+        return list_closed_trades([summary for summary in book.closed if self._known[summary.decision]], before)

@@ -1,4 +1,4 @@
-"""The wallet that both local worlds are born with: its key is derived from a public label and protects nothing."""
+"""The built-in wallet of both local chains: its key is derived from a public label and protects nothing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from zuno.kernel.units import Address
 from zuno.lp.ports.spending import Signed, Unsigned
 
 ROLE = "wallet"
-"""The story's own name for it; the story itself cannot be asked where there is no EVM."""
+"""The label its key is derived from."""
 
 
 class DevSigner:
-    """Signs for one local chain, and for no other: whatever that wallet holds elsewhere is anybody's."""
+    """Signs for one local chain alone: anybody can derive this key."""
 
     watch_only = False
     address: Address = WALLET
@@ -24,7 +24,7 @@ class DevSigner:
         self._chain_id = chain_id
 
     def ready(self) -> None:
-        """Its key is no secret: there is nothing to unlock."""
+        """There is nothing to unlock."""
 
     def sign(self, tx: Unsigned) -> Signed:
         from zuno_devnet.keys import dev_key

@@ -37,7 +37,7 @@ GENESIS_TIME: Seconds = Seconds(1_767_225_600)  # 2026-01-01 00:00 UTC
 HOUR = 3600
 HOURS = 720
 MINT_HOUR = 480
-"""The wallet opens its positions ten days before the story's end."""
+"""The wallet opens its positions ten days before the script's end."""
 SETUP_BLOCKS = 10
 """Eight deployments, funding and first liquidity come before the first hour."""
 
@@ -54,7 +54,7 @@ OTHERS: Address = Address("0xcfd93745892fc6b8ab5693c7cf455bd80aea5324")
 SWAP_ROUTER: Address = Address("0xb72289c3e5c404b758c67ac9dfe979f4b71c4e00")
 """Swaps to a price limit, which the UniversalRouter cannot."""
 LIQUIDITY_ROUTER: Address = Address("0x705b2b7618ba4e9b33bfa1200666823325fefac8")
-"""Holds the opening liquidity, which belongs to nobody in particular and is no NFT."""
+"""Holds the opening liquidity, which is no NFT."""
 WETH = Token(Address("0x086bf2b7f4c271f00b406b4cf5341a843933fd0e"), "WETH", 18, verified=True)
 USDC = Token(Address("0x7c8c0164858ec67c3552a9f482984d5a504ad193"), "USDC", 6, verified=True)
 TOKENS = (ETH, WETH, USDC)
@@ -84,7 +84,7 @@ FEES_OVER_LVR = (3, 2)
 
 @dataclass(frozen=True, slots=True)
 class PoolSpec:
-    """A pool of the story and how it is traded."""
+    """A pool of the script and how it is traded."""
 
     key: PoolKey
     token0: Token
@@ -117,7 +117,6 @@ class PoolSpec:
         return isqrt((wei << 192) // micro_usdc)
 
     def micro_usdc(self, sqrt_price_x96: int) -> int:
-        """The inverse, floored."""
         square = sqrt_price_x96 * sqrt_price_x96
         wei = 10**18
         return square * wei >> 192 if self.eth_is_token0 else (wei << 192) // square
@@ -125,7 +124,7 @@ class PoolSpec:
 
 @dataclass(frozen=True, slots=True)
 class OpeningStep:
-    """Liquidity that is there from the start, nobody's in particular."""
+    """Liquidity that is there from the start."""
 
     pool: int
     lower: int
@@ -142,8 +141,6 @@ class MintStep(OpeningStep):
 
 @dataclass(frozen=True, slots=True)
 class SwapStep:
-    """An exact-input swap."""
-
     pool: int
     zero_for_one: bool
     amount_in: int
@@ -151,7 +148,7 @@ class SwapStep:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """One block of the story."""
+    """One block of the script."""
 
     timestamp: Seconds
     reference: int
@@ -161,8 +158,6 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The whole story of a seed."""
-
     seed: int
     pools: tuple[PoolSpec, ...]
     opening: tuple[OpeningStep, ...]
@@ -185,7 +180,6 @@ def pool_specs() -> tuple[PoolSpec, ...]:
 
 
 def furthest_price(zero_for_one: bool) -> int:
-    """The limit of a swap that has none."""
     return MIN_SQRT_PRICE + 1 if zero_for_one else MAX_SQRT_PRICE - 1
 
 
@@ -229,7 +223,7 @@ def shift_reference(reference: int, percent: Decimal) -> int:
 
 @lru_cache(maxsize=4)
 def write_script(seed: int) -> Script:
-    """The story of a seed, every trade sized on our own pool."""
+    """The script of a seed, every trade sized on our own pool."""
     specs = pool_specs()
     path = reference_path(seed)
     pools = [Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(path[0])) for spec in specs]
@@ -298,7 +292,7 @@ def _trade(
 
 
 def _swap_to(index: int, spec: PoolSpec, pool: Pool, target: int) -> Iterator[SwapStep]:
-    """The exact input that takes the pool to a price, found on a copy, then really swapped."""
+    """The exact input that takes the pool to a price, found on a copy, then swapped."""
     limit = spec.sqrt_price(target)
     zero_for_one = limit < pool.slot0.sqrt_price_x96
     if limit == pool.slot0.sqrt_price_x96:
@@ -318,7 +312,7 @@ def _other_people(index: int, spec: PoolSpec, price: int) -> Iterator[OpeningSte
 
 
 def _late_positions(specs: tuple[PoolSpec, ...], price: int, final: int) -> Iterator[MintStep]:
-    """Position 1 ends near its edge (chosen knowing how the story ends), 2 sits well inside, 3 is a stranger's."""
+    """Position 1 ends near its edge (chosen knowing how the script ends), 2 sits well inside, 3 is another wallet's."""
     first, native = specs[0], specs[2]
     gap = abs(price - final)
     width = max(final * 8 // 100, gap * 5 // 4)

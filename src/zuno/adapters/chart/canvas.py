@@ -1,4 +1,4 @@
-"""What a chart is drawn with: lines, boxes, letters, an image, in pixels from the lower left, each above the last."""
+"""Draw lines, boxes, text and images on a matplotlib figure, in pixels from the lower left, each above the last."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DPI: Final = 100
 PIXEL: Final = 72 / DPI
-"""Of a pixel, in the points that matplotlib counts lines and letters in."""
+"""A pixel in points, in which matplotlib counts line widths and letters."""
 SMALL, LARGE, HUGE = 12.0, 15.0, 88.0
 WHITE, BLACK, GREY, FAINT = "#ffffff", "#000000", "#5f5f5f", "#e3e3e3"
 ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
@@ -35,7 +35,7 @@ class Fonts:
     title: FontProperties
     mark: FontProperties
     known: frozenset[int]
-    """What the letters are drawn from; anything else would be a box."""
+    """Characters that the fonts have; others would be drawn as a box."""
 
     def readable(self, text: str) -> str:
         return "".join(char if ord(char) in self.known else "?" for char in text)
@@ -59,7 +59,7 @@ def fonts() -> Fonts:
 
 
 class ChartCanvas:
-    """Goes on one figure of `WIDTH` × `HEIGHT` pixels."""
+    """Draws on one figure of `WIDTH` × `HEIGHT` pixels."""
 
     def __init__(self) -> None:
         from matplotlib.figure import Figure
@@ -69,7 +69,7 @@ class ChartCanvas:
         self.fonts = fonts()
 
     def axis(self, frame: PanelFrame) -> None:
-        """Lines across a panel, and the numbers left of it that do not touch its ends."""
+        """Lines across a panel, and those of its numbers that do not touch its ends."""
         heights = np.floor(frame.y(np.array([tick.at for tick in frame.axis.ticks]))) + 0.5
         self.lines([[(LEFT, y), (LAST, y)] for y in heights], FAINT, 1.0)
         for tick, y in zip(frame.axis.ticks, heights, strict=True):

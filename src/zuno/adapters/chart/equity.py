@@ -1,4 +1,4 @@
-"""The picture of an account's performance: equity above, drawdown below, one clock."""
+"""The picture of an account's performance: equity above, drawdown below, on one time axis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ ACROSS: Final = 160
 
 
 def draw_equity(chart: EquityChart) -> Figure:
-    """Every artist of the picture, in place."""
     return _EquityRenderer(chart).draw()
 
 
@@ -99,5 +98,4 @@ class _EquityRenderer:
 
 
 def _across(places: Floats) -> Floats:
-    """Pixels of shares of the time."""
     return np.asarray(LEFT + places * (LAST - LEFT))

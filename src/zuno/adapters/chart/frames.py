@@ -1,4 +1,4 @@
-"""Where things are on a chart, in pixels from the lower left: a frame for each panel, bars on whole pixels."""
+"""Where things are on a chart, in pixels from the lower left: a frame per panel, bars on whole pixels."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PROFILE: Final = 60
 POOLS: Final = 22
 """Of that, for the pools that stand now."""
 FEWEST: Final = 40
-"""Places a picture has room for at least: one bar alone is no wall."""
+"""Room for at least so many bars."""
 LAST: Final = WIDTH - RIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class BarLayout:
-    """How bars stand: where the first place begins, how wide a place and how wide a body is."""
+    """Where the first bar begins, how wide its slot and how wide its body is."""
 
     left: float
     pitch: float
@@ -41,7 +41,7 @@ class BarLayout:
 
     @property
     def hollow(self) -> bool:
-        """Whether there is room for an inside."""
+        """Whether the body is wide enough to be drawn hollow."""
         return self.body >= 3
 
 
@@ -58,7 +58,7 @@ def layout_bars(places: int) -> BarLayout:
 
 @dataclass(frozen=True, slots=True)
 class PanelFrame:
-    """A panel's place from top to bottom, and the axis that its height stands for."""
+    """A panel's place from top to bottom, and the range of values it shows."""
 
     bottom: int
     height: int
@@ -76,10 +76,9 @@ class PanelFrame:
         return float(self.y(np.array([value]))[0])
 
     def values(self, y: Floats) -> Floats:
-        """What stands at these heights."""
         low, high = self._ends()
-        found = low + (y - self.bottom) / self.height * (high - low)
-        return np.exp(found) if self.axis.scale is Scale.LOG else found
+        values = low + (y - self.bottom) / self.height * (high - low)
+        return np.exp(values) if self.axis.scale is Scale.LOG else values
 
     def _ends(self) -> tuple[float, float]:
         low, high = _straight(self.axis, np.array([self.axis.low, self.axis.high]))
@@ -98,10 +97,10 @@ def _straight(axis: Axis, values: Floats) -> Floats:
 
 
 def spread_labels(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
-    """Places for labels that would like to stand at `wanted`, in the same order.
+    """Places for labels that belong at `wanted`, in the same order.
 
-    They keep their order, stay in [low, high] and no two are nearer than `apart`; where that cannot be, they are as far
-    apart as the room allows. Labels that push each other share the way: each heap lies around the mean of its wishes.
+    They stay in [low, high] and at least `apart` from each other, or as far apart as the room allows. Labels that push
+    each other are centred around the mean of their wanted places.
     """
     if not wanted:
         return []
@@ -120,10 +119,10 @@ def spread_labels(wanted: Sequence[float], apart: float, low: float, high: float
         for start in (_start(sum_, count, gap, low, high),)
         for step in range(count)
     ]
-    found = [0.0] * len(wanted)
+    in_order = [0.0] * len(wanted)
     for place, at in zip(order, places, strict=True):
-        found[place] = at
-    return found
+        in_order[place] = at
+    return in_order
 
 
 def _start(sum_: float, count: int, gap: float, low: float, high: float) -> float:

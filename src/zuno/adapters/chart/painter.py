@@ -1,8 +1,8 @@
-"""The painter that draws with matplotlib: its figure and artists alone, in pixels, with nothing kept between pictures.
+"""Draws charts with matplotlib's figure and artists alone; nothing is kept between pictures.
 
-Whatever could be set elsewhere (a user's matplotlibrc, another font of the same name) is set here, and the fonts are
-the files that matplotlib ships: equal pictures are equal bytes. Colours are Okabe and Ito's, which people who do not
-see red or green tell apart; a rise is hollow or pale where a fall is full, and kinds of lines differ in their dashes.
+Everything a user's matplotlibrc could change is set here and the fonts are matplotlib's own files, so equal charts are
+equal bytes. Colours are Okabe and Ito's, which colour-blind people can tell apart; a rise is hollow or pale where a
+fall is full, and kinds of lines differ in their dashes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,6 @@ class MatplotlibPainter:
 
 
 def paint_png(picture: Picture) -> bytes:
-    """A PNG of `WIDTH` × `HEIGHT` pixels."""
     return _to_png(lambda: draw_figure(picture))
 
 
@@ -134,12 +133,11 @@ def _to_png(draw: Callable[[], Figure]) -> bytes:
 
 
 def draw_figure(picture: Picture) -> Figure:
-    """Every artist of the picture, in place."""
     return _ChartRenderer(picture).draw()
 
 
 def _unusual() -> dict[Any, Any]:
-    """The styles of this process that are not matplotlib's own, put right."""
+    """The styles of this process that are not matplotlib's own, with matplotlib's values."""
     from matplotlib import rcParams, rcParamsDefault
 
     named = (name for name in rcParamsDefault if not name.startswith(("backend", "interactive", "toolbar")))
@@ -155,8 +153,6 @@ class _Label:
 
 
 class _ChartRenderer:
-    """One picture on its way to paper."""
-
     def __init__(self, picture: Picture) -> None:
         self._canvas = ChartCanvas()
         self._picture = picture
@@ -259,7 +255,7 @@ class _ChartRenderer:
         self._canvas.boxes(x, low, np.full(len(x), float(LAST)), high, SKY, alpha=0.30)
 
     def _pools(self, heat: Heat, frame: PanelFrame) -> None:
-        """What stands now, right of the last bar: the longer, the more."""
+        """The liquidation pools that stand now, right of the last bar: the longer, the larger."""
         edges, usd = np.array(heat.edges), np.array(heat.standing)
         if not usd.max():
             return
@@ -332,7 +328,7 @@ class _ChartRenderer:
                 self._canvas.line(*self._over_places(heights), colour, wide, frame)
 
     def _labels(self, panel: PricePanel, frame: PanelFrame) -> None:
-        """Price and name of everything that has one price now, right of the panel, each tied to where it belongs."""
+        """Price and name of everything that has one price now, right of the panel, each joined to its height."""
         labels = [*_price_labels(panel, frame)]
         places = spread_labels([label.y for label in labels], APART, frame.bottom + 7, frame.top - 7)
         for label, y in zip(labels, places, strict=True):
@@ -375,7 +371,7 @@ class _ChartRenderer:
         self._canvas.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
 
     def _over_places(self, heights: Floats) -> tuple[Floats, Floats]:
-        """One point for each place; none where there is no bar, so that a line breaks there."""
+        """One point for each slot; NaN where there is no bar, so that a line breaks there."""
         whole = np.full(self._picture.width, np.nan)
         whole[self._places.astype(int)] = heights
         return self._layout.middle(np.arange(self._picture.width, dtype=float)), whole
@@ -391,7 +387,7 @@ def _price_labels(panel: PricePanel, frame: PanelFrame) -> Iterator[_Label]:
 
 
 def _label(frame: PanelFrame, price: float, name: str, colour: str, *, bold: bool) -> _Label:
-    """What lies beyond the panel is named at its edge, with the way it lies."""
+    """The label of a price beyond the panel is put at its edge, with an arrow."""
     y = frame.at(price) if price > 0 else float(frame.bottom)
     beyond = " ↑" if y > frame.top else " ↓" if y < frame.bottom else ""
     inside = min(max(y, float(frame.bottom)), float(frame.top))
@@ -440,7 +436,7 @@ def _numbers(values: Sequence[float | None]) -> Floats:
 
 
 def _alone(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Points without a neighbour: no line goes through them, and they would not be seen."""
+    """Points without a neighbour: no line goes through them."""
     known = np.concatenate(([False], np.isfinite(y), [False]))
     held = known[1:-1] & ~known[:-2] & ~known[2:]
     return x[held], y[held]

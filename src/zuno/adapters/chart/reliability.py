@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from zuno.adapters.chart.canvas import BLACK, BLUE, FAINT, GREEN, GREY, ORANGE, PURPLE, VERMILLION, WHITE, ChartCanvas
-from zuno.trading.model.chart import HEIGHT, WIDTH, ReliabilityChart, ReliabilityPanel, ReliabilityPoint
+from zuno.trading.model.chart import HEIGHT, WIDTH, ReliabilityChart, ReliabilityPanel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,6 @@ _COLOURS: Final = {
 
 
 def draw_reliability(chart: ReliabilityChart) -> Figure:
-    """Every artist of the picture, in place."""
     return _ReliabilityRenderer(chart).draw()
 
 
@@ -101,7 +100,8 @@ class _ReliabilityRenderer:
         canvas.lines([[(left, low), (right, high)]], GREY, 1.0, (0, (6, 3)))
         for regime, points in panel.regimes:
             for point in points:
-                self._mark(square.x(point.claimed), square.y(point.came), _side(point), _COLOURS.get(regime, GREY))
+                side, colour = min(LARGEST, SMALLEST + sqrt(point.n)), _COLOURS.get(regime, GREY)
+                self._mark(square.x(point.claimed), square.y(point.came), side, colour)
         joined = [(square.x(point.claimed), square.y(point.came)) for point in panel.points]
         canvas.lines([joined] if len(joined) > 1 else [], BLACK, 1.6)
         for point in panel.points:
@@ -114,10 +114,6 @@ class _ReliabilityRenderer:
         self._canvas.boxes(
             np.array([x - side]), np.array([y - side]), np.array([x + side]), np.array([y + side]), colour, WHITE
         )
-
-
-def _side(point: ReliabilityPoint) -> float:
-    return min(LARGEST, SMALLEST + sqrt(point.n))
 
 
 def _place_panels(count: int) -> list[_Square]:

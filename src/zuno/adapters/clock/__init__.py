@@ -1,1 +1,1 @@
-"""Where time comes from."""
+"""The system clock."""

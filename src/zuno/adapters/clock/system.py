@@ -1,4 +1,4 @@
-"""The machine's time, made safe to subtract."""
+"""The machine's time, never running backwards."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def unix_millis() -> Millis:
 
 
 def _require_epoch(moment: int) -> int:
-    """A machine without a clock of its own starts before 1970, or at it, until it is told the time."""
+    """A machine without a clock of its own starts at or before 1970."""
     if moment <= 0:
         raise Unavailable("The machine's clock stands before 1970, and nothing can be dated by it: set the clock.")
     return moment
 
 
 def steady_millis() -> Millis:
-    """A clock nobody sets, for what lies between two looks at it; by itself it says nothing."""
+    """A monotonic clock, for differences alone."""
     return Millis(time.monotonic_ns() // 1_000_000)

@@ -1,4 +1,4 @@
-"""Finds files of market history and opens each by what its first bytes say it is."""
+"""Find files of market history and open each by its first bytes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ _TEXTS: Final = (".csv", ".tsv", ".txt", ".json")
 
 
 class HistoryFiles:
-    """The files of this machine."""
-
     def find(self, paths: Sequence[str]) -> list[FoundFile]:
-        found: dict[Path, None] = {}
+        files: dict[Path, None] = {}
         for written in paths:
             try:
-                found.update(dict.fromkeys(_find_tables(Path(expanduser(written)))))
+                files.update(dict.fromkeys(_find_tables(Path(expanduser(written)))))
             except OSError as error:
                 raise Refused(f"{plain_text(written, 80)} cannot be read ({error.strerror}).") from error
-        return [FoundFile(str(path), path.name, path.stat().st_size) for path in found]
+        return [FoundFile(str(path), path.name, path.stat().st_size) for path in files]
 
     def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str) -> ImportFile:
         path = Path(file.path)

@@ -13,25 +13,7 @@ from typing import Any, Final
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import plain_text
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Candle,
-    Feed,
-    Funding,
-    Level,
-    MacroRelease,
-    Series,
-    Symbol,
-    Timeframe,
-    candles,
-    fear_greed,
-    funding,
-    long_short,
-    macro,
-    open_interest,
-)
+from zuno.trading.model import market
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FIGURES
 from zuno.trading.ports.imports import NotNeeded
 
@@ -68,13 +50,13 @@ _NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z
 
 @dataclass(frozen=True, slots=True)
 class SeriesColumns:
-    """One series of a file, and where its numbers stand."""
+    """One series of a file, and which columns its numbers are in."""
 
-    series: Series[Any]
+    series: market.Series[Any]
     places: tuple[int | None, ...]
     """The column of each number of a row; None where the file has none."""
     constants: tuple[float | None, ...] = ()
-    """The number itself where no column has it; empty: none is."""
+    """The number itself where no column has it."""
     factor: float = 1.0
     """By what the first number is multiplied."""
     later: int = 0
@@ -101,8 +83,6 @@ class Layout:
 
 
 class RecognisedFile:
-    """A file whose columns are understood, whatever its form."""
-
     _layout: Layout
 
     @property
@@ -116,14 +96,12 @@ class RecognisedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """What is known of a file before it is read."""
-
     name: str
     names: tuple[str, ...] | None
     """Of its columns; None where it has no header."""
     width: int
     symbol: str | None
-    """What its first row says in the column of symbols."""
+    """The symbol in its first row."""
     step: int | None
     """Milliseconds from most rows to the next, of the first ones."""
 
@@ -146,13 +124,13 @@ def time_column(names: Sequence[str] | None) -> int:
     return place
 
 
-def find_layout(head: FileHead, wanted: Series[Any] | None, asked: str) -> Layout:
+def find_layout(head: FileHead, wanted: market.Series[Any] | None, asked: str) -> Layout:
     """How a file is read, or `Refused` with what is missing."""
     names, how = _column_names(head, asked)
     for build in (_metrics, _funding_rates, _daily_funding, _candles, _mood, _figures, _levels):
-        found = build(head, names, wanted)
-        if found is not None:
-            targets, notes = found
+        series = build(head, names, wanted)
+        if series is not None:
+            targets, notes = series
             if wanted is not None:
                 targets = tuple(target for target in targets if target.series == wanted)
                 if not targets:
@@ -170,16 +148,16 @@ def _column_names(head: FileHead, asked: str) -> tuple[tuple[str, ...], str]:
     if head.names is not None:
         names = head.names
         known = {KLINES[:9]: "Binance klines", FUNDING_RATES: "Binance funding rates", METRICS: "Binance metrics"}
-        dump = next((said for start, said in known.items() if names[: len(start)] == start), "")
+        dump = next((form for start, form in known.items() if names[: len(start)] == start), "")
         if asked == "binance" and not dump:
             raise Refused(f"It is no dump of Binance's klines, funding rates or metrics: {_listed(names)}.")
         if asked == "freqtrade" and not set(PLAIN) <= set(names):
             raise Refused(f"It is no file of freqtrade's: {_listed(names)}.")
         return names, dump or ("freqtrade" if asked == "freqtrade" else "")
     if asked in ("auto", "binance"):
-        for order, said in ((KLINES, "Binance klines"), (METRICS, "Binance metrics")):
+        for order, form in ((KLINES, "Binance klines"), (METRICS, "Binance metrics")):
             if head.width == len(order):
-                return order, said
+                return order, form
         if head.width == len(FUNDING_RATES) and "funding" in head.name.lower():
             return FUNDING_RATES, "Binance funding rates"
     if asked != "binance" and head.width == len(PLAIN):
@@ -197,52 +175,52 @@ def _column_names(head: FileHead, asked: str) -> tuple[tuple[str, ...], str]:
 _Found = tuple[tuple[SeriesColumns, ...], tuple[str, ...]]
 
 
-def _candles(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+def _candles(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | None) -> _Found | None:
     prices = [_place(names, (name,)) for name in ("open", "high", "low", "close")]
-    if None in prices or (wanted is not None and wanted.row is not Candle and wanted.row is not Funding):
+    if None in prices or (wanted is not None and wanted.row is not market.Candle and wanted.row is not market.Funding):
         return None
     # What kind of candles freqtrade's name says, where they are no trades.
     kind = next((kind for kind in ("funding_rate", "mark", "index") if re.search(rf"-{kind}\.", head.name)), "")
     if kind == "funding_rate":
-        hours = max(1.0, (head.step or 8 * HOUR_MS) / HOUR_MS)
-        series = wanted or funding(BINANCE, _symbol(head))
+        hours = max(1.0, (head.step or 8 * market.HOUR_MS) / market.HOUR_MS)
+        series = wanted or market.funding(BINANCE, _symbol(head))
         return (SeriesColumns(series, (prices[0], None), (None, hours)),), ()
     if kind:
         raise NotNeeded(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
     volume = _place(names, _VOLUME)
     if volume is None:
         raise Refused(f"It has prices and no volume: {_listed(names)}.")
-    series = wanted or candles(BINANCE, _symbol(head), _timeframe(head))
-    timeframe = Timeframe(series.name.rpartition("/")[2])
+    series = wanted or market.candles(BINANCE, _symbol(head), _timeframe(head))
+    timeframe = market.Timeframe(series.name.rpartition("/")[2])
     parts = 1
     if head.step is not None and head.step != timeframe.millis:
-        if timeframe is not Timeframe.H1 or not _make_hours(head):
+        if timeframe is not market.Timeframe.H1 or not _make_hours(head):
             raise Refused(f"Its rows are {_format_step(head.step)} apart, and {series} has a bar every {timeframe}.")
-        parts = HOUR_MS // head.step
+        parts = market.HOUR_MS // head.step
     taker = _place(names, _TAKER)
     notes = [] if taker is not None else ["it does not say what buyers took: CVD is missing, not zero"]
     notes += [] if parts == 1 else [f"each hour is made of {parts} bars, and only where all of them are there"]
     return (SeriesColumns(series, (*prices, volume, taker), parts=parts),), tuple(notes)
 
 
-def _funding_rates(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+def _funding_rates(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | None) -> _Found | None:
     rate = _place(names, _RATE)
-    if rate is None or (wanted is not None and wanted.row is not Funding):
+    if rate is None or (wanted is not None and wanted.row is not market.Funding):
         return None
     hours = _place(names, _HOURS)
-    series = wanted or funding(BINANCE, _symbol(head))
+    series = wanted or market.funding(BINANCE, _symbol(head))
     if hours is not None:
         return (SeriesColumns(series, (rate, hours)),), ()
-    every = (head.step or 8 * HOUR_MS) / HOUR_MS
+    every = (head.step or 8 * market.HOUR_MS) / market.HOUR_MS
     return (SeriesColumns(series, (rate, None), (None, every)),), (
         f"one rate every {every:g} h, as its rows are apart",
     )
 
 
-def _daily_funding(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+def _daily_funding(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | None) -> _Found | None:
     """The mean of a day's three rates is one payment of a day, three times as large, known when the day is over."""
     mean = _place(names, (_DAILY_MEAN,))
-    if mean is None or (wanted is not None and wanted.row is not Funding):
+    if mean is None or (wanted is not None and wanted.row is not market.Funding):
         return None
     if wanted is None:
         raise Refused(
@@ -250,46 +228,52 @@ def _daily_funding(head: FileHead, names: Sequence[str], wanted: Series[Any] | N
             "`--series funding/binance/BTCUSDT` imports each as one rate of 24 hours."
         )
     note = "means of a day, not the rates that were paid: each stands as one rate of 24 h, three times as large"
-    return (SeriesColumns(wanted, (mean, None), (None, 24.0), factor=3.0, later=DAY_MS),), (note,)
+    return (SeriesColumns(wanted, (mean, None), (None, 24.0), factor=3.0, later=market.DAY_MS),), (note,)
 
 
-def _metrics(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+def _metrics(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | None) -> _Found | None:
     interest, ratio = _place(names, _INTEREST), _place(names, _RATIO)
     if interest is None or _place(names, ("open",)) is not None:
         return None
     if wanted is not None:
-        chosen = interest if wanted.feed is Feed.OPEN_INTEREST else ratio if wanted.feed is Feed.LONG_SHORT else None
+        chosen = (
+            interest
+            if wanted.feed is market.Feed.OPEN_INTEREST
+            else ratio
+            if wanted.feed is market.Feed.LONG_SHORT
+            else None
+        )
         return None if chosen is None else ((SeriesColumns(wanted, (chosen,)),), ())
     symbol = _symbol(head)
-    both = [SeriesColumns(open_interest(BINANCE, symbol), (interest,))]
-    both += [] if ratio is None else [SeriesColumns(long_short(BINANCE, symbol), (ratio,))]
+    both = [SeriesColumns(market.open_interest(BINANCE, symbol), (interest,))]
+    both += [] if ratio is None else [SeriesColumns(market.long_short(BINANCE, symbol), (ratio,))]
     return tuple(both), ()
 
 
-def _mood(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+def _mood(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | None) -> _Found | None:
     place = _place(names, _MOOD)
-    if place is None or (wanted is not None and wanted.feed is not Feed.FEAR_GREED):
+    if place is None or (wanted is not None and wanted.feed is not market.Feed.FEAR_GREED):
         return None
-    return (SeriesColumns(wanted or fear_greed(ALTERNATIVE), (place,)),), ()
+    return (SeriesColumns(wanted or market.fear_greed(ALTERNATIVE), (place,)),), ()
 
 
-def _figures(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
+def _figures(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | None) -> _Found | None:
     """A day's close is known when the day is over, by UTC: later than it was, never sooner."""
-    if wanted is not None and wanted.row is not MacroRelease:
+    if wanted is not None and wanted.row is not market.MacroRelease:
         return None
-    by_name = {figure.lower(): macro(venue, figure) for venue, figures in FIGURES.items() for figure in figures}
-    found = [(place, by_name[name]) for place, name in enumerate(names) if name in by_name]
-    if wanted is not None and not found:
+    by_name = {figure.lower(): market.macro(venue, figure) for venue, figures in FIGURES.items() for figure in figures}
+    columns = [(place, by_name[name]) for place, name in enumerate(names) if name in by_name]
+    if wanted is not None and not columns:
         return _only_number(names, wanted)
     note = "each value is taken to be known when its day is over, UTC"
-    return (tuple(SeriesColumns(series, (place,)) for place, series in found), (note,)) if found else None
+    return (tuple(SeriesColumns(series, (place,)) for place, series in columns), (note,)) if columns else None
 
 
-def _levels(head: FileHead, names: Sequence[str], wanted: Series[Any] | None) -> _Found | None:
-    return _only_number(names, wanted) if wanted is not None and wanted.row is Level else None
+def _levels(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | None) -> _Found | None:
+    return _only_number(names, wanted) if wanted is not None and wanted.row is market.Level else None
 
 
-def _only_number(names: Sequence[str], series: Series[Any]) -> _Found | None:
+def _only_number(names: Sequence[str], series: market.Series[Any]) -> _Found | None:
     rest = [place for place, name in enumerate(names) if place != time_column(names) and name not in _SYMBOL]
     return ((SeriesColumns(series, (rest[0],)),), ()) if len(rest) == 1 else None
 
@@ -297,24 +281,24 @@ def _only_number(names: Sequence[str], series: Series[Any]) -> _Found | None:
 # -- what a file is called
 
 
-def _symbol(head: FileHead) -> Symbol:
+def _symbol(head: FileHead) -> market.Symbol:
     if head.symbol is not None:
         return name_symbol(head.symbol)
-    found = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
-    if not found and (other := _OTHER_COIN.search(head.name)) is not None:
+    symbols = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
+    if not symbols and (other := _OTHER_COIN.search(head.name)) is not None:
         return name_symbol(other[1])
-    if len(found) != 1:
+    if len(symbols) != 1:
         raise Refused("Neither its columns nor its name say whose it is: name it by `--series`.")
-    return name_symbol(found.pop())
+    return name_symbol(symbols.pop())
 
 
-def name_symbol(text: str) -> Symbol:
+def name_symbol(text: str) -> market.Symbol:
     """The symbol somebody else writes so. `Refused` for one that is not traded here."""
     letters = re.sub(r"[^A-Z]", "", text.upper())
-    for symbol in Symbol:
+    for symbol in market.Symbol:
         if letters in (symbol, symbol.base, f"{symbol.base}USD", f"{symbol}USDT"):
             return symbol
-    raise NotNeeded(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(Symbol)}.")
+    raise NotNeeded(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(market.Symbol)}.")
 
 
 def _named_lengths(head: FileHead) -> set[str]:
@@ -324,21 +308,21 @@ def _named_lengths(head: FileHead) -> set[str]:
 def _make_hours(head: FileHead) -> bool:
     """Whether its rows are bars of minutes that make whole hours, and its name says nothing else."""
     step = head.step or 0
-    divides = MINUTE_MS <= step < HOUR_MS and step % MINUTE_MS == 0 and HOUR_MS % step == 0
-    return divides and _named_lengths(head) <= {f"{step // MINUTE_MS}m"}
+    divides = market.MINUTE_MS <= step < market.HOUR_MS and step % market.MINUTE_MS == 0 and market.HOUR_MS % step == 0
+    return divides and _named_lengths(head) <= {f"{step // market.MINUTE_MS}m"}
 
 
-def _timeframe(head: FileHead) -> Timeframe:
+def _timeframe(head: FileHead) -> market.Timeframe:
     named = _named_lengths(head)
-    known = [timeframe for timeframe in Timeframe if timeframe in named]
+    known = [timeframe for timeframe in market.Timeframe if timeframe in named]
     if len(known) == 1:
         return known[0]
-    by_step = [timeframe for timeframe in Timeframe if timeframe.millis == head.step]
+    by_step = [timeframe for timeframe in market.Timeframe if timeframe.millis == head.step]
     if by_step and not named:
         return by_step[0]
     if _make_hours(head):
-        return Timeframe.H1
-    kept = ", ".join(Timeframe)
+        return market.Timeframe.H1
+    kept = ", ".join(market.Timeframe)
     if named:
         raise Refused(f"It is about {', '.join(sorted(named))} bars; here bars of {kept} are kept.")
     apart = "" if head.step is None else f" Its rows are {_format_step(head.step)} apart."
@@ -346,7 +330,7 @@ def _timeframe(head: FileHead) -> Timeframe:
 
 
 def _format_step(step: int) -> str:
-    return f"{step / HOUR_MS:g} h" if step >= HOUR_MS else f"{step / 60_000:g} min"
+    return f"{step / market.HOUR_MS:g} h" if step >= market.HOUR_MS else f"{step / 60_000:g} min"
 
 
 def _place(names: Sequence[str], wanted: Sequence[str]) -> int | None:

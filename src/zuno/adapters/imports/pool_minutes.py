@@ -1,8 +1,8 @@
-"""Minute rows of a pool from a folder of CSV files, plain or compressed by gzip.
+"""Minute rows of a pool from a folder of CSV files, plain or gzipped.
 
-Repairs, all counted: rows are put in order, the first row of a minute stands, lowest and highest tick are widened to
-hold open and close, a missing minute or day is one without a trade. Everything else that is wrong, and a gap of more
-than a month, is refused with its file and row.
+Repairs, all counted: rows are sorted, the first row of a minute counts, lowest and highest tick are widened to hold
+open and close, a missing minute or day is one without a trade. Anything else that is wrong, and a gap of more than a
+month, is refused with its file and row.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+")
 
 
 def read_pool_minutes(folder: Path) -> PoolMinutes:
-    """Every CSV file of a folder, taken together. `Refused` where there is none, `Malformed` for a row that is none."""
+    """Every CSV file of a folder, taken together. `Refused` where there is none, `Malformed` for a bad row."""
     if not folder.exists():
         raise Refused(f"{plain_text(str(folder), 200)} is not there.")
     files = [folder] if folder.is_file() else sorted(path for path in folder.iterdir() if path.name.endswith(ENDINGS))
     if not files:
         raise Refused(f"{plain_text(str(folder), 200)} holds no file ending in {' or '.join(ENDINGS)}.")
-    found: dict[Millis, PoolMinute] = {}
+    by_time: dict[Millis, PoolMinute] = {}
     rows = widened = sorted_rows = repeated = contradicted = 0
     last: Millis | None = None
     for path in files:
@@ -63,15 +63,15 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
             rows += 1
             minute, fits = _hold_open_and_close(minute)
             widened += not fits
-            before = found.setdefault(minute.at, minute)
+            before = by_time.setdefault(minute.at, minute)
             if before is not minute:
                 repeated, contradicted = repeated + (before == minute), contradicted + (before != minute)
             elif last is not None and minute.at < last:
                 sorted_rows += 1
             last = minute.at if last is None else max(last, minute.at)
-    if not found:
+    if not by_time:
         raise Refused(f"{plain_text(str(folder), 200)} holds no row.")
-    minutes = tuple(found[at] for at in sorted(found))
+    minutes = tuple(by_time[at] for at in sorted(by_time))
     _check_gaps(files, minutes)
     days = sorted({minute.at // _DAY_MS for minute in minutes})
     missing_days = [day for day_before, later in pairwise(days) for day in range(day_before + 1, later)]
@@ -99,7 +99,7 @@ def _hold_open_and_close(minute: PoolMinute) -> tuple[PoolMinute, bool]:
 
 
 def _check_gaps(files: Sequence[Path], minutes: Sequence[PoolMinute]) -> None:
-    """A date that was written wrong would stretch the record over years: the lone side of a gap is refused."""
+    """A wrong date would stretch the record over years: a gap of more than a month is refused."""
     for place, (earlier, later) in enumerate(pairwise(minutes), 1):
         if later.at - earlier.at > _LONGEST_GAP_MS:
             lone = earlier if 2 * place <= len(minutes) else later

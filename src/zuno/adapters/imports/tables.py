@@ -40,8 +40,8 @@ class ColumnTable(RecognisedFile):
                 self._duck.register("rows", _open_arrow(path))
             else:  # the name is no pattern
                 self._duck.read_parquet(escape(str(path))).create_view("rows")
-            found = self._duck.execute("DESCRIBE rows").fetchall()
-            self._columns = [(str(row[0]), str(row[1])) for row in found]
+            columns = self._duck.execute("DESCRIBE rows").fetchall()
+            self._columns = [(str(row[0]), str(row[1])) for row in columns]
             ((self._count,),) = self._duck.execute("SELECT count(*) FROM rows").fetchall()
         except duckdb.Error as error:
             raise Malformed(f"It is damaged, or no {'feather file' if arrow else 'Parquet'}.") from error
@@ -82,12 +82,12 @@ class ColumnTable(RecognisedFile):
         chosen += [f"TRY_CAST({_quote(self._columns[place][0])} AS DOUBLE) AS c{place}" for place in places]
         self._duck.execute("SET TimeZone = 'UTC'")
         try:
-            found = self._duck.execute(f"SELECT {', '.join(chosen)} FROM rows LIMIT {count} OFFSET {low}").fetchnumpy()
+            arrays = self._duck.execute(f"SELECT {', '.join(chosen)} FROM rows LIMIT {count} OFFSET {low}").fetchnumpy()
         except duckdb.Error as error:
             raise Malformed("It is damaged.") from error
-        times = _moments(found["moment"], kind, self._dates, low)
-        symbols = None if symbol is None else np.ma.filled(found["symbol"], "")
-        return [times, symbols, *(np.ma.filled(found[f"c{place}"], np.nan) for place in places)]
+        times = _moments(arrays["moment"], kind, self._dates, low)
+        symbols = None if symbol is None else np.ma.filled(arrays["symbol"], "")
+        return [times, symbols, *(np.ma.filled(arrays[f"c{place}"], np.nan) for place in places)]
 
 
 def _open_arrow(path: Path) -> Any:

@@ -1,7 +1,6 @@
-"""Tables in text: where a field ends, whether there is a header, when a row was, block by block.
+"""Tables in text: delimiter, header and times are detected, and rows are read block by block.
 
-A block that is clean goes through DuckDB in columns. One that is not, or whose times are written in several ways, is
-read line by line: slower, and every line that is no row is named.
+A clean block is read in columns by DuckDB. Any other is read line by line: slower, and every bad line is named.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ BLOCK_BYTES: Final = 12 * 2**20
 PIECE_BYTES: Final = 2**20
 HEAD_BYTES: Final = 2**16
 LOOKED_AT: Final = 200
-"""Lines that say what a file is."""
+"""Lines from which the form of a file is detected."""
 _DELIMITERS: Final = ",;\t|"
 _CLOCK: Final = (
     r"(?:,?[ T](\d\d?)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?(?:[ -]?([AaPp])[Mm])?)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?"
@@ -61,8 +60,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a text is cut into fields."""
-
     delimiter: str
     names: tuple[str, ...] | None
     width: int
@@ -161,9 +158,9 @@ class TextTable(RecognisedFile):
 
     def _read_block(self, duck: duckdb.DuckDBPyConnection, path: Path, text: bytes, line: int) -> ImportBlock:
         count = text.count(b"\n")
-        found = self._read_columns(duck, path, text, count)
-        if found is not None:
-            times, numbers = found
+        block = self._read_columns(duck, path, text, count)
+        if block is not None:
+            times, numbers = block
             lines = np.arange(line, line + count, dtype=np.int64)
             unread: list[UnreadLine] = []
         else:
@@ -176,7 +173,7 @@ class TextTable(RecognisedFile):
     def _read_columns(
         self, duck: duckdb.DuckDBPyConnection, path: Path, text: bytes, count: int
     ) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]]] | None:
-        """The block's times and numbers; None where a line of it has to be looked at."""
+        """The block's times and numbers; None where it has to be read line by line."""
         import duckdb
 
         if self._dialect.decimal_comma or b"\r" in text:
@@ -198,18 +195,18 @@ class TextTable(RecognisedFile):
             quote='"', escape='"', parallel=false)"""
         asked = {"path": str(path), "delim": self._dialect.delimiter, "kinds": kinds}
         try:
-            found = duck.execute(f"SELECT {chosen} FROM {table}", asked).fetchnumpy()
+            arrays = duck.execute(f"SELECT {chosen} FROM {table}", asked).fetchnumpy()
             if symbol is not None:
                 whose = duck.execute(f"SELECT DISTINCT c{symbol} FROM {table} LIMIT 2", asked).fetchall()
                 if len(whose) != 1 or not self._is_own(whose[0][0]):
                     return None
         except duckdb.Error:
             return None
-        moments = found["moment"]
-        if len(moments) != count or isinstance(moments, np.ma.MaskedArray) or not np.all(found["sure"]):
+        moments = arrays["moment"]
+        if len(moments) != count or isinstance(moments, np.ma.MaskedArray) or not np.all(arrays["sure"]):
             return None
         times = moments_of_numbers(moments) if as_number else moments.astype(np.int64)
-        return times, {place: _filled(found[f"c{place}"]) for place in wanted}
+        return times, {place: _filled(arrays[f"c{place}"]) for place in wanted}
 
     def _is_own(self, symbol: str | None) -> bool:
         names = {target.series.name.partition("/")[0] for target in self._layout.targets}
@@ -290,16 +287,16 @@ def build_columns(target: SeriesColumns, times: NDArray[np.int64], numbers: dict
 
 
 def moments_of_numbers(moments: NDArray[Any]) -> NDArray[np.int64]:
-    """Milliseconds of times in seconds, milliseconds, microseconds or nanoseconds, told by how large they are."""
+    """Milliseconds of times in seconds, milliseconds, microseconds or nanoseconds, told apart by their size."""
     size = np.abs(moments)
     scale = np.select([size < 1e11, size < 1e14, size < 1e17], [1e3, 1.0, 1e-3], 1e-6)
-    found: NDArray[np.int64] = np.rint(moments * scale).astype(np.int64)
-    return found
+    rounded: NDArray[np.int64] = np.rint(moments * scale).astype(np.int64)
+    return rounded
 
 
 def read_time(text: str, dates: str, line: int) -> int | None:
-    """Unix milliseconds of a time, UTC where it has no zone, or of a number; None for anything else. `Refused` for a
-    date in another order than `dates`: which number is the day is said, never guessed."""
+    """Unix milliseconds of a time (UTC without a zone) or of a number; None for anything else. `Refused` for a date in
+    another order than `dates`."""
     text = text.strip().strip('"')
     match = _TIME.fullmatch(text)
     local = _LOCAL_TIME.fullmatch(text) if match is None else None
@@ -335,8 +332,8 @@ def _offset(zone: str) -> int:
 
 
 def _time_query(column: str, example: str) -> tuple[str, bool, str] | None:
-    """How DuckDB reads a column of times like this one, whether they are numbers, and what is true of each that is
-    written in the same way. None where line by line is surer."""
+    """How DuckDB reads a column of times like this one, whether they are numbers, and a condition that holds for all
+    written the same way. None: read line by line."""
     match = _TIME.fullmatch(example.strip())
     if match is None:
         return (column, True, f"{column} IS NOT NULL") if _is_number(example) else None
@@ -410,7 +407,7 @@ def _sniff(lines: Sequence[str]) -> Dialect:
         widths = [len(_split_line(line, delimiter)) for line in lines if line.strip()]
         width = max(set(widths), key=widths.count)
         if width > 1:
-            best = max(best, (widths.count(width), width, delimiter), key=lambda found: found[:2])
+            best = max(best, (widths.count(width), width, delimiter), key=lambda candidate: candidate[:2])
     if not best[2]:
         raise Refused("It is no table: its lines are not cut by a comma, a semicolon, a tab or a bar.")
     _, width, delimiter = best
@@ -425,7 +422,6 @@ def _sniff(lines: Sequence[str]) -> Dialect:
 
 
 def _split_line(line: str, delimiter: str) -> list[str]:
-    """A field may be as long as a line."""
     line = line.strip("\r\x00")
     fields = line.split(delimiter)
     if '"' in line:
@@ -454,6 +450,5 @@ def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]], times:
 
 
 def common_step(times: Sequence[int]) -> int | None:
-    """How far most rows are from the next."""
     steps = [after - before for before, after in pairwise(sorted(set(times)))]
     return max(set(steps), key=steps.count) if steps else None

@@ -1,1 +1,1 @@
-"""Keys that speak for this node."""
+"""Signing keys and wallets."""

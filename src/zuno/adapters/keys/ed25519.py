@@ -1,7 +1,7 @@
-"""An ed25519 key in a file of its own: PKCS#8 PEM, 0600, made once and never written again.
+"""An ed25519 key in a file of its own: PKCS#8 PEM, 0600, made once and never rewritten.
 
-Its public half lies beside it (`node.pub` beside `node.key`), so that a copy of a journal can be checked where nobody
-may sign.
+The public key is beside it (`node.pub` beside `node.key`), so that a copy of a journal can be verified without the
+private one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.atomic_file import create_file
-from zuno.adapters.full_disk import build_write_error
+from zuno.adapters.atomic_file import build_write_error, create_file
 from zuno.kernel.errors import Broken, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _PUBLIC_BYTES = 32
 
 
 class KeyFile:
-    """The key is read when it is first needed."""
+    """The key is read when first needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -49,7 +48,7 @@ class KeyFile:
 
     @cached_property
     def public(self) -> str:
-        """Of the key itself; where that is not at hand, as it was written down."""
+        """The key's own public half, else the one in the file beside it."""
         if self.exists() or not self._half.exists():
             return _public_of(self._private)
         return self._read_half()
@@ -80,7 +79,7 @@ class KeyFile:
         return True
 
     def secret(self) -> bytes:
-        """The private half itself, for a transport that proves the same key in its own handshake; wiring alone asks."""
+        """The private half, for a transport that proves the same key in its own handshake."""
         return self._private.private_bytes_raw()
 
     @cached_property

@@ -26,7 +26,7 @@ _Hash = Annotated[str, Field(pattern=r"^(0x)?[0-9a-fA-F]{64}$")]
 
 
 class _Part(BaseModel):
-    """Strangers write these: what we do not use may be there."""
+    """Unknown fields are ignored."""
 
     model_config = ConfigDict(defer_build=True, frozen=True, strict=True, extra="ignore")
 
@@ -74,15 +74,14 @@ class _Document(_Part):
 
 @dataclass(frozen=True, slots=True)
 class Keystore:
-    """A document whose shape was checked; whether it opens, its passphrase decides."""
+    """A document whose shape was checked; only its passphrase shows whether it opens."""
 
     document: _Document
 
     @property
     def address(self) -> Address | None:
-        """As the document says; not every wallet writes it."""
-        said = self.document.address
-        return None if said is None else Address("0x" + said.lower().removeprefix("0x"))
+        address = self.document.address
+        return None if address is None else Address("0x" + address.lower().removeprefix("0x"))
 
     def open(self, passphrase: SecretStr) -> SecretBytes | None:
         """The key, or None where the passphrase is another one. `ValueError` for a key of another address."""
@@ -101,7 +100,7 @@ class Keystore:
 
 
 def read_keystore(body: bytes) -> Keystore:
-    """`ValueError` with the reason for whatever is not a keystore of version 3 that can be opened here."""
+    """`ValueError` with the reason for anything but a version 3 keystore that can be opened here."""
     if len(body) > MAX_BYTES:
         raise ValueError(f"it has {len(body)} bytes, a keystore at most {MAX_BYTES}")
     try:

@@ -22,7 +22,7 @@ _TERMINAL = "/dev/tty"
 
 Passphrase = SecretStr
 Ask = Callable[[str], "Passphrase | None"]
-"""Puts a question to the person and hides the answer; None where nobody can be asked."""
+"""Asks the person with the answer hidden; None where nobody can be asked."""
 
 
 class InputEnded(Refused):
@@ -61,7 +61,7 @@ def _may_ask() -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """An event loop takes the first Ctrl-C for itself and would leave the person waiting at the prompt."""
+    """So that the first Ctrl-C at the prompt ends it: an event loop would swallow it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -73,22 +73,22 @@ def _interruptible() -> Iterator[None]:
 
 
 class Passphrases:
-    """A file is set for services and wins; otherwise the person is asked."""
+    """From the file where one is set, for services; otherwise the person is asked."""
 
     def __init__(self, file: Path | None, ask: Ask = ask_hidden) -> None:
         self._file = None if file is None else file.expanduser()
         self._ask = ask
 
     def of(self, what: str) -> SecretStr:
-        """The passphrase that opens `what`."""
         if self._file is not None:
             return _first_line(self._file)
         return self._require_answer(f"Passphrase of {what}: ")
 
     def of_stranger(self, what: str) -> SecretStr:
-        """The passphrase of something made elsewhere: the person's word first, the file where nobody can be asked."""
-        said = self._ask(f"Passphrase of {what}: ")
-        return self.of(what) if said is None else said
+        """The passphrase of a keystore made elsewhere: the person is asked first, the file is used where nobody can be
+        asked."""
+        answer = self._ask(f"Passphrase of {what}: ")
+        return self.of(what) if answer is None else answer
 
     def new(self) -> SecretStr:
         """A passphrase for a new wallet; typed, it is typed twice."""
@@ -99,11 +99,10 @@ class Passphrases:
         return chosen
 
     def key(self) -> SecretStr:
-        """A private key as it is typed: no file takes its place."""
-        said = self._ask("Private key (64 hex digits, not shown): ")
-        if said is None:
+        answer = self._ask("Private key (64 hex digits, not shown): ")
+        if answer is None:
             raise Refused("A private key is typed at a terminal, and there is none; import a keystore file instead.")
-        return said
+        return answer
 
     def _ask_twice(self) -> SecretStr:
         chosen, again = self._require_answer("New passphrase: "), self._require_answer("The same again: ")
@@ -112,10 +111,10 @@ class Passphrases:
         return chosen
 
     def _require_answer(self, prompt: str) -> SecretStr:
-        said = self._ask(prompt)
-        if said is None:
+        answer = self._ask(prompt)
+        if answer is None:
             raise Refused("Nobody can be asked for the passphrase here; put it in a file and set ZUNO_PASSPHRASE_FILE.")
-        return said
+        return answer
 
 
 def _first_line(file: Path) -> SecretStr:

@@ -13,9 +13,8 @@ from typing import NoReturn
 
 from pydantic import SecretBytes, SecretStr
 
-from zuno.adapters.atomic_file import create_file
+from zuno.adapters.atomic_file import build_write_error, create_file
 from zuno.adapters.eth_imports import import_eth_account
-from zuno.adapters.full_disk import build_write_error
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.signing import address_of, is_key, sign
@@ -29,8 +28,6 @@ _TYPED_KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
 
 
 class WatchOnly:
-    """A wallet whose key somebody else holds."""
-
     watch_only = True
 
     def __init__(self, address: Address) -> None:
@@ -50,7 +47,7 @@ class WatchOnly:
 
 
 class KeystoreSigner:
-    """Opens its file when first asked to, and never shows what it found."""
+    """Opens its file when first needed, and never shows the key."""
 
     watch_only = False
 
@@ -99,7 +96,7 @@ class KeystoreSigner:
 
 
 class WalletFolder:
-    """Wallets are added and never changed here."""
+    """Wallets are added here and never changed."""
 
     def __init__(self, folder: Path, passphrases: Passphrases, rounds: int | None = None) -> None:
         """`rounds`: scrypt's n for what is written; None is what wallets use."""
@@ -116,14 +113,13 @@ class WalletFolder:
             raise Unavailable(f"{self._folder} cannot be read ({error.strerror}).") from error
         kept: dict[Address, StoredWallet] = {}
         for name in names:  # "….json" comes before "….watch.json": a key wins
-            if found := _FILE.fullmatch(name):
-                address = Address(found[1])
-                kept.setdefault(address, StoredWallet(address, found[2] is not None, str(self._folder / name)))
+            if match := _FILE.fullmatch(name):
+                address = Address(match[1])
+                kept.setdefault(address, StoredWallet(address, match[2] is not None, str(self._folder / name)))
         return tuple(kept.values())
 
     def signer(self, address: Address) -> Signer:
-        """Whoever signs for an address: its keystore where there is one, else nobody. A symlink is none: where it leads
-        is not what was put here."""
+        """The keystore's signer, or a watch-only wallet. A symlink is not followed."""
         path = self._path(address)
         if path.is_symlink() or not path.is_file():
             return WatchOnly(address)
@@ -180,7 +176,7 @@ class WalletFolder:
             raise build_write_error(path, error) from error
 
     def _must_be_new(self, address: Address) -> None:
-        """Told before anybody types a passphrase for nothing; what decides is that no file is written over."""
+        """Refuse early, before a passphrase is typed in vain; the exclusive write decides."""
         if self._path(address).exists():
             raise self._already_kept(address)
 
@@ -192,7 +188,7 @@ class WalletFolder:
 
 
 def _read_file(path: Path, missing: Callable[[], Exception], flags: int = 0) -> tuple[bytes, bool]:
-    """The file, and whether others than its owner may read it too."""
+    """The file's content, and whether others than its owner may read it."""
     try:
         with open(path, "rb", opener=lambda name, usual: os.open(name, usual | flags)) as file:
             mode, body = os.fstat(file.fileno()).st_mode, file.read(MAX_BYTES + 1)

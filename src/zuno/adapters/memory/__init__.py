@@ -1,1 +1,1 @@
-"""Where memories are kept for recall, and what makes vectors of texts."""
+"""Indexes of memories, and embedders."""

@@ -1,4 +1,4 @@
-"""Vectors from a provider, or from any server that speaks OpenAI's `/v1/embeddings`: Ollama, vLLM, llama.cpp.
+"""Embeddings from OpenAI or any server with its `/v1/embeddings`: Ollama, vLLM, llama.cpp.
 
 Endpoint: https://platform.openai.com/docs/api-reference/embeddings.
 """
@@ -19,21 +19,19 @@ from zuno.adapters.memory.hashed import pack_vector
 from zuno.kernel import foreign_json
 from zuno.kernel.errors import Unavailable, Unreachable
 from zuno.llm.budget import Reservation, RunBudget
-from zuno.llm.tokens import estimate_tokens
+from zuno.llm.prompts import estimate_tokens
 
 DUPLICATE: Final = 0.90
 """Usual for headlines where embeddings know meanings. Not measured for each model there is: see MiniLM's."""
 PATIENCE: Final = RequestLimits(timeout=30.0, attempts=2, max_bytes=50_000_000)
 _MOST_TOKENS: Final = 10**9
-"""A server that reports more is not counting."""
+"""A server that reports more miscounts."""
 _AT_ONCE: Final = 128
 """Texts of one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingBudget:
-    """What vectors may cost, in the same book as answers of models."""
-
     budget: RunBudget
     price: Callable[[int], Awaitable[Decimal | None]]
     """Of so many tokens, in dollars."""
@@ -41,7 +39,7 @@ class EmbeddingBudget:
 
 @dataclass(frozen=True, slots=True)
 class EndpointEmbedder:
-    """`name` tells server and model: the same model's name on two servers may be two models."""
+    """`name` holds server and model: one model name on two servers may be two models."""
 
     url: str
     """Up to and with `/v1`."""
@@ -61,17 +59,18 @@ class EndpointEmbedder:
         """Empty texts are not sent: servers refuse them. Beyond the budget nothing is sent: `Unavailable`."""
         asked = [text for text in texts if text.strip()]
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
-        found: list[bytes] = []
+        embeddings: list[bytes] = []
         if asked:
             async with httpx2.AsyncClient(base_url=self.url, headers=headers) as client:
                 server = HttpClient(f"The embedding model {self.model}", client, self.patience)
                 for start in range(0, len(asked), _AT_ONCE):
-                    found += await self._ask(server, asked[start : start + _AT_ONCE])
-        vectors = iter(found)
+                    embeddings += await self._ask(server, asked[start : start + _AT_ONCE])
+        vectors = iter(embeddings)
         return [next(vectors) if text.strip() else bytes(self.dimension) for text in texts]
 
     async def _ask(self, server: HttpClient, texts: Sequence[str]) -> list[bytes]:
-        """Give back what was set aside where nothing was read; an answer that cannot be used may have been paid for."""
+        """Reserve, ask, settle. The reservation is given back if the server read nothing; an unusable answer may have
+        been paid for."""
         estimated = sum(map(estimate_tokens, texts))
         reserved = await self._reserve(estimated)
         try:
@@ -125,7 +124,7 @@ class EndpointEmbedder:
 
 
 def _count_tokens(document: dict[str, Any]) -> int | None:
-    """What the server says it read; None where it says nothing that can be."""
+    """Tokens as the server counts them; None where it gives no usable count."""
     usage = document.get("usage")
     count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return count if isinstance(count, int) and 0 < count <= _MOST_TOKENS else None

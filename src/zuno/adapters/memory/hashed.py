@@ -1,4 +1,4 @@
-"""Texts as vectors without a model: every word and its character n-grams, hashed into a fixed number of places."""
+"""Embeddings without a model: words and their character n-grams, hashed into a fixed number of dimensions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The seed's fast local fallback: one line a memory, and recall by age alone, the most recent first.
+"""The fallback index: one JSON line per memory, recalled by age alone, the most recent first.
 
-A line is a memory, or `{"removed": ID}`. A last line that a kill cut short is not there: whoever reads leaves it out,
-the next one who writes cuts it off.
+A line is a memory, or `{"removed": ID}`. A last line that a kill cut short is ignored by readers and cut off by the
+next writer.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import logging
 import os
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
 
-from zuno.adapters.atomic_file import flush_to_disk, replace_file
+from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.adapters.memory.table import drop_repeats, keep_new
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.measure.similarity import DECAY, ONE, apply_decay
 from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery, RecallResult
+from zuno.trading.ports.recall import MemoryIndex
 
 MOST_RECENT: Final = 3
 
@@ -38,7 +40,7 @@ class _Lines:
 
 
 class JsonlMemory:
-    """One file, with a lock beside it for whoever writes."""
+    """One file, with a lock for writers."""
 
     name: Final = f"recent{MOST_RECENT}"
 
@@ -171,3 +173,72 @@ def _read_line(line: bytes, lines: _Lines, path: Path) -> None:
     except (ValidationError, ValueError, KeyError, TypeError) as error:
         raise Broken(f"{path} has a damaged line; the next evaluation builds it anew from the journal.") from error
     lines.read += len(line)
+
+
+T = TypeVar("T")
+PAUSE: Final = 10
+"""A store that failed is not asked for so many times as long as the failure took."""
+LONGEST_PAUSE: Final = 60.0
+"""Seconds."""
+_LOG = logging.getLogger(__name__)
+
+
+class FallbackIndex:
+    """An index with a fallback: while the index is down, recall is answered by the fallback. The caller fills the
+    fallback; removals go to both."""
+
+    def __init__(
+        self, index: MemoryIndex, fallback: MemoryIndex | None, stopwatch: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._index = index
+        self._fallback = fallback
+        self._stopwatch = stopwatch
+        self._down: tuple[float, str] | None = None
+        """Until when the index is not asked, and why."""
+
+    @property
+    def name(self) -> str:
+        return self._index.name
+
+    async def add(self, records: Sequence[MemoryRecord]) -> None:
+        await self._ask(lambda: self._index.add(records))
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        try:
+            return await self._ask(lambda: self._index.recall(query))
+        except (Unavailable, Broken) as error:
+            if self._fallback is None:
+                raise
+            self._tell("recall by age alone", error)
+            recent = await self._fallback.recall(query.model_copy(update={"symbol": query.symbol or query.recent_of}))
+            return recent.model_copy(update={"note": f"{self.name}: {error}"})
+
+    async def remove(self, id: str) -> None:
+        if self._fallback is not None:
+            await self._fallback.remove(id)
+        try:
+            await self._ask(lambda: self._index.remove(id))
+        except (Unavailable, Broken) as error:
+            self._tell("not removed", error)
+
+    async def ids(self) -> frozenset[str]:
+        return await self._ask(self._index.ids)
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        await self._ask(lambda: self._index.rebuild(records, removed))
+
+    async def _ask(self, act: Callable[[], Awaitable[T]]) -> T:
+        started = self._stopwatch()
+        if self._down is not None and started < self._down[0]:
+            raise Unavailable(self._down[1])
+        try:
+            answer = await act()
+        except Unavailable as error:
+            ended = self._stopwatch()
+            self._down = (ended + min(LONGEST_PAUSE, PAUSE * (ended - started)), str(error))
+            raise
+        self._down = None
+        return answer
+
+    def _tell(self, what: str, error: Exception) -> None:
+        _LOG.warning("%s: %s: %s", self.name, what, error)

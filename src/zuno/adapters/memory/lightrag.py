@@ -1,10 +1,9 @@
 """Memories as a knowledge graph in LightRAG: entities and relations of news and post-mortems. An extra, `lightrag`.
 
-LightRAG keeps entities and relations, and vectors in Milvus by its own storage class where that is installed, else in
-files. A memory is also found by words that other memories relate to what it says; only relations known at the moment
-count. LightRAG's own retrieval knows no moment, so ranking is ours. Its tokenizer is given, for it downloads one
-otherwise; its other storages, which pip-install what they lack, are not touched. It rewrites whole files at each
-addition: for thousands of memories, not for millions.
+LightRAG keeps entities and relations, and vectors in Milvus where that is installed, else in files. A memory is also
+found by words that other memories relate to its entities; only relations known at the moment count. LightRAG's own
+retrieval knows no moment, so we rank. Its tokenizer is given, because it downloads one otherwise. It rewrites whole
+files at each addition: for thousands of memories, not millions.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from zuno.trading.ports.recall import Embedder
 
 T = TypeVar("T")
 Extract = Callable[[str], Awaitable[Entities]]
-"""What a text is about: a model's answer, or what the rules find."""
+"""Finds the entities of a text, by a model or by rules."""
 _REMEDY: Final = "the next evaluation builds it anew from the journal."
 _MEMORY: Final = "memory:"
 _REMOVED: Final = "removed:"
 """Nodes that are no entities begin with one of these."""
 _ONE_AT_A_TIME: Final = threading.RLock()
-"""LightRAG keeps its locks once for the process, and ends with them."""
+"""LightRAG's locks are global to the process."""
 
 
 async def extract_by_rule(text: str) -> Entities:
@@ -50,8 +49,6 @@ async def extract_by_rule(text: str) -> Entities:
 
 @dataclass(slots=True)
 class _Graph:
-    """What the files hold."""
-
     records: dict[str, MemoryRecord] = field(default_factory=dict)
     vectors: dict[str, bytes] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
@@ -84,9 +81,9 @@ class LightRagMemoryIndex:
         self._loaded: tuple[object, _Graph] | None = None
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
-        found = {record.id: await self._extract(record.text) for record in await self._find_new(records)}
-        if found:
-            await self._run(lambda rag: self._add(rag, records, found))
+        entities = {record.id: await self._extract(record.text) for record in await self._find_new(records)}
+        if entities:
+            await self._run(lambda rag: self._add(rag, records, entities))
 
     async def recall(self, query: RecallQuery) -> RecallResult:
         if not query.text.strip():
@@ -99,8 +96,8 @@ class LightRagMemoryIndex:
             if record.at < query.before and record.origin == query.origin
         }
         words = _words_around(graph, known)
-        found = rank_rows(query, vector, list(known.values()), [words[id] for id in known]) if known else ()
-        return RecallResult(source=self.name, found=found)
+        ranked = rank_rows(query, vector, list(known.values()), [words[id] for id in known]) if known else ()
+        return RecallResult(source=self.name, found=ranked)
 
     async def remove(self, id: str) -> None:
         async def act(rag: Any) -> None:
@@ -130,27 +127,26 @@ class LightRagMemoryIndex:
         graph = await self._load()
         return keep_new(records, graph.records, graph.removed)
 
-    async def _add(self, rag: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]) -> None:
+    async def _add(self, rag: Any, records: Sequence[MemoryRecord], extracted: Mapping[str, Entities]) -> None:
         """The memories' own nodes come last: whatever a kill leaves behind before is no memory."""
-        new = [record for record in records if record.id in found]
+        new = [record for record in records if record.id in extracted]
         stored = rag.chunk_entity_relation_graph
-        await rag.ainsert_custom_kg(await self._describe(stored, new, found))
+        await rag.ainsert_custom_kg(await self._describe(stored, new, extracted))
         for record in new:
             name = f"{_MEMORY}{record.id}"
             await stored.upsert_node(name, _node(name, "memory", record.model_dump_json()))
-            for entity in found[record.id].names:
+            for entity in extracted[record.id].names:
                 node = _name_in_market(record.origin, entity)
                 await stored.upsert_edge(name, node, {"weight": 1.0, "keywords": "mentions", "description": ""})
         await stored.index_done_callback()
 
     async def _describe(
-        self, stored: Any, records: Sequence[MemoryRecord], found: Mapping[str, Entities]
+        self, stored: Any, records: Sequence[MemoryRecord], extracted: Mapping[str, Entities]
     ) -> dict[str, list[dict[str, Any]]]:
-        """The records as LightRAG takes them in: chunks, entities, relations."""
         entities: dict[str, dict[str, Any]] = {}
         relations: dict[tuple[str, str], dict[str, Any]] = {}
         for record in records:
-            for name in found[record.id].names:
+            for name in extracted[record.id].names:
                 node = _name_in_market(record.origin, name)
                 entities[node] = {
                     "entity_name": node,
@@ -159,7 +155,7 @@ class LightRagMemoryIndex:
                     "source_id": record.id,
                     "file_path": record.id,
                 }
-            for relation in found[record.id].relations:
+            for relation in extracted[record.id].relations:
                 pair = (
                     _name_in_market(record.origin, relation.source),
                     _name_in_market(record.origin, relation.target),
@@ -214,8 +210,8 @@ class LightRagMemoryIndex:
         return graph
 
     def _state(self) -> object:
-        found = self._file.stat()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        status = self._file.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _file_lock(self) -> FileLock:
         return FileLock(self._folder.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
@@ -289,7 +285,7 @@ class LightRagMemoryIndex:
 
 
 class _Characters:
-    """The given tokenizer: nothing here is counted in a model's tokens, and nothing is downloaded."""
+    """A tokenizer that downloads nothing; token counts are not used."""
 
     def encode(self, content: str) -> list[int]:
         return [ord(character) for character in content]
@@ -299,7 +295,7 @@ class _Characters:
 
 
 def _chunk(record: MemoryRecord) -> str:
-    """Two memories of the same words are two chunks."""
+    """Includes the id, so that equal texts are two chunks."""
     return f"{_MEMORY}{record.id}\n{' '.join(record.text.split())}"
 
 
@@ -308,7 +304,7 @@ def _mark(content: str) -> str:
 
 
 def _name_in_market(origin: str, entity: str) -> str:
-    """An entity of one market: what is related in one says nothing in another."""
+    """Entities are per market."""
     return f"{digest(canonical(origin))[:12]} {entity}"
 
 

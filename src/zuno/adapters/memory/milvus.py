@@ -1,6 +1,6 @@
-"""Memories in Milvus: a server by its URL, or milvus-lite in a folder of the home. An extra: `zuno[milvus]`.
+"""Memories in Milvus: a server by its URL, or milvus-lite in the home. An extra: `zuno[milvus]`.
 
-Milvus finds the nearest vectors of what may be known; ranking them by words and age is ours, as for every index.
+Milvus finds the nearest vectors; ranking them by words and age is ours, as for every index.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class MilvusMemoryIndex:
             )
             for row in rows
         ]
-        found = rank_rows(query, vector, memories, [frozenset(row["words"].split()) for row in rows])
-        return RecallResult(source=self.name, found=found)
+        ranked = rank_rows(query, vector, memories, [frozenset(row["words"].split()) for row in rows])
+        return RecallResult(source=self.name, found=ranked)
 
     async def remove(self, id: str) -> None:
         empty = [0.0] * self._embedder.dimension
@@ -135,14 +135,14 @@ class MilvusMemoryIndex:
         where = f"{known} and channel in [{channels}]"
         if query.symbol is not None:
             where += f' and symbol == "{query.symbol.value}"'
-        (found,) = client.search(
+        (hits,) = client.search(
             self._collection,
             data=[unpack_vector(vector).tolist()],
             limit=NEAREST,
             filter=where,
             output_fields=["channel", "symbol", "at", "words", "vector"],
         )
-        return [{"id": hit["id"], **hit["entity"]} for hit in found]
+        return [{"id": hit["id"], **hit["entity"]} for hit in hits]
 
     def _query(self, client: Any, where: str, fields: list[str]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
@@ -159,7 +159,6 @@ class MilvusMemoryIndex:
         return await asyncio.to_thread(self._call, act)
 
     def _call(self, act: Callable[[Any], T]) -> T:
-        """One call at a time."""
         with self._lock:
             if self._client is None:
                 self._client = open_milvus(self._place, self._token, self._prepare)
@@ -196,8 +195,8 @@ def name_collection(prefix: str, embedder: Embedder) -> str:
 
 
 def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any:
-    """A client that `prepare` had an answer from. `Unavailable`: not installed, a server that does not answer as one
-    (a web page, a dead port), or files that another process has open. `Broken`: files that cannot be read."""
+    """A client that `prepare` got an answer from. `Unavailable`: not installed, no Milvus at that address, or files
+    another process has open. `Broken`: files that cannot be read."""
     in_process = "://" not in place
     if find_spec("pymilvus") is None or (in_process and not has_local_milvus()):
         raise Unavailable("Milvus is not installed: pip install 'zuno[milvus]'.")

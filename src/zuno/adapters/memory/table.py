@@ -1,4 +1,4 @@
-"""Memories as columns in memory: one product for all of them, then words, age and rank. What every index ranks by."""
+"""Memories as columns in memory, ranked by similarity, words and age: what every index ranks with."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from zuno.trading.measure.similarity import (
     QUERY_WORDS,
     apply_decay,
     combine_similarity,
+    list_terms,
     measure_cosines,
     measure_norms,
     split_phrases,
     split_words,
     unpack_vector,
 )
-from zuno.trading.model.memory import Channel, MemoryRecord, Recalled, RecallQuery
+from zuno.trading.model.memory import Channel, MemoryRecord, Recalled, RecallQuery, RecallResult
+from zuno.trading.ports.recall import Embedder
 
 MemoryRow: TypeAlias = tuple[str, str, str, str | None, int, bytes]
 """Id, channel, market, symbol, moment, vector."""
@@ -62,7 +64,7 @@ def keep_new(
 
 
 class MemoryTable:
-    """Only grows; an index that lost a row makes a new one."""
+    """Rows are only added; an index that lost a row makes a new table."""
 
     def __init__(self, dimension: int) -> None:
         self._ids: list[str] = []
@@ -80,7 +82,7 @@ class MemoryTable:
 
     @property
     def ids(self) -> Sequence[str]:
-        """In the order they came."""
+        """In the order they were added."""
         return self._ids
 
     def extend(self, rows: Sequence[MemoryRow]) -> None:
@@ -127,7 +129,7 @@ class MemoryTable:
         )
 
     def _select(self, query: RecallQuery) -> NDArray[np.bool_]:
-        """What was known then, of its market, channels and symbol."""
+        """Which rows were known by then, of the query's market, channels and symbol."""
         count = len(self._ids)
         known = self._at[:count] < query.before
         known &= self._origin[:count] == self._codes.get(query.origin, -1)
@@ -167,7 +169,65 @@ class MemoryTable:
 def rank_rows(
     query: RecallQuery, vector: bytes, rows: Sequence[MemoryRow], words: Sequence[frozenset[str]]
 ) -> tuple[Recalled, ...]:
-    """`MemoryTable.rank` of a few, each with its words."""
+    """`MemoryTable.rank` for a few rows, each with its words."""
     table = MemoryTable(len(vector))
     table.extend(rows)
     return table.rank(query, vector, lambda word: np.array([word in held for held in words], dtype=np.uint8))
+
+
+class InMemoryIndex:
+    name: Final = "memory"
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._records: dict[str, MemoryRecord] = {}
+        self._vectors: dict[str, bytes] = {}
+        self._removed: set[str] = set()
+        self._clear_table()
+
+    async def add(self, records: Sequence[MemoryRecord]) -> None:
+        new = keep_new(records, self._records, self._removed)
+        vectors = await self._embedder.embed([record.text for record in new])
+        self._records.update((record.id, record) for record in new)
+        self._vectors.update((record.id, vector) for record, vector in zip(new, vectors, strict=True))
+        self._index(new)
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        if not query.text.strip():
+            return RecallResult(source=self.name, found=())
+        (vector,) = await self._embedder.embed([cut_query(query.text)])
+        return RecallResult(source=self.name, found=self._table.rank(query, vector, self._find_word))
+
+    async def remove(self, id: str) -> None:
+        self._removed.add(id)
+        if self._records.pop(id, None) is not None:
+            self._clear_table()
+            self._index(list(self._records.values()))
+
+    async def ids(self) -> frozenset[str]:
+        return frozenset(self._records)
+
+    async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
+        self._records, self._vectors, self._removed = {}, {}, set(removed)
+        self._clear_table()
+        await self.add(records)
+
+    def _clear_table(self) -> None:
+        self._table = MemoryTable(self._embedder.dimension)
+        self._places: dict[str, list[int]] = {}
+
+    def _index(self, records: Sequence[MemoryRecord]) -> None:
+        for place, record in enumerate(records, len(self._table)):
+            for word in list_terms(record.text):
+                self._places.setdefault(word, []).append(place)
+        self._table.extend(
+            [
+                (record.id, record.channel, record.origin, record.symbol, record.at, self._vectors[record.id])
+                for record in records
+            ]
+        )
+
+    def _find_word(self, word: str) -> NDArray[np.uint8]:
+        mask = np.zeros(len(self._table), dtype=np.uint8)
+        mask[self._places.get(word, [])] = 1
+        return mask

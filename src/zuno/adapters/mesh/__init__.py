@@ -1,1 +1,1 @@
-"""What a mesh leaves on this machine: files and processes."""
+"""The mesh's files and processes on this machine."""

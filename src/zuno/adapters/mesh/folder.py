@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.atomic_file import build_write_error, replace_file
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
@@ -20,11 +19,11 @@ from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh, Table
 
 UP: Final = "up"
 AXL_TCP_PORT: Final = 7000
-"""Equal on all nodes that talk; it lives inside the overlay, so it clashes with nothing."""
+"""Equal on all nodes; a port inside the overlay, so it conflicts with nothing."""
 _LONGEST_TABLE: Final = 64 * 1024
 _PIN_SECONDS: Final = 60.0
 _MOST_PINS: Final = 128
-"""Of one role: nobody pings it more often in a minute, so the rest answer nothing."""
+"""Per role; more pings in a minute get no answer."""
 
 
 class _TableFile(Wire):
@@ -33,8 +32,6 @@ class _TableFile(Wire):
 
 
 class MeshFiles:
-    """The folder of one home."""
-
     def __init__(self, home: Path) -> None:
         self.root = home / "mesh"
         self._table = self.root / "mesh.json"
@@ -141,7 +138,6 @@ class MeshFiles:
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Whole or not at all."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -151,13 +147,13 @@ class MeshFiles:
 
 
 def _parse_table(text: bytes) -> Table:
-    """`ValueError`, which pydantic's errors are too, for what is no table."""
-    found = _TableFile.model_validate_json(text)
-    if set(found.roles) != set(Role):
+    """`ValueError` for anything but a table of all roles."""
+    table = _TableFile.model_validate_json(text)
+    if set(table.roles) != set(Role):
         raise ValueError
-    return {role: found.roles[role] for role in Role}
+    return {role: table.roles[role] for role in Role}
 
 
 def listen_host(host: str) -> str:
-    """Where to listen to be reached under that name: on loopback alone, or at every address of this machine."""
+    """The address to listen at to be reached under that name: loopback, or every address of this machine."""
     return "127.0.0.1" if host.lower().rstrip(".") == "localhost" else host if host.startswith("127.") else "0.0.0.0"

@@ -1,4 +1,4 @@
-"""Peers and AXL nodes as processes: each with its words in a log of its own; a peer ends when its parent is gone."""
+"""Peers and AXL nodes as child processes with a log each; a peer ends when its parent is gone."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.mesh import orphans
+from pydantic import ValidationError
+
+from zuno.adapters.file_lock import start_time
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.text import plain_text
+from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
 
 _LOOK: Final = 0.05
@@ -49,11 +52,11 @@ class Processes:
         plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         child = _start([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
         with suppress(OSError):  # then it is left to its owner, should we be killed
-            orphans.note(self._pid_file(role), child.pid)
+            note_child(self._pid_file(role), child.pid)
         return child
 
     async def end_orphans(self) -> tuple[int, ...]:
-        ended = await asyncio.gather(*(orphans.end(self._pid_file(role)) for role in Role))
+        ended = await asyncio.gather(*(end_orphan(self._pid_file(role)) for role in Role))
         return tuple(pid for pid in ended if pid is not None)
 
     def _pid_file(self, role: Role) -> Path:
@@ -81,7 +84,7 @@ class LoggedChild:
                 self._process.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
 
     def last_words(self) -> str:
-        """What it wrote before it ended by itself; whoever was killed could not say why."""
+        """The last line it logged, if it ended by itself."""
         code = self._process.poll()
         if code is not None and code < 0:
             return f"it was killed, and its log {self._log} cannot say why"
@@ -95,8 +98,7 @@ class LoggedChild:
 
 
 def _shorten(log: Path) -> None:
-    """What was written so far is kept beside it, once. Whoever writes goes on at its end, wherever that is; a line of
-    this very instant may be lost."""
+    """Keep one old copy of a long log and start over; a line written at this instant may be lost."""
     with suppress(OSError):
         if log.stat().st_size > _LARGEST_LOG:
             shutil.copyfile(log, log.with_suffix(".log.before"))
@@ -120,3 +122,74 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str] | N
     except OSError as error:
         raise Unavailable(f"{command[0]} could not be started ({error.strerror}).") from error
     return LoggedChild(process, log)
+
+
+GRACE: Final = 5.0
+_LOOK_FOR_END: Final = 0.02
+
+
+class _Orphan(Wire):
+    pid: int
+    began: str
+
+
+def note_child(path: Path, pid: int) -> None:
+    """Write down a child's pid and start time, so that a later run can end it without hitting a reused pid."""
+    began = start_time(pid)
+    if began is not None:
+        path.write_text(_Orphan(pid=pid, began=began).model_dump_json(), encoding="utf-8")
+
+
+async def end_orphan(path: Path) -> int | None:
+    """End the noted process if it still is the same one; returns its pid."""
+    orphan = _read_note(path)
+    ended = None if orphan is None else await _end_process(orphan)
+    _forget(path)
+    return ended
+
+
+def _read_note(path: Path) -> _Orphan | None:
+    with suppress(OSError, ValidationError):
+        return _Orphan.model_validate_json(path.read_bytes())
+    return None
+
+
+def _forget(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+async def _end_process(orphan: _Orphan) -> int | None:
+    with _open_pidfd(orphan.pid) as handle:
+        if start_time(orphan.pid) != orphan.began:  # it is gone, and its number may be somebody else's
+            return None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _signal(orphan, handle, number)
+            waited = 0.0
+            while waited < GRACE:
+                if start_time(orphan.pid) != orphan.began:
+                    return orphan.pid
+                await asyncio.sleep(_LOOK_FOR_END)
+                waited += _LOOK_FOR_END
+    return orphan.pid
+
+
+@contextmanager
+def _open_pidfd(pid: int) -> Iterator[int | None]:
+    """A handle that keeps the pid from being reused, where the system has such handles."""
+    handle: int | None = None
+    with suppress(OSError, AttributeError):
+        handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _signal(orphan: _Orphan, handle: int | None, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if handle is not None:
+            signal.pidfd_send_signal(handle, number)
+        elif start_time(orphan.pid) == orphan.began:
+            os.kill(orphan.pid, number)

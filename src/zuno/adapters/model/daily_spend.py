@@ -1,4 +1,4 @@
-"""What models cost today, kept where every process of this home can see it."""
+"""What models cost today, shared by the processes of a home."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.atomic_file import build_write_error, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Unavailable
-from zuno.llm.spend import Ceiling, Spend
+from zuno.llm.port import Ceiling, Spend
 
 KEPT_DAYS = 31
 
 
 class DailySpendInMemory:
-    """The book of one process: tests and replays."""
+    """For tests and replays."""
 
     def __init__(self) -> None:
         self._days: dict[int, Spend] = {}
@@ -35,7 +34,7 @@ class DailySpendInMemory:
 
 
 class DailySpendFile:
-    """A small JSON file, replaced whole under a lock; what cannot be read is never taken for an empty book."""
+    """A small JSON file, replaced whole under a lock; a file that cannot be read is never treated as empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

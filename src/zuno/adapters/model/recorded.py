@@ -1,4 +1,4 @@
-"""A debate's recorded replies, spoken again: no key, no network, the same path to the same words."""
+"""A model registry that answers a replay with recorded replies: no key, no network."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ _Key = tuple[str, int, int]
 
 
 class RecordedModels:
-    """ModelRegistry, for each role and round, the models that were asked then, in the order they were asked.
+    """For each role and round, the models that were asked then, in that order.
 
-    A role and round without a record had no model then: `why` says so, as it did then.
+    A role and round without a record had no model then; `why` and `whys` give the reason.
     """
 
     def __init__(
         self, attempts: Iterable[Attempt], why: str = "no model was asked", whys: Mapping[str, str] | None = None
     ) -> None:
-        """`whys`: for roles of which it is known."""
         self._attempts: dict[_Key, Attempt] = {}
         for attempt in attempts:
             key = (attempt.role, attempt.round, attempt.attempt)
@@ -32,15 +31,13 @@ class RecordedModels:
         self._unheard = set(self._attempts)
         self._differences: list[str] = []
 
-    @property
-    def differences(self) -> tuple[str, ...]:
-        """Requests that are no longer, to the byte, the ones that were answered."""
-        return tuple(self._differences)
-
-    @property
-    def unheard(self) -> tuple[Attempt, ...]:
-        """Records nobody has asked for yet; at the end of a faithful replay there are none."""
-        return tuple(self._attempts[key] for key in sorted(self._unheard))
+    def list_differences(self) -> tuple[str, ...]:
+        """Requests that are no longer, to the byte, the ones that were answered, and recorded replies that nobody has
+        asked for: none at the end of a faithful replay."""
+        unheard = (
+            f"{role}, round {round}: a recorded reply was not asked for" for role, round, _ in sorted(self._unheard)
+        )
+        return (*self._differences, *unheard)
 
     def models_for(self, role: str, round: int) -> RoleModels:
         theirs = [attempt for key, attempt in sorted(self._attempts.items()) if key[:2] == (role, round)]
@@ -52,7 +49,7 @@ class RecordedModels:
         return None
 
     def speak(self, name: str, request: ModelRequest) -> Reply:
-        """What was said then; `Broken` when the replay asks what nobody asked."""
+        """The recorded reply; `Broken` when the replay asks what was never asked."""
         key = (request.role, request.round, request.attempt)
         attempt = self._attempts.get(key)
         if attempt is None or attempt.model != name:

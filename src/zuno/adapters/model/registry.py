@@ -1,4 +1,4 @@
-"""From settings to registry: which models of a role's chain can be asked with the keys there are."""
+"""Which models of a role's chain can be asked with the keys that are set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zuno.llm.port import Model, RoleModels
 
 
 class ModelTable:
-    """A fixed table, and a default for roles that are not in it. Owns its models."""
+    """A fixed table with a default for other roles. Closes its models."""
 
     def __init__(self, otherwise: RoleModels, roles: Mapping[str, RoleModels] | None = None) -> None:
         self._otherwise = otherwise
@@ -34,7 +34,7 @@ BY_ORDER = "ZUNO_DETERMINISTIC is set"
 
 @dataclass(frozen=True, slots=True)
 class ModelKeys:
-    """The keys there are, by vendor and, for other servers, by host. Prints as nothing."""
+    """Keys by vendor and, for other servers, by host; its repr is empty."""
 
     vendors: Mapping[Vendor, str] = field(default_factory=dict, repr=False)
     hosts: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -54,7 +54,7 @@ def open_models(
     prices: Mapping[str, Price] | None = None,
     deterministic: bool = False,
 ) -> ModelTable:
-    """The registry of a process. A model is opened once, however many roles it speaks for; nothing is imported."""
+    """The registry of a process. A model is opened once, however many roles use it; nothing is imported."""
     if deterministic:
         return ModelTable(RoleModels((), BY_ORDER))
     opened: dict[ModelId, Model] = {}
@@ -75,8 +75,7 @@ def open_models(
 def usable_chain(chain: tuple[ModelId, ...], keys: ModelKeys) -> tuple[ModelId, ...]:
     """The models of a chain that can be asked: servers by URL always, vendors with a key.
 
-    A chain of which none can gives way to what the keys there are can buy: a user with one vendor's key gets that
-    vendor for every role.
+    If none can, the default model of a vendor with a key: with one vendor's key that vendor answers for every role.
     """
     usable = tuple(model_id for model_id in chain if model_id.vendor is Vendor.URL or keys.vendors.get(model_id.vendor))
     if usable:

@@ -1,4 +1,4 @@
-"""OpenAI, Anthropic, Gemini and every OpenAI-compatible server, through pydantic-ai; imported when first asked."""
+"""OpenAI, Anthropic, Gemini and OpenAI-compatible servers through pydantic-ai, imported when first asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 INSTALL = "`make models` in a checkout, or pip install 'zuno[models]'"
 MAX_BODY_BYTES = 1_000_000
-"""The most we read of one HTTP answer; a thousand times what any answer of ours needs."""
+"""The most we read of one HTTP answer."""
 
 _HOMES = {
     Vendor.OPENAI: "https://api.openai.com/v1",
@@ -44,11 +44,11 @@ class Price:
 
 
 class AnswerTooLarge(Exception):
-    """The answer is longer, or packed tighter, than we are willing to read."""
+    """The answer is too long, or compressed."""
 
 
 class AbsentModel:
-    """Sits where a model would, in an installation without the vendors' libraries, and says what to install."""
+    """Stands for a model where the vendors' libraries are not installed, and names the install command."""
 
     def __init__(self, model_id: ModelId) -> None:
         self._id = model_id
@@ -71,7 +71,7 @@ class AbsentModel:
 
 
 class VendorModel:
-    """One model of one vendor. The SDK is imported in a thread at the first question, so that a spinner can turn."""
+    """One model of one vendor. The SDK is imported in a thread at the first question."""
 
     def __init__(
         self, model_id: ModelId, key: str | None, *, price: Price | None = None, base_url: str | None = None
@@ -136,8 +136,8 @@ class VendorModel:
         text = self._without_key("".join(part.content for part in response.parts if part.part_kind == "text"))
         if response.finish_reason == "content_filter":
             details = response.provider_details or {}
-            said = details.get("refusal")
-            refusal = self._without_key(said) if isinstance(said, str) else text
+            refused = details.get("refusal")
+            refusal = self._without_key(refused) if isinstance(refused, str) else text
             return Failed("refused", "it refused to answer", usage, refusal)
         if text:
             return Answered(text, usage)
@@ -154,7 +154,7 @@ class VendorModel:
         return Usage(tokens_in, tokens_out, await self.price(tokens_in, tokens_out))
 
     def _without_key(self, text: str) -> str:
-        """A server that repeats our key to us does not get it into a record that way."""
+        """A server that repeats our key must not get it into a record."""
         return text.replace(self._key, "[key]") if self._key else text
 
     async def _open(self) -> VendorSdk:
@@ -177,7 +177,7 @@ class VendorModel:
 
 
 def open_model(model_id: ModelId, key: str | None, price: Price | None = None) -> VendorModel | AbsentModel:
-    """The model, or its absence where the libraries are not installed. Nothing is imported yet."""
+    """The model, or `AbsentModel` where the libraries are not installed. Nothing is imported yet."""
     if find_spec("pydantic_ai") is None:
         return AbsentModel(model_id)
     return VendorModel(model_id, key, price=price)
@@ -265,7 +265,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _fault(error: Exception) -> Failed:
-    """A vendor's error in our words; nothing of the server's own is quoted, for it may hold what we sent."""
+    """Our failure for a vendor's error; nothing of the server's own is quoted, because it may hold what we sent."""
     from pydantic_ai import exceptions as theirs
 
     for cause in _causes(error):
@@ -295,7 +295,7 @@ def _fault(error: Exception) -> Failed:
 
 
 def _status(status: int) -> Failed:
-    """A request that was turned away cost nothing; of one that failed on their side nobody knows."""
+    """A rejected request cost nothing; a failed one may have cost something."""
     words = {
         401: "it refused our key",
         403: "it refused our key",
@@ -319,7 +319,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 async def price_tokens(model_id: ModelId, price: Price | None, tokens_in: int, tokens_out: int) -> Decimal | None:
-    """As configured, else nothing for this machine, else by the price list in the package (no network)."""
+    """By the configured price, else nothing on this machine, else by the package's price list (no network)."""
     if price is not None:
         return (price.usd_in * tokens_in + price.usd_out * tokens_out) / 1_000_000
     if model_id.loopback:

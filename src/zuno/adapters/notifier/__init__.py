@@ -1,1 +1,1 @@
-"""Where the owner is told."""
+"""Notifiers of the owner."""

@@ -1,4 +1,4 @@
-"""Notices as lines for whoever reads the process's own words: a terminal, or a service's log."""
+"""Notices as lines on a terminal or in a service's log."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ _LONGEST = 1_000
 
 
 class ConsoleNotifier:
-    """`write` takes one line; adapters have no screen of their own."""
-
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 

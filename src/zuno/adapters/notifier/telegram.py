@@ -36,7 +36,7 @@ _BUTTONS_A_ROW: Final = 3
 _LONGEST_ANSWER: Final = 65_536
 _LONGEST_WAIT: Final = 3_600.0
 _BLOCKED_WAIT: Final = 900.0
-"""A person lets the bot write again in the chat, without a word to us."""
+"""A person may unblock the bot, of which we are not told."""
 _OK, _BAD_REQUEST, _FORBIDDEN, _TOO_LARGE, _TOO_MANY = 200, 400, 403, 413, 429
 _SETTINGS_WRONG: Final = {
     401: "Telegram does not know the bot's token (HTTP 401); correct ZUNO_TELEGRAM_BOT_TOKEN",
@@ -142,19 +142,17 @@ def _translate(notice: Notice, translate: Callable[[str], str]) -> Notice:
 
 
 def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
-    """The message as Telegram's HTML; every value is escaped and nothing in it can be tapped, because symbols and
-    reasons come from strangers.
-
-    What it is, its label and its id always fit; facts and the reason are shortened to the room that is left.
-    """
+    """The message as Telegram's HTML; every value is escaped and nothing in it becomes a link, because symbols and
+    reasons come from strangers. Label and id always fit; facts and the reason are shortened to the room that is
+    left."""
     mark, title = _MARKS.get(notice.severity, _CALM), plain_text(notice.title, 200)
     when, reference = time_text(notice.at), plain_text(notice.reference, 100) if notice.reference else ""
     lines = list[str]()
     room = limit - _units(f"{mark} {break_links(title)} · {notice.label}\n{when} · {reference}")
-    said = [f"{plain_text(name, 40)}: {plain_text(value, _LONGEST_LINE)}" for name, value in notice.facts]
+    facts = [f"{plain_text(name, 40)}: {plain_text(value, _LONGEST_LINE)}" for name, value in notice.facts]
     if notice.reason:
-        said.append(f"reason: {plain_text(notice.reason, _LONGEST_LINE)}")
-    for line in said:
+        facts.append(f"reason: {plain_text(notice.reason, _LONGEST_LINE)}")
+    for line in facts:
         kept = _shorten(line, room - 1)
         if not kept:
             break
@@ -166,7 +164,7 @@ def as_html(notice: Notice, limit: int = LONGEST_TEXT) -> str:
 
 
 def _shorten(line: str, room: int) -> str:
-    """To what fits once its links are broken."""
+    """Shorten to what fits once its links are broken."""
     kept = line
     while kept and (over := _units(break_links(kept)) - room) > 0:
         kept = kept.removesuffix("…").encode("utf-16-le")[: -2 * (over + 1)].decode("utf-16-le", "ignore")
@@ -175,12 +173,12 @@ def _shorten(line: str, room: int) -> str:
 
 
 def _units(text: str) -> int:
-    """As Telegram counts."""
+    """Length in UTF-16 units, as Telegram counts."""
     return len(text.encode("utf-16-le")) // 2
 
 
 async def _document(response: httpx2.Response) -> dict[str, Any]:
-    """The answer's JSON object, or an empty one: the status decides, the rest is detail."""
+    """The answer's JSON object, or an empty one."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
@@ -217,8 +215,8 @@ def _outcome(status: int | RetryLater, document: dict[str, Any]) -> SendResult:
 
 
 def _bad_request(document: dict[str, Any]) -> str | Undeliverable:
-    """Why this message is refused, or every message to this chat. Only known words of the answer are repeated: a server
-    may quote our address, which holds the token."""
+    """Why this message, or every message to this chat, is refused. Only known words of the answer are repeated: a
+    server may quote our address, which holds the token."""
     parameters = document.get("parameters")
     moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
     if isinstance(moved, int) and not isinstance(moved, bool) and _CHAT.fullmatch(str(moved)):
@@ -231,8 +229,8 @@ def _bad_request(document: dict[str, Any]) -> str | Undeliverable:
 
 
 def _may_not_write(document: dict[str, Any]) -> bool:
-    said = str(document.get("description", "")).lower()
-    return any(word in said for word in ("rights", "chat_write_forbidden", "chat_restricted", "topic_closed"))
+    description = str(document.get("description", "")).lower()
+    return any(word in description for word in ("rights", "chat_write_forbidden", "chat_restricted", "topic_closed"))
 
 
 def _asked_wait(document: dict[str, Any]) -> float | None:

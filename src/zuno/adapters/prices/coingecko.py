@@ -20,7 +20,7 @@ from urllib.parse import quote as quoted
 import httpx2
 
 from zuno.adapters.http import LOOPBACK, OK, PATIENCE, HttpClient, RateLimited, RequestLimits
-from zuno.adapters.prices.hourly import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
+from zuno.adapters.prices.feeds import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
 from zuno.kernel import foreign_json
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Seconds
@@ -35,7 +35,7 @@ COINS: Mapping[str, str] = MappingProxyType(
 """Coin ids of the curated tokens. A symbol is not an identity: only ask for tokens that we named ourselves."""
 
 KEEP = Seconds(300)
-"""The service refreshes its charts every five minutes; asking more often only spends the allowance."""
+"""The service refreshes its charts every five minutes."""
 
 NEAR_THE_HOUR_MS = 15 * 60 * 1000
 FEWEST_DAYS, MOST_DAYS = 2, 90
@@ -48,14 +48,12 @@ NOT_FOUND = 404
 
 
 class KeyPlan(StrEnum):
-    """What kind of key we hold: each is sent under its own header."""
-
     DEMO = "demo"
     PRO = "pro"
 
     @classmethod
     def of(cls, host: str) -> KeyPlan:
-        """The service keeps its paying users on a host of their own."""
+        """Paying users have a host of their own."""
         return cls.PRO if host == PRO_HOST else cls.DEMO
 
     @property
@@ -65,7 +63,7 @@ class KeyPlan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A coin's price in US dollars at a millisecond, digit for digit as it was sent."""
+    """A coin's price in US dollars at a millisecond, with all digits that were sent."""
 
     at_ms: int
     usd: Decimal
@@ -127,14 +125,16 @@ class CoinGecko:
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         """The ratio of both legs' newest rows: a chart ends with the price at the time of asking."""
-        base, quote = [_newest(leg, now) for leg in await self._legs(pair, FEWEST_DAYS, now)]
+        base, quote = [
+            next((seen for seen in reversed(leg) if seen.at_ms <= now * 1000), None)
+            for leg in await self._legs(pair, FEWEST_DAYS, now)
+        ]
         if base is None or quote is None:
             raise Unavailable(f"{self.source} has no price of {pair} by {now}")
         as_of = Seconds(min(base.at_ms, quote.at_ms) // 1000)
         return Fact(Fraction(base.usd) / Fraction(quote.usd), self.source, as_of, now, self._spot_limit)
 
     async def close(self) -> None:
-        """Let go of connections. Calling it twice is harmless."""
         await self._client.aclose()
 
     async def _legs(self, pair: Pair, days: int, now: Seconds) -> list[tuple[Observation, ...]]:
@@ -205,9 +205,8 @@ def parse_chart(body: bytes, coin: str) -> tuple[Observation, ...]:
 def hourly_closes(observations: Sequence[Observation], now: Seconds) -> dict[int, Decimal]:
     """For each full hour by `now` the observation nearest to it, at most a quarter of an hour away.
 
-    Hourly rows are taken seconds to minutes *after* the hour, now and then before. Cutting time at the hours would
-    date such a row almost an hour late, and one that slips over the edge would leave one hour with two rows and
-    its neighbour with none. What is dated after `now` is not used, whoever's clock is wrong.
+    Hourly rows are taken seconds to minutes after the hour, now and then before, so they cannot be cut at the hours.
+    Observations after `now` are not used.
     """
     nearest: dict[int, tuple[int, Decimal]] = {}
     for seen in observations:
@@ -218,10 +217,6 @@ def hourly_closes(observations: Sequence[Observation], now: Seconds) -> dict[int
         if hour not in nearest or distance < nearest[hour][0]:
             nearest[hour] = (distance, seen.usd)
     return {hour: usd for hour, (_, usd) in nearest.items()}
-
-
-def _newest(observations: Sequence[Observation], now: Seconds) -> Observation | None:
-    return next((seen for seen in reversed(observations) if seen.at_ms <= now * 1000), None)
 
 
 def _is_time(value: int) -> bool:

@@ -1,1 +1,1 @@
-"""Where the market's past is kept."""
+"""Stores of market data."""

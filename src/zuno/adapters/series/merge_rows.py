@@ -1,4 +1,4 @@
-"""What a batch does to the rows that stand: judged here once for every store."""
+"""What a batch does to the stored rows: the same rules for every store."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Key: TypeAlias = tuple[Millis, str]
 StoredRow: TypeAlias = tuple[Millis, Any]
 """Since when a row is known, and the row."""
 RowPut: TypeAlias = tuple[Millis, str, Millis, Any]
-"""A key and what is to stand there. Flat, because there are hundreds of thousands of them."""
+"""A key and its new row. Flat, because there are hundreds of thousands of them."""
 PastRow: TypeAlias = tuple[Millis, str, Millis, Millis, Any]
-"""A key and what stood there: known from when, and until when, which is when its successor was known."""
+"""A key and its earlier row: known from when, and until when."""
 GOOD_ENOUGH = "kept once"
 BAD = "bad"
-"""The kind of a note about a row no market can have made."""
+"""The kind of a note about an impossible row."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowNote:
-    """Something to be remembered about a place."""
+    """A note about a row."""
 
     kind: str
     at: Millis
@@ -42,8 +42,6 @@ class RowNote:
 
 @dataclass(slots=True)
 class MergeResult:
-    """What is to be written, and what is to be said of it."""
-
     puts: Sequence[RowPut] = ()
     pasts: list[PastRow] = field(default_factory=list)
     notes: list[RowNote] = field(default_factory=list)
@@ -59,7 +57,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckedBatch:
-    """A batch without the rows that cannot be, in the order it came."""
+    """A batch without its impossible rows, in the order it came."""
 
     rows: Sequence[RowPut]
     bad: Sequence[RowNote]
@@ -75,7 +73,7 @@ def check_batch(batch: Batch[Any]) -> CheckedBatch:
 
 
 def check_batches(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], CheckedBatch]]:
-    """Before a store is touched: one nobody can judge leaves it as it is, and a file is held no longer than needed."""
+    """Check all batches before the store is changed, so that a bad one leaves it as it is."""
     return [(batch, check_batch(batch)) for batch in batches if batch.rows]
 
 
@@ -84,8 +82,8 @@ def sources_of(offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> set[Source
 
 
 def merge_batch(sound: CheckedBatch, standing: Mapping[Key, StoredRow], changed: Container[Key]) -> MergeResult:
-    """`standing`: the rows that are here already, at least those of the batch's keys; `changed`: those among them that
-    others stood before."""
+    """`standing`: the stored rows, at least those of the batch's keys; `changed`: those among them that replaced
+    others."""
     result = MergeResult(bad=len(sound.bad), notes=list(sound.bad))
     if not standing and all(before[:2] < after[:2] for before, after in pairwise(sound.rows)):
         result.puts, result.new = sound.rows, len(sound.rows)  # as a past is first written: nothing to compare
@@ -123,7 +121,7 @@ def add_counts(left: WriteCounts, right: WriteCounts) -> WriteCounts:
 
 
 def newest_prints(rows: Iterable[Any]) -> list[Any]:
-    """Of several prints of one day the last released; the rows are known already."""
+    """The last released of several releases of one day."""
     days: MutableMapping[Millis, Any] = {}
     for row in rows:
         held = days.get(row.at)
@@ -148,7 +146,6 @@ def declare_origin(kept: Origin, recorded: Origin, sources: Collection[Source], 
 
 
 def difference(before: Any, after: Any) -> str:
-    """Which numbers changed, for a person."""
     if not isinstance(after, tuple):
         return "another document"
     names = type(after)._fields  # type: ignore[attr-defined]
@@ -184,15 +181,15 @@ def _others(batch: Batch[Any], bad: list[RowNote]) -> Iterator[RowPut]:
 
 
 def _bad_note(batch: Batch[Any], row: Any, fault: str) -> RowNote:
-    said = getattr(row, "at", None)
-    at = Millis(said) if type(said) is int and -(2**63) <= said < 2**63 else Millis(0)
+    moment = getattr(row, "at", None)
+    at = Millis(moment) if type(moment) is int and -(2**63) <= moment < 2**63 else Millis(0)
     known = _complete_time(batch.series, row, at) if batch.known is None else batch.known
     text = repr(row)[:300].encode("utf-8", "backslashreplace").decode()
     return RowNote(BAD, at, "", known, f"{fault}: {text}")
 
 
 def _complete_time(series: Series[Any], row: Any, at: Millis) -> Millis:
-    """When a row that cannot be would have been complete; its own time where nothing in it says so."""
+    """When an impossible row would have been complete; its own time where nothing in it says so."""
     try:
         complete = complete_at(series, row)
     except (TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""Files of history: rows of one month in Parquet, sorted by series and time, written once and never changed."""
+"""History in Parquet: rows of one month, sorted by series and time, written once and never changed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.atomic_file import DRAFT_SUFFIX, open_replacement
-from zuno.adapters.full_disk import build_write_error, is_full
+from zuno.adapters.atomic_file import DRAFT_SUFFIX, build_write_error, is_full, open_replacement
 from zuno.kernel.errors import Broken, DiskFull, Unavailable
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ COLUMNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SealedFile:
-    """A file as it was written: enough to notice another one in its place."""
+    """A file as it was written: name, size and digest, to notice another one in its place."""
 
     name: str
     size: int
@@ -33,14 +32,13 @@ class SealedFile:
 
 
 class ParquetFiles:
-    """The folder of sealed files. Which of them count is the manifest's word, not the folder's."""
+    """The folder of sealed files. The manifest, not the folder, says which of them count."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._vendor: duckdb.DuckDBPyConnection | None = None
 
     def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> SealedFile:
-        """A new file, there for good when this returns."""
         return self._seal(name, lambda draft: self._copy(draft, table, rows))
 
     def write_columns(self, name: str, series: str, columns: Mapping[str, Any]) -> SealedFile:
@@ -68,10 +66,10 @@ class ParquetFiles:
         import numpy as np
 
         with self._select(files, columns, (series, *span), 'ORDER BY "at"') as selected:
-            found = selected.fetchnumpy()
+            arrays = selected.fetchnumpy()
         return {
             name: np.ma.filled(values, np.nan) if isinstance(values, np.ma.MaskedArray) else values
-            for name, values in found.items()
+            for name, values in arrays.items()
         }
 
     def read(
@@ -103,7 +101,7 @@ class ParquetFiles:
             yield self._duck().execute(query, [[str(self._folder / file.name) for file in files], *values])
 
     def all_known(self, file: SealedFile, hidden: Collection[tuple[int, str]], series: str) -> int | None:
-        """The latest moment from which a row of that series in a file is known; `hidden`: keys that do not count."""
+        """The latest moment at which a row of that series became known; `hidden`: keys that do not count."""
         self._must_be_whole(file)
         chosen = '"at", id, known' if hidden else "NULL, NULL, max(known)"
         query = f"SELECT {chosen} FROM read_parquet(?) WHERE series = ?"
@@ -112,7 +110,7 @@ class ParquetFiles:
         return max((row[2] for row in rows if row[2] is not None and row[:2] not in hidden), default=None)
 
     def inspect(self, files: Sequence[SealedFile]) -> None:
-        """Hold every file against what was written; `Broken` for the first that is another."""
+        """Compare every file with its digest; `Broken` for the first that differs."""
         for file in files:
             self._must_be_whole(file)
             with self._translate_duckdb(file.name):
@@ -120,7 +118,7 @@ class ParquetFiles:
                     raise self._damage(file.name)
 
     def tidy(self, kept: Sequence[str]) -> None:
-        """Take away what a crash left or nobody lists any more. Only for whoever holds the store alone."""
+        """Delete what a crash left or nobody lists any more. Only for the store's single holder."""
         if not self._folder.is_dir():
             return
         for path in self._folder.iterdir():

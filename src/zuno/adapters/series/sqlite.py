@@ -1,7 +1,7 @@
-"""The market's past in one SQLite file for the present, and files of Parquet for what was sealed.
+"""Market data in one SQLite file, and in Parquet files for sealed months.
 
-Every row is in exactly one place: in the file, or in one file of history unless a later row has superseded it there.
-Numbers that others took the place of are kept aside, in a table that is small and only asked for what was known before.
+Every row is in exactly one place: in the file, or in one Parquet file unless a later row superseded it. Replaced
+numbers are kept in a small table that is read only for what was known before.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from zuno.adapters.series import sqlite_tables as tables
 from zuno.adapters.series.merge_rows import (
     CheckedBatch,
     Key,
@@ -30,39 +31,6 @@ from zuno.adapters.series.merge_rows import (
     sources_of,
 )
 from zuno.adapters.series.parquet_files import FileGone, ParquetFiles, SealedFile
-from zuno.adapters.series.row_cache import RowCache, TableRead
-from zuno.adapters.series.row_shapes import NUMBERS, shape_of
-from zuno.adapters.series.sqlite_tables import (
-    NOTED,
-    NUMBER_COLUMNS,
-    OWN,
-    SCHEMA,
-    TABLES,
-    VERSION,
-    add_file,
-    add_known_column,
-    among_collected,
-    ensure_number,
-    find_changed_keys,
-    find_number,
-    find_numbers,
-    has_sealed,
-    has_sources,
-    is_empty,
-    join,
-    keep_latest,
-    list_files,
-    next_part_name,
-    note_source,
-    raise_latest,
-    read_origin,
-    read_rejected,
-    read_runs,
-    select_rows,
-    unpack_row,
-    write_notes,
-    write_origin,
-)
 from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken, Malformed
 from zuno.kernel.units import Millis
@@ -103,16 +71,16 @@ class SqliteSeries:
     """`series.db` of a folder and `history/` beside it. The first write makes them; reading makes nothing."""
 
     def __init__(self, folder: Path, origin: Origin) -> None:
-        """`origin`: whose past a store that is not there yet will be; one that is there keeps its own."""
+        """`origin`: for a store that does not exist yet; one that does keeps its own."""
         self._wanted = origin
         self._remedy = "`zuno data synth` makes it anew" if origin.synthetic else _REMEDY
         self._file = SqliteFile(folder / "series.db", self._prepare, f"{self._remedy}.")
         self._parquet = ParquetFiles(folder / "history")
-        self._cache = RowCache()
+        self._cache = tables.RowCache()
 
     @property
     def origin(self) -> Origin:
-        return self._file.read(read_origin) or self._wanted
+        return self._file.read(tables.read_origin) or self._wanted
 
     def has_imported(self) -> bool:
         return any(rows.source is Source.IMPORTED for rows in self._file.read(self._sources) or ())
@@ -130,7 +98,7 @@ class SqliteSeries:
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         def act(connection: sqlite3.Connection) -> Columns | None:
-            number = find_number(connection, series)
+            number = tables.find_number(connection, series)
             return None if number is None else self._standing_columns(connection, series, number, (since, until))
 
         return await asyncio.to_thread(self._read_retrying, act) or _no_columns(series)
@@ -141,20 +109,20 @@ class SqliteSeries:
         asked = Slice(series, since, until, newest)
 
         def act(connection: sqlite3.Connection) -> tuple[R, ...]:
-            return self._slice(connection, asked, find_number(connection, series), known_by)
+            return self._slice(connection, asked, tables.find_number(connection, series), known_by)
 
         return await asyncio.to_thread(self._read_retrying, act) or ()
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         def act(connection: sqlite3.Connection) -> SeriesSnapshot:
             self._cache.check_version(connection.execute("PRAGMA data_version").fetchone()[0])
-            numbers = find_numbers(connection, [asked.series for asked in slices])
+            numbers = tables.find_numbers(connection, [asked.series for asked in slices])
             rows = tuple(
                 self._slice_in_runs(connection, asked, number, known_by)
                 for asked, number in zip(slices, numbers, strict=True)
             )
             return SeriesSnapshot(
-                read_origin(connection) or self._wanted, rows, read_rejected(connection, slices, known_by)
+                tables.read_origin(connection) or self._wanted, rows, tables.read_rejected(connection, slices, known_by)
             )
 
         nothing = ((),) * len(slices)
@@ -176,14 +144,14 @@ class SqliteSeries:
         return await asyncio.to_thread(self._file.read, self._sources) or ()
 
     async def flaws(self) -> tuple[Flaw, ...]:
-        """Also holds the file's pages together and every sealed file against its hash."""
+        """Also checks the file's pages and every sealed file's hash."""
 
         def act(connection: sqlite3.Connection) -> tuple[Flaw, ...]:
-            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise Broken(f"{self._file.path} is damaged ({found}); {self._remedy}.")
-            self._parquet.inspect(list_files(connection))
-            return tuple(map(self._flaw, connection.execute(NOTED).fetchall()))
+            damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if damage != "ok":
+                raise Broken(f"{self._file.path} is damaged ({damage}); {self._remedy}.")
+            self._parquet.inspect(tables.list_files(connection))
+            return tuple(map(self._flaw, connection.execute(tables.NOTED).fetchall()))
 
         return await asyncio.to_thread(self._read_retrying, act) or ()
 
@@ -207,7 +175,7 @@ class SqliteSeries:
         return begun
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
-        return await asyncio.to_thread(self._renew, origin, batches, is_empty) is not None
+        return await asyncio.to_thread(self._renew, origin, batches, tables.is_empty) is not None
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
@@ -225,15 +193,15 @@ class SqliteSeries:
         if connection.execute(newer).fetchone()[0] < 3:  # a new file, or one from before these tables
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in SCHEMA:
+                for statement in tables.SCHEMA:
                     connection.execute(statement)
-                connection.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
-                if read_origin(connection) is None:
-                    write_origin(connection, self._wanted)
+                connection.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (tables.VERSION,))
+                if tables.read_origin(connection) is None:
+                    tables.write_origin(connection, self._wanted)
         version = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
-        if version != (VERSION,):
+        if version != (tables.VERSION,):
             raise Broken(f"{self._file.path} was written by another version of Zuno; move it away.")
-        kept = read_origin(connection)
+        kept = tables.read_origin(connection)
         if kept is not None:
             check_origin(kept, self._wanted)
 
@@ -245,7 +213,7 @@ class SqliteSeries:
 
     @contextmanager
     def _readable(self, series: object) -> Iterator[None]:
-        """Rows of that series, written by us: in another form they are an older Zuno's, or damaged."""
+        """`Broken` for rows in another form: an older Zuno's, or damaged."""
         try:
             yield
         except (Malformed, ValueError, TypeError, KeyError, IndexError, zlib.error) as error:
@@ -272,20 +240,20 @@ class SqliteSeries:
         return tuple(spans)
 
     def _sources(self, connection: sqlite3.Connection) -> tuple[RowSource, ...]:
-        if not has_sources(connection):
+        if not tables.has_sources(connection):
             return ()
-        found = connection.execute(
+        rows = connection.execute(
             """SELECT name, source, file, rows, first, last FROM sources JOIN series ON number = series
             ORDER BY name, first, source, file"""
         ).fetchall()
         with self._readable("where rows came from"):
-            return tuple(RowSource(parse_series(name), Source(source), *rest) for name, source, *rest in found)
+            return tuple(RowSource(parse_series(name), Source(source), *rest) for name, source, *rest in rows)
 
     def _flaw(self, noted: tuple[Any, ...]) -> Flaw:
         name, kind, at, own, detail, mended, packed = noted
         with self._readable(name):
             series = parse_series(name)
-            replaced = None if packed is None else unpack_row(series, at, own, packed)
+            replaced = None if packed is None else tables.unpack_row(series, at, own, packed)
         return Flaw(series, kind, Millis(at), Millis(at), 1, detail, mended, replaced)
 
     # -- rows
@@ -300,15 +268,15 @@ class SqliteSeries:
         offered = check_batches(batches)
 
         def act(connection: sqlite3.Connection) -> RenewedStore | None:
-            check_origin(read_origin(connection) or self._wanted, origin)
+            check_origin(tables.read_origin(connection) or self._wanted, origin)
             if not may(connection):
                 return None
             self._cache.clear()
-            for table in TABLES:
+            for table in tables.TABLES:
                 connection.execute(f"DELETE FROM {table}")
-            write_origin(connection, origin)
+            tables.write_origin(connection, origin)
             written = self._put_all(connection, offered)
-            return RenewedStore(read_origin(connection) or origin, written, self._spans(connection))
+            return RenewedStore(tables.read_origin(connection) or origin, written, self._spans(connection))
 
         begun = self._file.write(act)
         if begun is not None:
@@ -318,7 +286,7 @@ class SqliteSeries:
     def _put_all(
         self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
     ) -> WriteCounts:
-        add_known_column(connection)
+        tables.add_known_column(connection)
         self._declare(connection, sources_of(offered))
         done = _NOTHING
         for batch, sound in offered:
@@ -326,35 +294,37 @@ class SqliteSeries:
         return done
 
     def _declare(self, connection: sqlite3.Connection, sources: Collection[Source]) -> None:
-        kept = read_origin(connection) or self._wanted
-        declared = declare_origin(kept, self._wanted, sources, empty=not kept.candles_only and is_empty(connection))
+        kept = tables.read_origin(connection) or self._wanted
+        declared = declare_origin(
+            kept, self._wanted, sources, empty=not kept.candles_only and tables.is_empty(connection)
+        )
         if declared != kept:
-            write_origin(connection, declared)
+            tables.write_origin(connection, declared)
 
     def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
-        number = ensure_number(connection, batch.series)
+        number = tables.ensure_number(connection, batch.series)
         standing = self._stored_rows(connection, batch.series, number, sound)
-        result = merge_batch(sound, standing, find_changed_keys(connection, number, sound) if standing else ())
-        shape = shape_of(batch.series.row)
+        result = merge_batch(sound, standing, tables.find_changed_keys(connection, number, sound) if standing else ())
+        shape = tables.shape_of(batch.series.row)
         to_columns = shape.to_columns
-        keep_latest(connection, shape.table, number, result.puts, standing)
+        tables.keep_latest(connection, shape.table, number, result.puts, standing)
         self._cache.forget(number, min((at for at, _, _, _ in result.puts), default=_EVER))
-        places = ", ".join("?" * (NUMBERS if shape.table == "rows" else 1))
+        places = ", ".join("?" * (tables.NUMBERS if shape.table == "rows" else 1))
         connection.executemany(
-            f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {OWN[shape.table]}) "
+            f"INSERT OR REPLACE INTO {shape.table} (series, at, id, known, {tables.OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, {places})",
             ((at, name, known, *to_columns(row)) for at, name, known, row in result.puts),
         )
         connection.executemany(
-            f"INSERT INTO earlier (series, at, id, known, until, {OWN[shape.table]}) "
+            f"INSERT INTO earlier (series, at, id, known, until, {tables.OWN[shape.table]}) "
             f"VALUES ({number}, ?, ?, ?, ?, {places})",
             ((at, name, known, until, *to_columns(row)) for at, name, known, until, row in result.pasts),
         )
         self._supersede(connection, number, batch.series, result.puts)
         if result.puts and not self._wanted.synthetic:
             times = [at for at, _, _, _ in result.puts]
-            note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
-        write_notes(connection, number, batch.series, result.notes)
+            tables.note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
+        tables.write_notes(connection, number, batch.series, result.notes)
         return result.counts
 
     def _put_columns(
@@ -366,8 +336,8 @@ class SqliteSeries:
         now: Millis,
         replace: NDArray[np.bool_] | bool,
     ) -> ColumnsWritten:
-        """What is new goes into files of history, month by month, or into the table where a month has few; what takes
-        another's place goes the way of single rows."""
+        """New rows go into Parquet files by month, or into the table where a month has few; rows that replace others go
+        row by row."""
         import numpy as np
 
         from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
@@ -376,22 +346,22 @@ class SqliteSeries:
         if not len(columns):
             nothing = np.zeros(0, dtype=bool)
             return ColumnsWritten(nothing, nothing, nothing)
-        add_known_column(connection)
+        tables.add_known_column(connection)
         self._declare(connection, (source,))
-        number = ensure_number(connection, series)
+        number = tables.ensure_number(connection, series)
         span = (int(columns.at[0]), int(columns.at[-1]))
         standing = self._standing_columns(connection, series, number, span)
         fresh, other = compare_rows(columns, standing)
-        late = among_collected(connection, number, columns.at)
+        late = tables.among_collected(connection, number, columns.at)
         known = np.where(late, now, complete_times(series, columns.at))
         changed = other & replace
         if fresh.any():
             new = take_rows(columns, fresh)
-            raise_latest(connection, "rows", number, int(known[fresh].max()))
+            tables.raise_latest(connection, "rows", number, int(known[fresh].max()))
             self._cache.forget(number, int(new.at[0]))
             self._append(connection, number, new, known[fresh])
             if not self._wanted.synthetic:
-                note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
+                tables.note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
         for chosen, at in ((changed & late, now), (changed & ~late, None)):
             batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
             for _, sound in check_batches([batch]):
@@ -399,7 +369,6 @@ class SqliteSeries:
         return ColumnsWritten(fresh, changed, other & ~changed)
 
     def _append(self, connection: sqlite3.Connection, number: int, columns: Columns, known: NDArray[np.int64]) -> None:
-        """Rows in whose places none stand."""
         import numpy as np
 
         low, few = 0, np.zeros(len(columns), dtype=bool)
@@ -412,17 +381,19 @@ class SqliteSeries:
                 part = slice(low, high)
                 numbers = {f"v{place}": column[part] for place, column in enumerate(columns.values)}
                 file = self._parquet.write_columns(
-                    next_part_name(connection, "rows", month),
+                    tables.next_part_name(connection, "rows", month),
                     str(columns.series),
                     {"at": columns.at[part], "known": known[part], **numbers},
                 )
-                add_file(connection, file, [(number, high - low, int(columns.at[low]), int(columns.at[high - 1]))])
+                tables.add_file(
+                    connection, file, [(number, high - low, int(columns.at[low]), int(columns.at[high - 1]))]
+                )
             low = high
         numbers_of_row = [column[few].tolist() for column in columns.values]  # NaN is NULL to SQLite
-        numbers_of_row += [[None] * int(few.sum())] * (NUMBERS - len(numbers_of_row))
-        places = ", ".join("?" * NUMBERS)
+        numbers_of_row += [[None] * int(few.sum())] * (tables.NUMBERS - len(numbers_of_row))
+        places = ", ".join("?" * tables.NUMBERS)
         connection.executemany(
-            f"INSERT INTO rows (series, at, id, known, {NUMBER_COLUMNS}) VALUES ({number}, ?, '', ?, {places})",
+            f"INSERT INTO rows (series, at, id, known, {tables.NUMBER_COLUMNS}) VALUES ({number}, ?, '', ?, {places})",
             zip(columns.at[few].tolist(), known[few].tolist(), *numbers_of_row, strict=True),
         )
 
@@ -431,18 +402,19 @@ class SqliteSeries:
     ) -> Columns:
         import numpy as np
 
-        names = shape_of(series.row).columns
+        names = tables.shape_of(series.row).columns
         live = connection.execute(
-            f"SELECT {join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at", (number, *span)
+            f"SELECT {tables.join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
+            (number, *span),
         ).fetchall()
         stacks = [np.array(live, dtype=np.float64).reshape(-1, len(names)).T]
         times = [np.array([row[0] for row in live], dtype=np.int64)]
         sealed = self._sealed_files(connection, number, span)
         for files, hidden in _group_unhidden(sealed):
-            found = self._parquet.read_columns(files, names, str(series), span)
-            shown = np.array([(at, "") not in hidden for at in found["at"].tolist()], dtype=bool) if hidden else ...
-            times.append(found["at"][shown])
-            stacks.append(np.vstack([found[name][shown] for name in names]))
+            columns = self._parquet.read_columns(files, names, str(series), span)
+            shown = np.array([(at, "") not in hidden for at in columns["at"].tolist()], dtype=bool) if hidden else ...
+            times.append(columns["at"][shown])
+            stacks.append(np.vstack([columns[name][shown] for name in names]))
         at, table = np.concatenate(times), np.hstack(stacks)
         order = np.argsort(at, kind="stable")
         return Columns(series, at[order], tuple(table[1:, order]))
@@ -453,25 +425,25 @@ class SqliteSeries:
         if not sound.rows:
             return {}
         span = sound.span()
-        shape = shape_of(series.row)
-        query = f"SELECT id, known, {join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
+        shape = tables.shape_of(series.row)
+        query = f"SELECT id, known, {tables.join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:
             asked = query + "at = ? AND id = ?"
-            found = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
+            stored = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
         else:
-            found = connection.execute(query + "at BETWEEN ? AND ?", (number, *span)).fetchall()
+            stored = connection.execute(query + "at BETWEEN ? AND ?", (number, *span)).fetchall()
         for file, hidden in self._sealed_files(connection, number, span):
             columns = ("id", "known", *shape.columns)
             rows = self._parquet.read([file], columns, str(series), span, _EVER, None)
-            found += [row for row in rows if (row[2], row[0]) not in hidden]
+            stored += [row for row in rows if (row[2], row[0]) not in hidden]
         with self._readable(series):
-            return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.from_columns(row[2:])) for row in found}
+            return {(Millis(row[2]), row[0]): (Millis(row[1]), shape.from_columns(row[2:])) for row in stored}
 
     def _supersede(
         self, connection: sqlite3.Connection, number: int, series: Series[Any], puts: Sequence[RowPut]
     ) -> None:
-        """What was put over a sealed row hides that one."""
-        keys = {(at, name) for at, name, _, _ in puts} if has_sealed(connection, number) else set()
+        """Hide sealed rows that were replaced."""
+        keys = {(at, name) for at, name, _, _ in puts} if tables.has_sealed(connection, number) else set()
         if not keys:
             return
         span = (min(keys)[0], max(keys)[0])
@@ -488,7 +460,7 @@ class SqliteSeries:
         asked: Slice[R],
         number: int | None,
         known_by: Millis,
-        cache: RowCache | None = None,
+        cache: tables.RowCache | None = None,
     ) -> tuple[R, ...]:
         series, newest, span = asked.series, asked.newest, (asked.since, asked.until)
         if number is None or newest == 0:
@@ -501,12 +473,12 @@ class SqliteSeries:
     def _slice_in_runs(
         self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis
     ) -> Sequence[R]:
-        """The same; heartbeats in runs where all of them are in the table: a row of each would cost more than
-        everything else a cycle reads."""
+        """As `_slice`, with heartbeats in runs where all of them are in the table: a row of each would cost more than
+        everything else."""
         if asked.series.row is Heartbeat and asked.newest is None:
             span = (asked.since, asked.until)
             if number is not None and not self._sealed_files(connection, number, span):
-                runs = read_runs(connection, number, span, known_by, self._cache)
+                runs = tables.read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
         return self._slice(connection, asked, number, known_by, self._cache)
@@ -519,33 +491,35 @@ class SqliteSeries:
         span: tuple[Millis, Millis],
         known_by: Millis,
         newest: int | None,
-        cache: RowCache | None,
+        cache: tables.RowCache | None,
     ) -> Iterable[Any]:
-        """The rows of that time and known by then, oldest first, wherever they rest."""
-        shape = shape_of(series.row)
-        asked = TableRead(*span, known_by, newest)
+        """The rows of that time known by then, oldest first, from table and files."""
+        shape = tables.shape_of(series.row)
+        asked = tables.TableRead(*span, known_by, newest)
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
-            f"SELECT {join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
+            f"SELECT {tables.join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
             f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by, known_by),
         ).fetchall()
         sealed = list(self._sealed_files(connection, number, span))
         if not earlier and not sealed:  # the rule: then nothing is merged, and no id is needed for it
 
-            def read_table(asked: TableRead) -> list[Any]:
+            def read_table(asked: tables.TableRead) -> list[Any]:
                 with self._readable(series):
-                    return list(map(shape.from_columns, select_rows(connection, shape, shape.columns, number, asked)))
+                    return list(
+                        map(shape.from_columns, tables.select_rows(connection, shape, shape.columns, number, asked))
+                    )
 
             return read_table(asked) if cache is None else cache.read(number, asked, read_table)
-        live = select_rows(connection, shape, with_id, number, asked)
+        live = tables.select_rows(connection, shape, with_id, number, asked)
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:
             # So many are enough: a key that is hidden here is shown by another stack.
             rows = self._parquet.read([file], with_id, str(series), span, known_by, newest)
             stacks.append([row for row in rows if (row[0], row[-1]) not in hidden] if hidden else rows)
-        whole = list(merge(*stacks, key=_place))
+        whole = list(merge(*stacks, key=lambda row: (row[0], row[-1])))
         with self._readable(series):
             return [shape.from_columns(row[:-1]) for row in (whole if newest is None else whole[-newest:])]
 
@@ -553,14 +527,14 @@ class SqliteSeries:
         self, several: Sequence[Series[Any]], ask: Callable[[sqlite3.Connection, Series[Any], int], Millis | None]
     ) -> tuple[Millis | None, ...]:
         def act(connection: sqlite3.Connection) -> tuple[Millis | None, ...]:
-            numbers = find_numbers(connection, several)
+            numbers = tables.find_numbers(connection, several)
             held = zip(several, numbers, strict=True)
             return tuple(None if number is None else ask(connection, series, number) for series, number in held)
 
         return await asyncio.to_thread(self._read_retrying, act) or (None,) * len(several)
 
     def _newest_known(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
-        table = shape_of(series.row).table
+        table = tables.shape_of(series.row).table
         lasts = connection.execute(
             f"SELECT MAX(at) FROM {table} WHERE series = ? UNION ALL SELECT MAX(last) FROM sealed WHERE series = ?",
             (number, number),
@@ -568,33 +542,33 @@ class SqliteSeries:
         last = max((at for (at,) in lasts if at is not None), default=None)
         if last is None:
             return None
-        found = connection.execute(
+        times = connection.execute(
             f"""SELECT known FROM {table} WHERE series = ? AND at = ?
             UNION ALL SELECT known FROM earlier WHERE series = ? AND at = ?""",
             (number, last, number, last),
         ).fetchall()
         for file, hidden in self._sealed_files(connection, number, (last, last)):
             rows = self._parquet.read([file], ("known", "at", "id"), str(series), (last, last), _EVER, None)
-            found += [row[:1] for row in rows if row[1:] not in hidden]
-        return Millis(min(known for (known,) in found))
+            times += [row[:1] for row in rows if row[1:] not in hidden]
+        return Millis(min(known for (known,) in times))
 
     def _all_known(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
-        table = shape_of(series.row).table
+        table = tables.shape_of(series.row).table
         kept = connection.execute("SELECT known FROM latest WHERE series = ?", (number,)).fetchone()
         if kept is not None:
             return Millis(kept[0])
-        found = [connection.execute(f"SELECT MAX(known) FROM {table} WHERE series = ?", (number,)).fetchone()[0]]
+        moments = [connection.execute(f"SELECT MAX(known) FROM {table} WHERE series = ?", (number,)).fetchone()[0]]
         for file, hidden in self._sealed_files(connection, number, (-_EVER, _EVER)):
-            found.append(self._parquet.all_known(file, hidden, str(series)))
-        return max((known for known in found if known is not None), default=None)
+            moments.append(self._parquet.all_known(file, hidden, str(series)))
+        return max((known for known in moments if known is not None), default=None)
 
     def _first_time(self, connection: sqlite3.Connection, series: Series[Any], number: int) -> Millis | None:
-        found = connection.execute(
-            f"""SELECT MIN(at) FROM {shape_of(series.row).table} WHERE series = ?
+        times = connection.execute(
+            f"""SELECT MIN(at) FROM {tables.shape_of(series.row).table} WHERE series = ?
             UNION ALL SELECT MIN(first) FROM sealed WHERE series = ?""",
             (number, number),
         ).fetchall()
-        return min((at for (at,) in found if at is not None), default=None)
+        return min((at for (at,) in times if at is not None), default=None)
 
     def _sealed_files(
         self, connection: sqlite3.Connection, number: int, span: tuple[int, int]
@@ -617,9 +591,9 @@ class SqliteSeries:
     # -- sealing
 
     def _seal(self, before: Millis) -> int:
-        """Month by month, each a transaction of its own: nobody waits long, and a crash costs the month it was at."""
+        """Month by month, each its own transaction, so that nobody waits long and a crash costs one month."""
         self._file.write(self._tidy)
-        return sum(self._seal_table(table, before) for table in OWN)
+        return sum(self._seal_table(table, before) for table in tables.OWN)
 
     def _seal_table(self, table: str, before: Millis) -> int:
         moved = 0
@@ -628,7 +602,7 @@ class SqliteSeries:
         return moved
 
     def _seal_month(self, connection: sqlite3.Connection, table: str, before: Millis) -> int:
-        """The oldest month that has rows to seal: first its file, for good, then its rows' place, at one stroke."""
+        """Seal the oldest month: first its file, then its rows' place in one transaction."""
         numbers = connection.execute("SELECT number, name FROM series ORDER BY name").fetchall()
         oldest = [
             at
@@ -642,23 +616,24 @@ class SqliteSeries:
         until = min(end, before)
         rows: list[tuple[Any, ...]] = []
         spans: list[tuple[int, int, int, int]] = []
+        own = tables.OWN[table]
         for number, name in numbers:
-            found = connection.execute(
-                f"SELECT ?, at, id, known, {OWN[table]} FROM {table} WHERE series = ? AND at < ? ORDER BY at, id",
+            sealed = connection.execute(
+                f"SELECT ?, at, id, known, {own} FROM {table} WHERE series = ? AND at < ? ORDER BY at, id",
                 (name, number, until),
             ).fetchall()
-            if found:
-                rows += found
-                spans.append((number, len(found), found[0][1], found[-1][1]))
-        file = self._parquet.write(next_part_name(connection, table, month), table, rows)
-        add_file(connection, file, spans)
+            if sealed:
+                rows += sealed
+                spans.append((number, len(sealed), sealed[0][1], sealed[-1][1]))
+        file = self._parquet.write(tables.next_part_name(connection, table, month), table, rows)
+        tables.add_file(connection, file, spans)
         connection.executemany(
             f"DELETE FROM {table} WHERE series = ? AND at < ?", [(number, until) for number, *_ in spans]
         )
         return len(rows)
 
     def _tidy(self, connection: sqlite3.Connection) -> None:
-        self._parquet.tidy([file.name for file in list_files(connection)])
+        self._parquet.tidy([file.name for file in tables.list_files(connection)])
 
 
 def _group_unhidden(files: Sequence[tuple[SealedFile, set[Key]]]) -> Iterator[tuple[list[SealedFile], set[Key]]]:
@@ -672,12 +647,8 @@ def _group_unhidden(files: Sequence[tuple[SealedFile, set[Key]]]) -> Iterator[tu
 def _no_columns(series: Series[Any]) -> Columns:
     import numpy as np
 
-    numbers = len(shape_of(series.row).columns) - 1
+    numbers = len(tables.shape_of(series.row).columns) - 1
     return Columns(series, np.empty(0, dtype=np.int64), tuple(np.empty(0) for _ in range(numbers)))
-
-
-def _place(row: Sequence[Any]) -> tuple[int, str]:
-    return row[0], row[-1]
 
 
 def _month(at: int) -> tuple[str, Millis]:

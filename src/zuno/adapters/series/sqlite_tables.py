@@ -1,24 +1,123 @@
-"""The tables of `series.db`, and what is asked of them on an open connection."""
+"""The tables of `series.db`: how rows become columns or documents, and what is asked of them on a connection."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import orjson
 
 from zuno.adapters.series.merge_rows import BAD, CheckedBatch, Key, RowNote, RowPut, StoredRow
 from zuno.adapters.series.parquet_files import SealedFile
-from zuno.adapters.series.row_cache import RowCache, TableRead
-from zuno.adapters.series.row_shapes import NUMBERS, RowShape, shape_of
+from zuno.kernel.canonical import encode_rows
+from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Series
+from zuno.trading.model.bundle import decode_row, encode_row
+from zuno.trading.model.market import (
+    DAY_MS,
+    MINUTE_MS,
+    Book,
+    Candle,
+    Funding,
+    Heartbeat,
+    Level,
+    MacroRelease,
+    MarkAndIndex,
+    OptionChain,
+    Series,
+    Side,
+    TapeEvent,
+    Text,
+)
 from zuno.trading.ports.series import Origin, RejectedRow, Slice, Source
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+NUMBERS: Final = 6
+_FAST: Final = 1
+"""Compression level: more would slow bulk writes and save a tenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """How rows of one kind are stored. Both tables have the columns series, at, id and known."""
+
+    table: str
+    """rows: up to six numbers; documents: canonical JSON, compressed."""
+    columns: tuple[str, ...]
+    """What must be read to make a row again."""
+    to_columns: Callable[[Any], tuple[Any, ...]]
+    """A row's own columns: six numbers, or the document."""
+    from_columns: Callable[[Sequence[Any]], Any]
+
+
+def shape_of(row: type[Any]) -> RowShape:
+    return _SHAPES[row]
+
+
+def _numeric(count: int, kind: type[Any]) -> RowShape:
+    rest = (None,) * (NUMBERS - count)
+    from_columns = partial(
+        tuple.__new__, kind
+    )  # its `_make` counts the columns each time, and rows come by ten thousands
+    columns = ("at", *(f"v{place}" for place in range(count)))
+    return RowShape("rows", columns, lambda row: (*row[1:], *rest), from_columns)
+
+
+_new_event = partial(tuple.__new__, TapeEvent)
+
+
+def _strike(columns: Sequence[Any]) -> TapeEvent:
+    at, long, price, quantity, usd, name = columns
+    return _new_event((at, Side.LONG if long else Side.SHORT, price, quantity, usd, name))
+
+
+def _print(columns: Sequence[Any]) -> MacroRelease:
+    at, value, released = columns
+    return MacroRelease(at, value, Millis(int(released)))
+
+
+def _document(kind: type[Any]) -> RowShape:
+    def from_columns(columns: Sequence[Any]) -> Any:
+        at, body = columns
+        plain = orjson.loads(zlib.decompress(body))
+        if not isinstance(plain, list):
+            raise Malformed(f"A {kind.__name__} is kept as a list.")
+        return decode_row(kind, [at, *plain])
+
+    def to_columns(row: Any) -> tuple[bytes]:
+        return (zlib.compress(encode_rows(encode_row(row)[1:]), _FAST),)  # type: ignore[arg-type]  # lists and text
+
+    return RowShape("documents", ("at", "body"), to_columns, from_columns)
+
+
+_SHAPES: Final[Mapping[type[Any], RowShape]] = {
+    Candle: _numeric(6, Candle),
+    Funding: _numeric(2, Funding),
+    Level: _numeric(1, Level),
+    MarkAndIndex: _numeric(2, MarkAndIndex),
+    Heartbeat: _numeric(0, Heartbeat),
+    MacroRelease: RowShape("rows", ("at", "v0", "id"), lambda row: (row.value, None, None, None, None, None), _print),
+    TapeEvent: RowShape(
+        "rows",
+        ("at", "v0", "v1", "v2", "v3", "id"),
+        lambda row: (row.side is Side.LONG, row.price, row.quantity, row.usd, None, None),
+        _strike,
+    ),
+    Book: _document(Book),
+    OptionChain: _document(OptionChain),
+    Text: _document(Text),
+}
 
 VERSION: Final = "1"
 NUMBER_COLUMNS: Final = ", ".join(f"v{place}" for place in range(NUMBERS))
@@ -66,17 +165,17 @@ NOTED: Final = """SELECT name, kind, at, id, detail, mended, replaced FROM notes
 
 
 def read_origin(connection: sqlite3.Connection) -> Origin | None:
-    said = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('synthetic', 'label')").fetchall())
-    return Origin(said["synthetic"] == "1", said["label"]) if len(said) == 2 else None
+    meta = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('synthetic', 'label')").fetchall())
+    return Origin(meta["synthetic"] == "1", meta["label"]) if len(meta) == 2 else None
 
 
 def write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
-    said = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said)
+    meta = (("synthetic", str(int(origin.synthetic))), ("label", origin.label))
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
 
 
 def has_sources(connection: sqlite3.Connection) -> bool:
-    """A file that an older Zuno wrote has no such table until something is written."""
+    """Files of an older Zuno have no such table until the next write."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is not None
 
 
@@ -110,12 +209,11 @@ def select_rows(
 
 
 def find_number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
-    found = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
-    return None if found is None else int(found[0])
+    row = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def find_numbers(connection: sqlite3.Connection, several: Sequence[Series[Any]]) -> list[int | None]:
-    """Of each of these, by one question."""
     known = dict(connection.execute("SELECT name, number FROM series").fetchall())
     return [known.get(str(series)) for series in several]
 
@@ -161,7 +259,7 @@ def _has_known_column(connection: sqlite3.Connection) -> bool:
 
 
 def add_known_column(connection: sqlite3.Connection) -> None:
-    """Of a file from before they did. Nobody can say when its notes came to be known, so no bundle tells them."""
+    """For files of an older Zuno. When their notes became known is unknown, so no bundle includes them."""
     if not _has_known_column(connection):
         connection.execute("ALTER TABLE notes ADD COLUMN known INTEGER")
 
@@ -170,7 +268,7 @@ def read_rejected(
     connection: sqlite3.Connection, slices: Sequence[Slice[Any]], known_by: Millis
 ) -> tuple[tuple[RejectedRow, ...], ...]:
     """All of them by one question: there are few or none, and every series has to be looked at."""
-    found: list[list[RejectedRow]] = [[] for _ in slices]
+    rejected: list[list[RejectedRow]] = [[] for _ in slices]
     wanted = [(place, str(asked.series), asked.since, asked.until) for place, asked in enumerate(slices)]
     if wanted and _has_known_column(connection):
         for place, at, detail in connection.execute(
@@ -180,8 +278,8 @@ def read_rejected(
             WHERE kind = ? AND known <= ? ORDER BY at, detail""",
             (*chain.from_iterable(wanted), BAD, known_by),
         ):
-            found[place].append(RejectedRow(Millis(at), detail))
-    return tuple(map(tuple, found))
+            rejected[place].append(RejectedRow(Millis(at), detail))
+    return tuple(map(tuple, rejected))
 
 
 def write_notes(connection: sqlite3.Connection, number: int, series: Series[Any], notes: Sequence[RowNote]) -> None:
@@ -239,8 +337,8 @@ def next_part_name(connection: sqlite3.Connection, table: str, month: str) -> st
 
 
 def among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these times lie between the first and the last row that was collected, or that came before it was kept
-    how rows come."""
+    """Which of these times lie between the first and the last collected row; rows from before sources were recorded
+    count too."""
     first, last, noted = connection.execute(
         """SELECT MIN(first) FILTER (WHERE source = ?1), MAX(last) FILTER (WHERE source = ?1), COUNT(*)
         FROM sources WHERE series = ?2""",
@@ -280,18 +378,18 @@ def read_runs(
     for day in range(first // DAY_MS * DAY_MS, last + 1, DAY_MS):
         low, high = max(day, first), min(day + DAY_MS - 1, last)
         begins, whole = -(-low // MINUTE_MS) * MINUTE_MS, high // MINUTE_MS - (low - 1) // MINUTE_MS
-        found: list[tuple[int, int]] | None = [(begins, whole)]
+        daily: list[tuple[int, int]] | None = [(begins, whole)]
         if not cache.is_whole_day(number, day, known_by):
             (count,) = connection.execute(
                 f"SELECT SUM(1 - 2 * (at % {MINUTE_MS})) {_BEATS}", (number, low, high, known_by)
             ).fetchone()
             if count != whole:
-                found = _list_runs(connection, (number, low, high, known_by))
+                daily = _list_runs(connection, (number, low, high, known_by))
             elif whole == DAY_MS // MINUTE_MS:
                 cache.keep_whole_day(number, day, known_by)
-        if found is None:
+        if daily is None:
             return None
-        for start, length in found:
+        for start, length in daily:
             if runs and start == runs[-1][0] + runs[-1][1] * MINUTE_MS:
                 start, length = runs[-1][0], runs.pop()[1] + length
             runs.append((Millis(start), length))
@@ -310,3 +408,121 @@ def _list_runs(connection: sqlite3.Connection, asked: tuple[int, int, int, int])
     first = np.concatenate(([0], np.flatnonzero(np.diff(minutes) != MINUTE_MS) + 1))
     counts = np.diff(first, append=len(minutes))
     return list(zip(minutes[first].tolist(), counts.tolist(), strict=True))
+
+
+MOST_ROWS: Final = 20_000
+"""Of one series; longer reads are not cached."""
+_time_of = attrgetter("at")
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """The rows of a time that were known by then, oldest first."""
+
+    since: Millis
+    until: Millis
+    known_by: Millis
+    newest: int | None = None
+    """Only so many of the last."""
+    besides: tuple[Millis, Millis] | None = None
+    """Without those up to the first moment that were known by the second."""
+
+
+ReadRows: TypeAlias = Callable[[TableRead], list[Any]]
+
+
+@dataclass(slots=True)
+class CachedRows:
+    """What stands in the table from `since` to `until` and was known by `known_by`; some rows before may be here."""
+
+    since: Millis
+    until: Millis
+    known_by: Millis
+    reach: int
+    """How long the time was that was asked for."""
+    rows: list[Any]
+
+
+class RowCache:
+    """Valid as long as writers call `forget` and `check_version` is called before reading."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, CachedRows] = {}
+        self._whole_days: dict[int, dict[int, Millis]] = {}
+        """Of series of minutes: by its first moment a day that has them all, and by when it was known to."""
+        self._version: int | None = None
+
+    def check_version(self, version: int) -> None:
+        """Of the file, which changes when another process writes."""
+        if version != self._version:
+            self.clear()
+            self._version = version
+
+    def forget(self, series: int, first: int) -> None:
+        """Drop what is cached from that time on."""
+        self._whole_days.pop(series, None)
+        held = self._held.get(series)
+        if held is not None and first <= held.until:
+            del self._held[series]
+
+    def clear(self) -> None:
+        self._held.clear()
+        self._whole_days.clear()
+        self._version = None
+
+    def keep_whole_day(self, series: int, day: int, known_by: Millis) -> None:
+        days = self._whole_days.setdefault(series, {})
+        days[day] = min(known_by, days.get(day, known_by))
+
+    def is_whole_day(self, series: int, day: int, known_by: Millis) -> bool:
+        known = self._whole_days.get(series, {}).get(day)
+        return known is not None and known <= known_by
+
+    def read(self, series: int, asked: TableRead, read_table: ReadRows) -> list[Any]:
+        held = self._held.get(series)
+        if held is not None and held.until > asked.until and held.known_by == asked.known_by:
+            cached = _choose_earlier(held, asked)
+            if cached is not None:
+                return cached
+        if held is not None and held.until <= asked.until and held.known_by <= asked.known_by:
+            cached = self._extend(held, asked, read_table)
+            if cached is not None:
+                return cached
+        rows = read_table(asked)
+        reach = asked.until - asked.since
+        if len(rows) <= MOST_ROWS and (held is None or reach >= held.reach):
+            # The first of so many may have others beside it at its moment.
+            cut = asked.newest is not None and len(rows) >= asked.newest
+            since = Millis(rows[0].at + 1) if cut and rows else asked.since
+            self._held[series] = CachedRows(since, asked.until, asked.known_by, reach, rows)
+        return rows
+
+    def _extend(self, held: CachedRows, asked: TableRead, read_table: ReadRows) -> list[Any] | None:
+        """What was asked for, where what is held and what came since are all of it."""
+        rows = held.rows
+        if (held.until, held.known_by) != (asked.until, asked.known_by):
+            besides = (held.until, held.known_by)
+            came = read_table(TableRead(held.since, asked.until, asked.known_by, besides=besides))
+            if came and rows and came[0].at <= rows[-1].at:
+                return None  # a hole was filled, or several events are of one moment
+            rows = rows + came
+        chosen = rows[bisect_left(rows, asked.since, key=_time_of) :]
+        if asked.since < held.since and (asked.newest is None or len(chosen) < asked.newest):
+            return None
+        held.until, held.known_by = asked.until, asked.known_by
+        held.reach = max(held.reach, asked.until - asked.since)
+        oldest = Millis(asked.until - held.reach)
+        if oldest > held.since:
+            held.since, rows = oldest, rows[bisect_left(rows, oldest, key=_time_of) :]
+        held.rows = rows
+        return chosen if asked.newest is None else chosen[-asked.newest :]
+
+
+def _choose_earlier(held: CachedRows, asked: TableRead) -> list[Any] | None:
+    """What was asked for, where it ends before what is held, and that is all of it."""
+    rows = held.rows
+    first = bisect_left(rows, asked.since, key=_time_of)
+    chosen = rows[first : bisect_right(rows, asked.until, key=_time_of)]
+    if asked.since < held.since and (asked.newest is None or len(chosen) < asked.newest):
+        return None
+    return chosen if asked.newest is None else chosen[-asked.newest :]

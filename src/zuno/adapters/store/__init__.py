@@ -1,1 +1,1 @@
-"""Where the journal's rows are kept."""
+"""Stores of the journal, alerts, chats, outbox and samples."""

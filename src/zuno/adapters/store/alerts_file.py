@@ -1,4 +1,4 @@
-"""Alerts in one small JSON file: replaced whole, changed by one process at a time, never silently made anew."""
+"""Alerts in one small JSON file, replaced whole; a damaged one is never replaced silently."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
-from zuno.adapters.file_lock import WAIT_SECONDS
-from zuno.adapters.locked_file import LockedFile
+from zuno.adapters.file_lock import WAIT_SECONDS, LockedFile
 from zuno.kernel.errors import Broken
 from zuno.lp.model.alerts import AlertBook
 

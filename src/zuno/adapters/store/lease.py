@@ -41,7 +41,7 @@ _LEAVE: Final[LiteralString] = (
 
 
 class Fences:
-    """The tokens of the leases that this process holds, for whoever writes in its name."""
+    """The fencing tokens of the leases that this process holds."""
 
     def __init__(self) -> None:
         self._tokens: dict[str, int] = {}
@@ -53,25 +53,26 @@ class Fences:
         self._tokens = {held: token for held, token in self._tokens.items() if held != name}
 
     def check(self, connection: psycopg.Connection) -> None:
-        """`Refused` where one of them is somebody else's by now. Nobody takes one before the transaction ends."""
+        """`Refused` where another process has taken one of the leases; the rows stay locked until the transaction
+        ends."""
         tokens = self._tokens
         if not tokens:
             return
         rows = connection.execute(
             "SELECT name, token, holder FROM zuno.leases WHERE name = ANY(%s) FOR SHARE", (list(tokens),)
         ).fetchall()
-        found = {name: (token, holder) for name, token, holder in rows}
+        holders = {name: (token, holder) for name, token, holder in rows}
         for name, token in tokens.items():
-            now, holder = found.get(name, (None, "nobody"))
+            now, holder = holders.get(name, (None, "nobody"))
             if now != token:
                 raise Refused(f"The lease of {name} went to {holder} while this process was away; nothing was written.")
 
 
 class PostgresLease:
-    """The `Lease` of a name. Renewed by a thread of its own while it is held."""
+    """The `Lease` of a name, renewed by a thread while it is held."""
 
     def __init__(self, url: str, name: str, holder: str, fences: Fences, lasts: float = LEASE_SECONDS) -> None:
-        """`holder`: how the message to a second process names this one."""
+        """`holder`: this process's name in the message to a second one."""
         self._url = url
         self._name = name
         self._holder = holder
@@ -121,7 +122,7 @@ class PostgresLease:
         self._token = None
 
     def _renew_until(self, ended: threading.Event, token: int) -> None:
-        """A database that does not answer is asked again; whether the lease outlived that, the next write finds out."""
+        """Failures are ignored: the next write checks the lease."""
         while not ended.wait(self._lasts / 3):
             with suppress(ZunoError), connect(self._url) as connection:
                 if not connection.execute(_RENEW, self._values(token=token)).rowcount:
@@ -135,8 +136,7 @@ class PostgresLease:
 
 @contextmanager
 def connect(url: str) -> Iterator[psycopg.Connection]:
-    """A connection for one errand, and Postgres's errors in our words; the URL, which holds a password, is never in
-    them."""
+    """A connection for one query. Errors never hold the URL, which has a password."""
     try:
         import psycopg
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A journal that lives as long as its process: for tests and for tours that leave nothing behind."""
+"""A journal in memory, for tests, replays and labs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zuno.kernel.errors import Broken
 
 
 class MemoryStore:
-    """Nothing here awaits, so nobody can come between the steps of a write."""
+    """Nothing here awaits, so a write cannot be interleaved."""
 
     def __init__(self) -> None:
         self.kept: dict[int, Row | DamagedRow] = {}
@@ -62,8 +62,8 @@ class MemoryStore:
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        found = [self.kept[seq] for seq in sorted(self.kept, reverse=True) if before is None or seq < before]
-        return [row for row in found if _matches(row, request_id, kind)][:count]
+        rows = [self.kept[seq] for seq in sorted(self.kept, reverse=True) if before is None or seq < before]
+        return [row for row in rows if _matches(row, request_id, kind)][:count]
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
         self.bundles.setdefault(name, content)
@@ -84,8 +84,8 @@ class MemoryStore:
     def _first(self, where: EntryFilter | None) -> Row | DamagedRow | None:
         if where is None:
             return None
-        found = (self.kept[seq] for seq in sorted(self.kept))
-        return next((row for row in found if _matches(row, where.request_id, where.kind)), None)
+        rows = (self.kept[seq] for seq in sorted(self.kept))
+        return next((row for row in rows if _matches(row, where.request_id, where.kind)), None)
 
     def _exists(self) -> bool:
         return bool(self.kept or self.bundles)

@@ -1,10 +1,9 @@
-"""The outbox in one SQLite file: notices wait there, in order and once each, for whichever process sends them."""
+"""The outbox in one SQLite file: notices wait there, in order and once each, until a process sends them."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from zuno.adapters.sqlite_file import SqliteFile
+from zuno.adapters.sqlite_file import SqliteFile, create_tables
 from zuno.kernel.errors import Broken
 from zuno.kernel.notify import (
     KEPT_SECONDS,
@@ -45,7 +44,7 @@ class SqliteOutbox:
 
     def __init__(self, home: Path, *, most_waiting: int = MOST_WAITING) -> None:
         self._file = SqliteFile(
-            home / "outbox.db", _prepare, "move it away; what waited is lost, later notices are sent."
+            home / "outbox.db", create_tables(_SCHEMA), "move it away; what waited is lost, later notices are sent."
         )
         self._most_waiting = most_waiting
 
@@ -53,9 +52,9 @@ class SqliteOutbox:
         text = _form().dump_json(replace(notice, picture=None)).decode()
 
         def write(connection: sqlite3.Connection) -> int:
-            found = connection.execute("SELECT number FROM notices WHERE key = ?", (key,)).fetchone()
-            if found is not None:
-                return int(found[0])
+            row = connection.execute("SELECT number FROM notices WHERE key = ?", (key,)).fetchone()
+            if row is not None:
+                return int(row[0])
             number = connection.execute(
                 "INSERT INTO notices (key, kind, state, notice, picture) VALUES (?, ?, ?, ?, ?)",
                 (key, notice.kind, OutboxState.WAITING, text, notice.picture),
@@ -63,11 +62,11 @@ class SqliteOutbox:
             self._drop_oldest(connection, notice.at)
             return int(number or 0)
 
-        return await self._write(write)
+        return await self._file.run(write)
 
     async def next(self) -> OutboxEntry | None:
         query = f"SELECT {_COLUMNS} FROM notices WHERE state = 'waiting' ORDER BY number LIMIT 1"
-        return self._post(await self._select(query))
+        return self._post(await self._file.fetch(query))
 
     async def mark_delivered(self, number: int, at: Seconds) -> None:
         await self._settle(number, OutboxState.DELIVERED, at, trouble="")
@@ -79,12 +78,12 @@ class SqliteOutbox:
         await self._settle(number, OutboxState.SKIPPED, at)
 
     async def record_trouble(self, reason: str) -> None:
-        await self._write(lambda connection: _set_word(connection, _TROUBLE, reason))
+        await self._file.run(lambda connection: _set_word(connection, _TROUBLE, reason))
 
     async def find(self, number: int) -> OutboxEntry | None:
         if not 0 < number < 2**63:
             return None
-        return self._post(await self._select(f"SELECT {_COLUMNS} FROM notices WHERE number = ?", number))
+        return self._post(await self._file.fetch(f"SELECT {_COLUMNS} FROM notices WHERE number = ?", number))
 
     async def status(self, kind: NoticeKind | None = None) -> OutboxStatus:
         def read(connection: sqlite3.Connection) -> OutboxStatus:
@@ -103,7 +102,7 @@ class SqliteOutbox:
         return await asyncio.to_thread(self._file.read, lambda connection: _word(connection, _CURSOR + feed))
 
     async def move_cursor(self, feed: str, position: str) -> None:
-        await self._write(lambda connection: _set_word(connection, _CURSOR + feed, position))
+        await self._file.run(lambda connection: _set_word(connection, _CURSOR + feed, position))
 
     async def close(self) -> None:
         self._file.close()
@@ -117,7 +116,7 @@ class SqliteOutbox:
                 _set_word(connection, _TROUBLE, trouble)
             _tidy(connection, at)
 
-        await self._write(write)
+        await self._file.run(write)
 
     def _drop_oldest(self, connection: sqlite3.Connection, at: Seconds) -> None:
         (waiting,) = connection.execute("SELECT COUNT(*) FROM notices WHERE state = 'waiting'").fetchone()
@@ -125,16 +124,10 @@ class SqliteOutbox:
             (oldest,) = connection.execute("SELECT MIN(number) FROM notices WHERE state = 'waiting'").fetchone()
             _settle_one(connection, oldest, OutboxState.UNDELIVERABLE, at, "too many notices waited")
 
-    async def _write(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.to_thread(self._file.write, act)
-
-    async def _select(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        return await asyncio.to_thread(self._file.read, lambda connection: connection.execute(query, values).fetchone())
-
-    def _post(self, row: tuple[Any, ...] | None) -> OutboxEntry | None:
-        if row is None:
+    def _post(self, rows: list[tuple[Any, ...]]) -> OutboxEntry | None:
+        if not rows:
             return None
-        number, key, state, text, picture = row
+        number, key, state, text, picture = rows[0]
         try:
             notice = replace(_form().validate_json(text), picture=picture)
             return OutboxEntry(number, key, notice, OutboxState(state))
@@ -147,11 +140,6 @@ class SqliteOutbox:
 @cache
 def _form() -> TypeAdapter[Notice]:
     return TypeAdapter(Notice)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    for statement in _SCHEMA:
-        connection.execute(statement)
 
 
 def _settle_one(connection: sqlite3.Connection, number: int, state: OutboxState, at: Seconds, reason: str) -> None:
@@ -177,8 +165,8 @@ def _tidy(connection: sqlite3.Connection, now: Seconds) -> None:
 
 
 def _word(connection: sqlite3.Connection, name: str) -> str | None:
-    found = connection.execute("SELECT value FROM words WHERE name = ?", (name,)).fetchone()
-    return None if found is None else str(found[0])
+    row = connection.execute("SELECT value FROM words WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _set_word(connection: sqlite3.Connection, name: str, value: str) -> None:

@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from zuno.adapters.store.head_file import HeadFile
 from zuno.adapters.store.lease import Fences
-from zuno.adapters.store.table_store import TableStore
+from zuno.adapters.store.table_store import HeadFile, TableStore
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.signing import NodeKey
@@ -34,7 +33,7 @@ _CONNECT_SECONDS = 10
 
 def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
     """This node's journal behind `url`; its head and lock stay in the node's own home. `fences`: leases that this
-    process has to hold still, or nothing is written."""
+    process must still hold for a write."""
     return TableStore(PostgresTables(url, key, fences or Fences()), HeadFile(home, "journal-postgres"))
 
 
@@ -50,7 +49,7 @@ class PostgresTables:
 
     @cached_property
     def name(self) -> str:
-        """By the server's own word: one database may be reached by several URLs."""
+        """As the server names it: one database may have several URLs."""
         with self._vendor() as connection:
             row = connection.execute("SELECT current_database(), system_identifier FROM pg_control_system()").fetchone()
             return " ".join(map(str, row or ()))
@@ -90,8 +89,8 @@ class PostgresTables:
         )
 
     def bundle(self, name: str) -> bytes | None:
-        found = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
-        return bytes(found[0][0]) if found else None
+        rows = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
+        return bytes(rows[0][0]) if rows else None
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         query: LiteralString = (
@@ -108,13 +107,13 @@ class PostgresTables:
             connection.close()
 
     def _select(self, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Rows of this node; none where nobody made the tables yet. A server that does not answer has said nothing."""
+        """Rows of this node; none where the tables do not exist yet."""
         with self._vendor() as connection:
             if not self._key.exists():
                 return []
             if not self._ready:
-                found = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
-                if found is None or None in found:
+                there = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
+                if there is None or None in there:
                     return []
                 self._ready = True
             return connection.execute(query, (self._key.public, *values)).fetchall()
@@ -132,7 +131,7 @@ class PostgresTables:
 
     @contextmanager
     def _vendor(self) -> Iterator[psycopg.Connection]:
-        """A connection, and Postgres's errors in our words; the URL, which holds a password, is never in them."""
+        """The connection. Errors never hold the URL, which has a password."""
         try:
             import psycopg
         except ImportError as error:
@@ -154,7 +153,7 @@ class PostgresTables:
 
 
 def _check_url(url: str) -> None:
-    """`UsageError` for one that names no place, before anything of it is taken for a journal."""
+    """`UsageError` for a URL that names no place."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 

@@ -8,9 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.atomic_file import build_write_error, detect_full_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error, detect_full_disk
 from zuno.kernel.errors import Unavailable
 
 LOCK: Final = ".lock"

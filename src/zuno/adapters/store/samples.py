@@ -1,15 +1,14 @@
-"""Our own samples in one SQLite file: dense for a day, one in five minutes for forty, safe to delete."""
+"""The monitor's samples in one SQLite file: all for a day, one in five minutes for forty days; safe to delete."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from zuno.adapters.sqlite_file import SqliteFile
+from zuno.adapters.sqlite_file import SqliteFile, create_tables
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
@@ -37,7 +36,7 @@ class SqliteSamples:
     """`samples.db` of a home. The file is made by the first sample; reading makes nothing."""
 
     def __init__(self, home: Path) -> None:
-        self._file = SqliteFile(home / "samples.db", _prepare, "delete it, new samples will follow.")
+        self._file = SqliteFile(home / "samples.db", create_tables(_SCHEMA), "delete it, new samples will follow.")
         self._tidied_at: int | None = None
 
     async def keep(self, pools: Sequence[PoolSample], gas: Sequence[GasSample], now: Seconds) -> None:
@@ -55,31 +54,25 @@ class SqliteSamples:
                 self._tidied_at = now
 
         if pools or gas:
-            await asyncio.to_thread(self._file.write, write)
+            await self._file.run(write)
 
     async def pools(self, chain: str, pool_id: HexId, since: Seconds, upto: Seconds) -> tuple[PoolSample, ...]:
-        rows = await self._select(
+        rows = await self._file.fetch(
             f"SELECT {_COLUMNS} FROM pools WHERE chain = ? AND pool = ? AND at BETWEEN ? AND ? ORDER BY at",
-            (chain, pool_id, since, upto),
+            *(chain, pool_id, since, upto),
         )
         return tuple(map(self._sample, rows))
 
     async def gas(self, chain: str, since: Seconds, upto: Seconds) -> tuple[GasSample, ...]:
-        rows = await self._select(
+        rows = await self._file.fetch(
             "SELECT MIN(at), price FROM gas WHERE chain = ? AND at BETWEEN ? AND ? GROUP BY at / ? ORDER BY at",
-            (chain, since, upto, BUCKET),
+            *(chain, since, upto, BUCKET),
         )
         with self._readable():
             return tuple(GasSample(chain, Seconds(int(at)), Wei(int(price))) for at, price in rows)
 
     async def close(self) -> None:
         self._file.close()
-
-    async def _select(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        found = await asyncio.to_thread(
-            self._file.read, lambda connection: connection.execute(query, values).fetchall()
-        )
-        return found or []
 
     def _sample(self, row: tuple[Any, ...]) -> PoolSample:
         with self._readable():
@@ -101,11 +94,6 @@ class SqliteSamples:
             yield
         except ValueError as error:
             raise Broken(f"{self._file.path} holds what no sample has; delete it, new ones will follow.") from error
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    for statement in _SCHEMA:
-        connection.execute(statement)
 
 
 def _row(sample: PoolSample) -> tuple[object, ...]:

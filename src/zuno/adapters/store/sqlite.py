@@ -9,10 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.full_disk import build_database_error
+from zuno.adapters.atomic_file import build_database_error
 from zuno.adapters.sqlite_file import MAY_PASS
-from zuno.adapters.store.head_file import HeadFile
-from zuno.adapters.store.table_store import TableStore
+from zuno.adapters.store.table_store import HeadFile, TableStore
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
 
@@ -85,10 +84,10 @@ class SqliteTables:
                 connection.execute("INSERT OR IGNORE INTO bundles (hash, content) VALUES (?, ?)", (name, content))
 
     def bundle(self, name: str) -> bytes | None:
-        found = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
-        if not found:
+        rows = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
+        if not rows:
             return None
-        content = found[0][0]
+        content = rows[0][0]
         return content if isinstance(content, bytes) else str(content).encode("utf-8", "surrogateescape")
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
@@ -97,8 +96,8 @@ class SqliteTables:
         return [str(row[0]) for row in rows]
 
     def inspect(self) -> str | None:
-        found = [str(row[0]) for row in self._select("PRAGMA integrity_check(1)", ())]
-        return None if found in ([], ["ok"]) else f"{self._path.name} is damaged ({found[0]})"
+        problems = [str(row[0]) for row in self._select("PRAGMA integrity_check(1)", ())]
+        return None if problems in ([], ["ok"]) else f"{self._path.name} is damaged ({problems[0]})"
 
     def close(self) -> None:
         for connection in (self._reading, self._writing):
@@ -149,7 +148,7 @@ class SqliteTables:
         return connection
 
     def _connect_alone(self) -> sqlite3.Connection:
-        """On a full disk: who holds the file alone needs no other beside it. For one look, so that nobody waits."""
+        """On a full disk: an exclusive connection needs no file beside it. For one read."""
         connection = self._connect("rw")
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -186,7 +185,7 @@ class SqliteTables:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """SQLite's errors in our words: busy, full and unreachable may pass, the rest is damage."""
+        """Busy, full and unreachable are `Unavailable` or `DiskFull`; the rest is `Broken`."""
         try:
             yield
         except sqlite3.DatabaseError as error:

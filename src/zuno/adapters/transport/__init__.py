@@ -1,1 +1,1 @@
-"""How messages travel."""
+"""Transports of the mesh."""

@@ -1,8 +1,8 @@
-"""Peers behind AXL nodes: one HTTP API on this side, an overlay that knows keys in between.
+"""Peers behind AXL nodes: a local HTTP API, and an overlay that knows peers by key.
 
-The node keeps 100 messages in memory, drops the oldest and forgets all of them in a restart. It stalls two minutes for
-a peer that is gone, so every exchange here has a bound of its own. Whoever asks for its mail gets it: so nothing is
-asked or sent before the node's own key was held against the table.
+The node keeps 100 messages in memory, drops the oldest and loses all of them in a restart. It stalls two minutes for a
+peer that is gone, so every exchange here has a bound of its own. It gives its messages to whoever asks, so nothing is
+asked or sent before the node's key was checked against the table.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PEER_ID: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_ANSWER: Final = 4 * 1024 * 1024
 _OK, _EMPTY = 200, 204
 _HUNG_UP: Final = "disconnected"
-"""In the library's words for a connection that ended without an answer: a node that was killed, not another program."""
+"""How the library reports a connection that ended without an answer: the node was killed."""
 _FAULTS: Final[dict[NodeState, str]] = {
     "not ours": "The AXL node at {url} is not the {me}'s ({detail}); give ours another port, or correct its id.",
     "not AXL": "What answers at {url} is no AXL node ({detail}); correct its URL.",
@@ -56,7 +56,7 @@ _ALL = (1 << _KEY_BITS) - 1
 
 
 class _UncheckedConnectionError(Exception):
-    """A request would have opened a connection, to whatever listens there now."""
+    """A request would have opened a new connection, to an unchecked node."""
 
 
 class AxlTransport:
@@ -117,7 +117,7 @@ class AxlTransport:
         return await self._inbox.take()
 
     async def open(self) -> None:
-        """Asks the node whose it is. `node` has the answer: a node may also come later, and is asked again then."""
+        """Asks the node for its key. `node` has the answer: a node may also come later, and is asked again then."""
         with suppress(Unavailable, Malformed):
             await self._check_node(min(self._patience, OPEN_PATIENCE))
 
@@ -131,7 +131,7 @@ class AxlTransport:
         await self._client.aclose()
 
     async def _fetch(self) -> None:
-        """Drains the node until it has nothing, then asks less and less often; quick again after traffic either way."""
+        """Fetches until the node has nothing, then less and less often; quickly again after traffic either way."""
         empty = 0
         while True:
             await self._inbox.room()
@@ -144,7 +144,7 @@ class AxlTransport:
                 empty = 0
 
     async def _wait_for_traffic(self, pause: float) -> bool:
-        """Whether something was sent in this pause, which is then over: an answer is not far."""
+        """Whether something was sent during this pause, which ends it."""
         try:
             async with asyncio.timeout(pause):
                 await self._traffic.wait()
@@ -170,8 +170,8 @@ class AxlTransport:
     async def _ask_own_node(
         self, path: str, most: int, patience: float, to: Role | None = None, body: bytes | None = None
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Over a connection that is open already; before a new one the node is asked for its key, for another may have
-        come in its place between two requests."""
+        """Over the open connection; before a new one the node is asked for its key, because another may have taken its
+        place."""
         if self.node.state == "ok":
             with suppress(_UncheckedConnectionError):
                 return await self._exchange(path, most, patience, to, body, {"trace": _refuse_to_connect})
@@ -179,8 +179,7 @@ class AxlTransport:
         return await self._exchange(path, most, patience, to, body)
 
     async def _check_node(self, patience: float) -> None:
-        """Hold the node's own key against the table. A node of somebody else's is neither asked for its mail nor given
-        any of ours."""
+        """Check the node's key against the table; a stranger's node is neither read nor sent to."""
         status, body, _ = await self._exchange("/topology", _LONGEST_ANSWER, patience)
         key = _own_key(body) if status == _OK else None
         if key is None:
@@ -190,7 +189,6 @@ class AxlTransport:
         self.node = NodeHealth(state="ok")
 
     def _note_fault(self, state: NodeState, detail: str) -> ZunoError:
-        """Keeps what is wrong with the node, which is asked for its key again before anything else."""
         self.node = NodeHealth(state=state, why=_FAULTS[state].format(url=self._url, me=self._me, detail=detail))
         return (Malformed if state == "not AXL" else Unavailable)(self._with_state(self.node.why))
 
@@ -198,7 +196,7 @@ class AxlTransport:
         return f"{sentence} [node: {self.node.state}]"
 
     def _judge(self, status: int, sent: str | None, size: int, to: Role) -> None:
-        """Returns where the node says that it has sent every byte, and only then."""
+        """Returns only where the node says that it has sent every byte."""
         if status == _OK and sent is not None:
             if sent != str(size):
                 raise Unavailable(self._with_state(f"The AXL node sent {sent[:20]} of {size} bytes to the {to}."))
@@ -248,8 +246,8 @@ class AxlTransport:
 
 
 def _build_client(url: str) -> httpx2.AsyncClient:
-    """No proxy and no redirect: a node is a neighbour, and the message is for it alone. Every exchange has its own
-    bound; and a plain address needs no certificates, which take a tenth of a second to load."""
+    """No proxy and no redirect; every exchange has its own bound. A plain address needs no certificates, which take a
+    tenth of a second to load."""
     import ssl
 
     import httpx2

@@ -1,13 +1,14 @@
-"""What has arrived over a network and was not taken yet: bounded, and closed for everyone at once."""
+"""The inbox of a network transport, bounded and closable; and the transport within one process."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from typing import Final
 
-from zuno.kernel.errors import Unavailable
-from zuno.lp.ports.transport import ReceivedMessage
+from zuno.kernel.errors import Refused, Unavailable
+from zuno.lp.model.debate import Role
+from zuno.lp.ports.transport import NodeHealth, ReceivedMessage
 
 MOST: Final = 256
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -15,7 +16,7 @@ CLOSED: Final = "This transport is closed."
 
 
 class Inbox:
-    """First in, first out. Full, it takes nothing more: whoever carries the messages waits, and so does the sender."""
+    """First in, first out. When full, `room` waits, and so do senders."""
 
     def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._most = most
@@ -30,13 +31,12 @@ class Inbox:
         return self._end is not None
 
     def put(self, received: ReceivedMessage) -> None:
-        """One message more, whatever its size: the bounds are asked for by `room`, before it is fetched."""
+        """Add a message of any size: `room` checks the bounds before it is fetched."""
         self._messages.append(received)
         self._bytes += len(received.data)
         self._wake()
 
     async def room(self) -> None:
-        """Until there is some."""
         while self._end is None and (len(self._messages) >= self._most or self._bytes >= self._most_bytes):
             await self._changed.wait()
         self._unless_closed()
@@ -51,13 +51,13 @@ class Inbox:
         return received
 
     def close(self, why: Exception | None = None) -> None:
-        """Ends every wait, now and later; `why` is for a carrier that has failed."""
+        """Ends every wait, now and later; `why`: the carrier's failure."""
         self._end = self._end or why or Unavailable(CLOSED)
         self._messages.clear()
         self._wake()
 
     def end_with(self, task: asyncio.Task[None]) -> None:
-        """Carriers' work ends by closing; ended otherwise, it is a bug that whoever receives has to see."""
+        """A carrier's task that ends by itself is a bug that the receiver has to see."""
         bug = None if task.cancelled() else task.exception()
         if isinstance(bug, Exception):
             self.close(bug)
@@ -67,6 +67,40 @@ class Inbox:
             raise self._end
 
     def _wake(self) -> None:
-        """Everyone who waits looks again; whoever comes later waits for the next change."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+LIMIT = 16 * 1024 * 1024
+_END = None
+
+
+class InProcess:
+    """Nothing is lost or reordered; messages are bytes as in any transport."""
+
+    limit = LIMIT
+    node: NodeHealth | None = None
+    strangers = 0
+
+    def __init__(self) -> None:
+        self._inboxes: defaultdict[Role, asyncio.Queue[bytes | None]] = defaultdict(asyncio.Queue)
+        self._closed = False
+
+    async def send(self, to: Role, data: bytes) -> None:
+        if len(data) > LIMIT:
+            raise Refused(f"A message of {len(data)} bytes is over the limit of {LIMIT}.")
+        if self._closed:
+            raise Unavailable("This transport is closed.")
+        self._inboxes[to].put_nowait(data)
+
+    async def receive(self, role: Role) -> ReceivedMessage:
+        data = None if self._closed else await self._inboxes[role].get()
+        if data is _END:
+            self._inboxes[role].put_nowait(_END)  # whoever else waits here is told as well
+            raise Unavailable("This transport is closed.")
+        return ReceivedMessage(data)
+
+    async def close(self) -> None:
+        self._closed = True
+        for inbox in self._inboxes.values():
+            inbox.put_nowait(_END)

@@ -1,8 +1,8 @@
-"""Peers that reach each other over QUIC with nothing in between: no server, no relay, no discovery.
+"""Peers over QUIC (iroh) without server, relay or discovery.
 
-An endpoint's id is its ed25519 key, proved in the handshake, so the sender of a message is known for certain. Where
-peers are is said by an address book. Beside an IPv4 address the library opens `[::]`, unless it is given an IPv6 one.
-When it starts it also looks for a router that maps ports (UPnP), for a second; version 1.2 has no switch for that.
+An endpoint's id is its ed25519 key, proved in the handshake, so the sender of a message is certain. An address book
+says where peers are. The library also opens `[::]` beside an IPv4 address, unless given an IPv6 one, and looks for a
+UPnP router for a second when it starts; version 1.2 has no switch for that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CLOSE_PATIENCE: Final = 0.5
 _MOST_CONNECTIONS: Final = 2
 """With one neighbour: both may have called at the same time."""
 _MOST_COMMAND_LINES: Final = 4
-"""The owner's may be several processes with one key."""
+"""The owner may have several command lines with one key."""
 _MOST_STREAMS: Final = 32
 """Messages of one neighbour under way at a time; a peer of ours sends sixteen. The library lets a new connection open a
 hundred before it hears of this, each with a window of its own: so what piles up is looked at as well."""
@@ -111,18 +111,17 @@ class IrohTransport:
         self._callers = itertools.count()
         self.strangers = 0
         self.dropped = 0
-        """Strangers that were shown out, and messages that broke off or were no messages."""
+        """Rejected strangers, and messages that broke off or were invalid."""
 
     @property
     def address(self) -> str | None:
-        """Where it listens, once it does: the port is known only then if it was left open."""
+        """Where it listens, once it does."""
         if self._endpoint is None:
             return None
         host = self._bind.rpartition(":")[0]
         return next(bound for bound in self._endpoint.bound_sockets() if bound.rpartition(":")[0] == host)
 
     async def open(self) -> None:
-        """Listens from here on; sending and receiving do so by themselves."""
         iroh = _library()
         async with self._opening:
             self._unless_closed()
@@ -190,8 +189,7 @@ class IrohTransport:
     # -- connections: either side makes them, both use them
 
     async def _connection(self, to: Role) -> Connection:
-        """The newest that lives, or a new one. One that the peer has made meanwhile is used at once, though a call to
-        where it was before may still be ringing."""
+        """The newest living connection, or a new one. A connection that the peer makes meanwhile is used at once."""
         if alive := self._alive(to):
             return alive[-1]
         async with self._dialling[to]:
@@ -219,8 +217,8 @@ class IrohTransport:
         return connection
 
     async def _accept(self, endpoint: Endpoint) -> None:
-        """Whoever has not shown that it hears us is asked to call again, which costs us nothing to remember. Of the
-        rest, those who have stood at the door for longest make room: a handshake is over in a few round trips."""
+        """An unverified caller is asked to call again, which needs no memory. If there are too many handshakes, the
+        oldest are dropped."""
         iroh = _library()
         while (incoming := await endpoint.accept_next()) is not None:
             try:
@@ -235,7 +233,7 @@ class IrohTransport:
             self._handshakes[caller] = self._spawn(self._admit(incoming, caller))
 
     async def _admit(self, incoming: Incoming, caller: int) -> None:
-        """The handshake proves the key; whoever is not in the book is shown out before a byte is read."""
+        """The handshake proves the key; a peer that is not in the book is rejected before a byte is read."""
         iroh = _library()
         try:
             async with asyncio.timeout(min(HANDSHAKE, self._patience)):
@@ -263,7 +261,6 @@ class IrohTransport:
         self._spawn(self._turn_away(connection))
 
     def _forget(self, role: Role, connection: Connection, code: int = _REPLACED, why: bytes = b"silent") -> None:
-        """So that the next message does not go the same way."""
         if connection in self._connections[role]:
             self._connections[role].remove(connection)
         connection.close(code, why)
@@ -271,10 +268,8 @@ class IrohTransport:
     # -- messages
 
     async def _hand_over(self, to: Role, connection: Connection, data: bytes) -> None:
-        """Ends early when nothing at all comes back: a peer that was killed does not say so.
-
-        One that is busy is another matter. Its library answers for it, and it has our whole patience.
-        """
+        """Ends early when nothing at all comes back: a killed peer does not say so. A busy peer's library still
+        answers, and it is waited for."""
         heard = connection.stats().udp_rx_datagrams
         task = asyncio.ensure_future(_write_message(connection, data))
         try:
@@ -288,7 +283,7 @@ class IrohTransport:
             task.cancel()
 
     async def _listen(self, role: Role, connection: Connection) -> None:
-        """One message at a time. What piles up meanwhile is the library's to keep, and has a bound."""
+        """One message at a time. The library keeps what piles up, within a bound."""
         iroh = _library()
         unread = _Unread(connection)
         try:
@@ -309,7 +304,7 @@ class IrohTransport:
             return
 
     async def _turn_away(self, connection: Connection) -> None:
-        """No message comes one way: such a stream is stopped, and what came over it is dropped by the library."""
+        """Unidirectional streams carry no message: they are stopped."""
         iroh = _library()
         try:
             while True:
@@ -363,7 +358,6 @@ class _Unread:
         self.nothing()
 
     def nothing(self) -> None:
-        """Nothing waits now."""
         self._since = self._connection.stats().udp_rx_bytes
         self._read = 0
         self._looked = time.monotonic()
@@ -372,7 +366,7 @@ class _Unread:
         self._read += count
 
     def too_much(self) -> bool:
-        """Looks at times only, for a look is not free."""
+        """Checks now and then only, because a check is not free."""
         now = time.monotonic()
         if now - self._looked < _LOOK:
             return False
@@ -402,7 +396,7 @@ async def _write_message(connection: Connection, data: bytes) -> bytes:
 
 
 def _bind_addresses(bind: str) -> list[str]:
-    """An address given for IPv6 has to be there, so `[::1]` is tried first: without it there is nobody to hide from."""
+    """An address given for IPv6 has to exist, so `[::1]` is tried first."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::1", 0))
@@ -412,14 +406,14 @@ def _bind_addresses(bind: str) -> list[str]:
 
 
 async def _resolve(role: Role, address: str) -> list[str]:
-    """The library takes numbers alone."""
+    """The library takes numeric addresses alone."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
     except OSError:
         raise Unavailable(f"The address {address} of the {role} cannot be resolved; correct it.") from None
-    hosts = dict.fromkeys(ipaddress.ip_address(where[0]) for *_, where in found)
+    hosts = dict.fromkeys(ipaddress.ip_address(where[0]) for *_, where in addresses)
     return [f"[{host}]:{port}" if host.version == 6 else f"{host}:{port}" for host in hosts]
 
 
@@ -447,7 +441,7 @@ _PROBE: Final = bytes(range(256)) * 3
 
 
 def patch_buffer_writer(builder: Any) -> bool:
-    """Gives the library's buffer builder a `write` that copies at once; whether it could."""
+    """Give the library's buffer builder a `write` that copies at once; returns whether that was possible."""
     if builder is None or getattr(builder, "write", None) is _write:
         return builder is not None
     if not _fits(builder):

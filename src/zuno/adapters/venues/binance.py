@@ -46,8 +46,6 @@ USUAL_HOURS: Final = 8.0
 
 
 class Binance(ExchangeFeed):
-    """Candles, derivatives, the book and the rate of USDC of one venue."""
-
     venue = BINANCE
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
@@ -168,7 +166,7 @@ class BinanceTape(VenueTape):
 
 
 def _parse_message(message: VendorJson) -> StreamEvent:
-    """One message of the combined stream. What is neither kind of trade is an error the venue tells us of."""
+    """One message of the combined stream; anything but the two kinds of trade is an error."""
     data = message.child("data")
     at = data.moment("E")
     match data.text("e"):

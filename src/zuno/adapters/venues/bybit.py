@@ -51,7 +51,7 @@ INTERVALS: Final = {Timeframe.M1: "1", Timeframe.H1: "60", Timeframe.H4: "240", 
 
 
 class Bybit(ExchangeFeed):
-    """Candles, derivatives and the book of one venue. It does not say which side took, so a bar has no taker volume."""
+    """It does not say which side took, so bars have no taker volume."""
 
     venue = BYBIT
 

@@ -23,8 +23,6 @@ _CALL: Final = {"call": True, "put": False}
 
 
 class Deribit(ExchangeFeed):
-    """Options of one venue."""
-
     venue = DERIBIT
 
     async def chain(self, currency: str) -> OptionChain:

@@ -1,7 +1,7 @@
-"""An exchange's REST interface through ccxt's transport: its pace and its error classes, our bounds and our errors.
+"""An exchange's REST interface through ccxt's transport: its rate limits and error classes, our bounds and errors.
 
-Raw endpoints only: the unified calls drop fields that the desk needs. Nothing an exchange sent is quoted in an error,
-but for the reason of a request that it declined. Nothing is logged: ccxt would log headers and signed addresses.
+Raw endpoints only: the unified calls drop fields that the desk needs. No error quotes an exchange, but for its reason
+to decline a request. Nothing is logged: ccxt would log headers and signed addresses.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ExchangeVendor:
     ccxt_id: str
     name: str
     host: str | None = None
-    """Whether it can be reached is asked before ccxt is loaded, which takes seconds; None: not asked."""
+    """Whether it can be reached is checked before ccxt is loaded, which takes seconds; None: not checked."""
     envelope: str | None = None
     """The field that every answer of it opens with, where there is one."""
     read_decline: Callable[[object], tuple[str, str] | None] | None = None
@@ -73,14 +73,12 @@ class ExchangeVendor:
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """What an exchange gave its customer to sign requests with."""
-
     key: str = field(repr=False)
     secret: str = field(repr=False)
 
 
 class VenueDeclined(Refused):
-    """The exchange read a request and said no to it (HTTP 4xx): it did nothing."""
+    """The exchange declined a request (HTTP 4xx): it did nothing."""
 
     def __init__(self, name: str, status: int, code: str, reason: str) -> None:
         super().__init__(f"{name} declined: {reason} ({code})")
@@ -90,10 +88,10 @@ class VenueDeclined(Refused):
 
 
 class ExchangeClient:
-    """One exchange's endpoints, by ccxt's names of them. `url` stands in for the exchange's own address. Those of an
-    account need `keys`; `demo` is the exchange's demo trading.
+    """One exchange's endpoints, by ccxt's names. `url` replaces the exchange's own address. Those of an account need
+    `keys`; `demo` is the exchange's demo trading.
 
-    An exchange that limits us is left alone for as long as it asks; questions in the meantime fail without being sent.
+    A rate-limiting exchange is not asked for as long as it asks; questions meanwhile fail without being sent.
     """
 
     def __init__(
@@ -198,17 +196,15 @@ class ExchangeClient:
                 opened.enable_demo_trading(True)
             opened.ssl_context = _certificates(opened.cafile)
             if self._url is not None:
-                opened.urls["api"] = {part: self._here(url) for part, url in opened.urls["api"].items()}
+                here, urls = self._url.rstrip("/"), opened.urls["api"]
+                opened.urls["api"] = {
+                    part: here + urlsplit(url).path if isinstance(url, str) else url for part, url in urls.items()
+                }
             self._ccxt = opened
         return self._ccxt
 
-    def _here(self, url: object) -> object:
-        return (self._url or "").rstrip("/") + urlsplit(url).path if isinstance(url, str) else url
-
 
 class ExchangeFeed:
-    """What one exchange says, read by its client."""
-
     def __init__(self, exchange: ExchangeClient) -> None:
         self._exchange = exchange
 
@@ -218,12 +214,11 @@ class ExchangeFeed:
 
 @cache
 def _certificates(file: str) -> ssl.SSLContext:
-    """Reading them takes longer than asking a question; every exchange trusts the same."""
+    """Shared, because loading them takes longer than asking a question."""
     return ssl.create_default_context(cafile=file)
 
 
 def nearest_known(error: BaseException) -> str | None:
-    """The closest ancestor of an error that we have words for."""
     return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in MAPPED), None)
 
 

@@ -54,8 +54,6 @@ MARKS: Final = "mark-price"
 
 
 class Okx(ExchangeFeed):
-    """Derivatives of one venue."""
-
     venue = OKX
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
@@ -133,9 +131,8 @@ class Okx(ExchangeFeed):
 
 
 class OkxTape(VenueTape):
-    """Forced trades by the position that was closed. Their channel tells every perpetual at once; that a symbol is
-    served is seen by its mark price, which is stamped and never silent for long. `contract`: how much of the base
-    currency a contract of a symbol is."""
+    """Forced trades by the position that was closed. The channel covers every perpetual; a symbol's mark price, which
+    is stamped and frequent, shows that it is served. `contract`: the base currency of one contract of a symbol."""
 
     venue = OKX
     default_url = STREAM_URL

@@ -1,4 +1,4 @@
-"""Long answers page by page: a page may be short, but nothing may be missing behind it."""
+"""Read long answers page by page without losing rows between pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Row
 
 MOST_PAGES: Final = 200
-"""Of one answer; who wants more asks for less time at once."""
+"""Of one answer; longer times have to be split by the caller."""
 LONGEST: Final = 300.0
 """Seconds that one answer may take, all its pages together."""
 
@@ -44,26 +44,25 @@ async def time_limit(what: str, seconds: float = LONGEST) -> AsyncIterator[None]
 async def fetch_regular(
     what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int, newest: int | None = None
 ) -> tuple[R, ...]:
-    """Rows that the venue makes at every step from the day it began: `first` and `last` lie on a step.
+    """Rows that the venue makes at every step: `first` and `last` lie on a step.
 
-    Each page is asked for as exactly as many steps as it can hold, and whatever it lacks is asked for again. What is
-    then still missing was never made, if rows came after it. If none did, or a whole page is gone, the venue has
-    stopped half way, which is `Unavailable`: after its first row it has no last one before now. `newest` is the row
-    that has just been made by the venue's clock: that one alone it may not serve yet.
+    Each page asks for exactly as many steps as it can hold; what it lacks is asked for again. Rows that are still
+    missing never existed if later rows came; if none did, or a whole page is missing, the answer is `Unavailable`.
+    `newest`: the row that has just been made by the venue's clock, which alone may not be served yet.
     """
-    found: list[R] = []
+    fetched: list[R] = []
     pages = _pages(what, (last - first) // step // limit + 1)
     async with time_limit(what):
         for low in range(first, last + 1, limit * step):
             high = min(last, low + (limit - 1) * step)
             rows = await _fetch_filled(what, ask, low, high, step, pages)
-            if found and not rows:
+            if fetched and not rows:
                 break
-            found += rows
+            fetched += rows
     served = last - step if last == newest else last
-    if found and found[-1].at < served:
-        raise Unavailable(f"{what} stop after {_when(found[-1].at)} although {_when(last)} was asked for")
-    return tuple(found)
+    if fetched and fetched[-1].at < served:
+        raise Unavailable(f"{what} stop after {_when(fetched[-1].at)} although {_when(last)} was asked for")
+    return tuple(fetched)
 
 
 async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, pages: Iterator[int]) -> list[R]:
@@ -72,38 +71,40 @@ async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, 
     if not rows:
         return []
     edges = [low - step, *(row.at for row in rows), high + step]
-    found = list(rows)
+    filled = list(rows)
     for before, after in pairwise(edges):
         if after - before > step:
-            found += await _fetch_filled(what, ask, before + step, after - step, step, pages)
-    return list(order_rows(what, found, low, high))
+            filled += await _fetch_filled(what, ask, before + step, after - step, step, pages)
+    return list(order_rows(what, filled, low, high))
 
 
 async def fetch_irregular(
     what: str, ask: Ask[R], since: Millis, until: Millis, *, newest_first: bool, apart: int = 1, span: int | None = None
 ) -> tuple[R, ...]:
-    """Rows that come when they come, never less than `apart` from each other. Only an empty page is an end: a short one
-    is asked for what is behind it. Where the venue does not say which end of a long time it cuts off, time is cut into
-    `span` first."""
+    """Rows at irregular times, at least `apart` from each other.
+
+    Only an empty page is an end; after a short one the rest is asked for. Time is cut into `span` first where the venue
+    does not say which end of a long time it cuts off.
+    """
     span = until - since + 1 if span is None else span
     starts = range(since, until + 1, max(span, 1))
     pages = _pages(what, len(starts))
-    found: list[R] = []
+    fetched: list[R] = []
     async with time_limit(what):
         for start in starts:
             low, high = start, min(until, start + span - 1)
             while low <= high:
                 next(pages)
                 rows = order_rows(what, await ask(Millis(low), Millis(high)), low, high)
-                found += rows
+                fetched += rows
                 if not rows:
                     break
                 low, high = (low, rows[0].at - apart) if newest_first else (rows[-1].at + apart, high)
-    return order_rows(what, found, since, until)
+    return order_rows(what, fetched, since, until)
 
 
 def _pages(what: str, needed: int) -> Iterator[int]:
-    """So many turns; one more is refused, and all of them at once where they cannot be enough."""
+    """At most so many pages; `Refused` beyond, and at once where they cannot be enough."""
     yield from range(MOST_PAGES if needed <= MOST_PAGES else 0)
     pages = max(needed, MOST_PAGES + 1)
     raise Refused(

@@ -1,11 +1,10 @@
-"""Listening to a venue's stream, and knowing through which minutes it was there.
+"""Listen to a venue's stream, and record which minutes are proven complete.
 
 A minute is proven when the stream served us before it began and sent something after it ended: messages keep their
-order on a connection, so whatever was sent in between has come. When a message was read proves nothing, for it may
-have waited for us: data prove up to the time the venue stamped on them, and the answer to a ping up to the moment the
-ping was sent. Silence is asked about every few seconds, and a stream that does not answer is lost. Minutes are the
-venue's: before its first stamp nothing is proven. A venue may answer pings and serve others while it has forgotten a
-symbol: of one that was not heard for a minute nothing more is proven until it is heard again.
+order on a connection. When a message was read proves nothing: data prove up to the venue's own time stamp, and the
+answer to a ping up to the moment the ping was sent. A silent stream is pinged every few seconds, and one that does not
+answer is lost. Minutes are the venue's: before its first stamp nothing is proven. A venue may answer pings and have
+forgotten a symbol: of one that was not heard for a minute nothing more is proven until it is heard again.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class StreamMessage:
 
 
 class Subscribed:
-    """The venue took our wish: from here on silence means that nothing happened."""
+    """The venue confirmed the subscription: from here on silence means that nothing happened."""
 
 
 class VenuePong:
@@ -71,12 +70,12 @@ class VenuePong:
 
 
 class Aside:
-    """Something that was not waited for, and proves nothing."""
+    """A message that proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PingAnswered:
-    """A ping was, and when we had sent it."""
+    """A ping was answered, and when it was sent."""
 
     asked: Millis
 
@@ -100,8 +99,8 @@ class ProvenMinutes:
         self._begun = True
 
     def prove_by_stamp(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Heartbeat]:
-        """The minutes proven by a message of that time by the venue's clock, which was read then by ours. `own`: it
-        speaks of this symbol."""
+        """The minutes proven by a message with that venue time, read at that time of ours. `own`: it is about this
+        symbol."""
         self._ahead = at - read
         if own:
             self._heard = at if self._heard is None else max(at, self._heard)
@@ -110,7 +109,6 @@ class ProvenMinutes:
         return self._until(at)
 
     def prove_by_pong(self, asked: Millis) -> Iterator[Heartbeat]:
-        """The minutes proven by the answer to a ping that was sent then by our clock."""
         return iter(()) if self._ahead is None else self._until(asked + self._ahead)
 
     def _until(self, end: int) -> Iterator[Heartbeat]:
@@ -122,7 +120,7 @@ class ProvenMinutes:
 
 
 class VenueTape:
-    """Where a venue's stream is and how patiently it is listened to. `steady`: a clock nobody sets."""
+    """A venue's stream and its timing. `steady`: a monotonic clock."""
 
     default_url: str
 
@@ -141,8 +139,8 @@ async def listen_to(
     steady: Callable[[], Millis],
     timing: StreamTiming,
 ) -> AsyncIterator[Item]:
-    """Everything a stream says until it is lost, which is `Unavailable`. `proven`: for each symbol the series whose
-    minutes are. `steady`: our clock; one that is set while we listen would prove minutes that have not been."""
+    """Everything a stream sends until it is lost, which is `Unavailable`. `proven`: for each symbol the series of its
+    proven minutes. `steady`: a monotonic clock; one that is set meanwhile would prove wrong minutes."""
     errors, connect = _websockets(stream.name)
     minutes = {symbol: ProvenMinutes() for symbol in proven}
     try:
@@ -184,8 +182,7 @@ def _new_minutes(
 
 
 def _begins(message: StreamEvent | PingAnswered, stream: StreamAddress, symbols: Collection[str]) -> Collection[str]:
-    """Whose silence means something from here on. A venue that does not say that it took our wish has shown it for a
-    symbol with the first news of it: until then it may be answering pings and serving nobody."""
+    """Symbols whose silence means something from here on. Without a confirmation, that is a symbol's first message."""
     match message:
         case Subscribed():
             return symbols
@@ -207,8 +204,8 @@ async def _messages(
     steady: Callable[[], Millis],
     timing: StreamTiming,
 ) -> AsyncGenerator[StreamEvent | PingAnswered, None]:
-    """What comes, and which pings were answered. `TimeoutError` when one was not: other messages are no answer, for
-    they may have been under way when we asked."""
+    """Messages and answered pings. `TimeoutError` when a ping was not answered: other messages are no answer, because
+    they may have been under way."""
     clock = asyncio.get_running_loop().time
     receiving: asyncio.Future[Any] | None = None
     answer: asyncio.Future[Any] | None = None

@@ -29,8 +29,6 @@ ENDPOINTS: Final = {
 
 
 class Upbit(ExchangeFeed):
-    """Candles and exchange rates in won, by the venue's names: `KRW-BTC`."""
-
     venue = UPBIT
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:

@@ -1,4 +1,4 @@
-"""A stranger's answer read field by field: what is gone or of another kind is `Malformed` and named."""
+"""Read a vendor's answer field by field: a missing field or one of another type is `Malformed` and named."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_json(body: bytes, what: str) -> VendorJson:
 
 @dataclass(frozen=True, slots=True)
 class VendorJson:
-    """An object or an array somebody sent. Fields of arrays are read by their place."""
+    """An object or an array of an answer. Fields of arrays are read by their place."""
 
     what: str
     """Whose it is and what: `Binance's klines`."""
@@ -54,7 +54,7 @@ class VendorJson:
         return value
 
     def maybe_number(self, field: str | int) -> float | None:
-        """None where the vendor says null or an empty text; the field itself has to be there."""
+        """None for null or an empty text; the field itself has to be there."""
         value = self[field]
         if value is None or value == "":
             return None
@@ -69,7 +69,7 @@ class VendorJson:
         return number
 
     def decimal(self, field: str | int) -> Decimal:
-        """A number to its last digit: money and quantities."""
+        """A number with all its digits: money and quantities."""
         value = self[field]
         if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)) or len(str(value)) > LONGEST_NUMBER:
             raise self._is_not(field, "a number")
@@ -82,7 +82,7 @@ class VendorJson:
         return number
 
     def maybe_decimal(self, field: str | int) -> Decimal | None:
-        """None where the vendor says null."""
+        """None for null."""
         return None if self[field] is None else self.decimal(field)
 
     def moment(self, field: str | int) -> Millis:
@@ -115,9 +115,9 @@ class VendorJson:
         return value
 
     def maybe_text(self, field: str) -> str | None:
-        """None where the vendor says null or leaves the field out."""
-        found = self.value.get(field) if isinstance(self.value, dict) else None
-        return None if found is None else self.text(field)
+        """None for null or a missing field."""
+        value = self.value.get(field) if isinstance(self.value, dict) else None
+        return None if value is None else self.text(field)
 
     def choice(self, field: str | int, known: Sequence[str]) -> str:
         value = self.text(field)
@@ -149,7 +149,7 @@ class VendorJson:
         return [VendorJson(self.what, value) for value in self.value]
 
     def only(self) -> VendorJson:
-        """The one item of a list that holds what was asked for and nothing else."""
+        """The single item of a list."""
         items = self.items()
         if len(items) != 1:
             raise Malformed(f"{self.what} has {len(items)} items where one was asked for")
@@ -189,7 +189,7 @@ def order_rows(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R,
 
 
 def parse_book(answer: VendorJson, at: Millis, bids: str, asks: str, depth: int) -> Book:
-    """A book best first. One that is crossed, empty on a side or has an amount below zero is no book."""
+    """A book, best first. `Malformed` if it is crossed, empty on a side or has a negative amount."""
     bought = sorted(_quotes(answer, bids), reverse=True)
     sold = sorted(_quotes(answer, asks))
     if not bought or not sold:

@@ -1,4 +1,4 @@
-"""Plain web services of the trading desk: one address, bounded answers, and a key that reaches nobody else."""
+"""HTTP services of the trading desk: one address, bounded answers, and the key kept out of logs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ BAD_REQUEST: Final = 400
 
 
 class RequestDeclined(Unavailable):
-    """The service will not answer that question. What it said of it is for us to read, never to repeat."""
+    """The service declined the request. `body` is for us to read, never to repeat."""
 
-    def __init__(self, message: str, said: bytes) -> None:
+    def __init__(self, message: str, body: bytes) -> None:
         super().__init__(message)
-        self.said = said
+        self.body = body
 
 
 class WebService:
-    """GETs and POSTs of one service. The client's log quotes addresses; lines with the key, as it is or as
-    addresses write it, are taken out of it."""
+    """GETs and POSTs of one service. Lines with the key, plain or URL-encoded, are kept out of the client's log."""
 
     def __init__(
         self,
@@ -77,8 +76,6 @@ class WebService:
 
 
 class WebFeed:
-    """What one web service says."""
-
     def __init__(self, web: WebService) -> None:
         self._web = web
 

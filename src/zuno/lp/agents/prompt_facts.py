@@ -12,9 +12,8 @@ from typing import Final
 from zuno.amm.model import PoolState, whole_price
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.text import base_and_quote
-from zuno.llm.prompts import Untrusted
+from zuno.llm.prompts import Untrusted, estimate_tokens
 from zuno.llm.question import BY_RULE, Screen, T
-from zuno.llm.tokens import estimate_tokens
 from zuno.lp.agents.pool_choice import pool_label
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment
 from zuno.lp.model.debate import Context, Debate, PoolFacts, Role, Round, Thought

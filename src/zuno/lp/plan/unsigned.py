@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from eth_hash.auto import keccak
 
-from zuno.kernel.addresses import checksum_address
 from zuno.kernel.units import Address, Millis
 from zuno.lp.model.plan_events import SafeBatch, SafeMeta, SafeTransaction, UnsignedTransaction
 
@@ -114,3 +113,18 @@ def _length(size: int, offset: int) -> bytes:
 
 def _integer(number: int) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def checksum_address(address: Address) -> str:
+    """The address in EIP-55 mixed case."""
+    digits = address.lower().removeprefix("0x")
+    nibbles = keccak(digits.encode()).hex()
+    return "0x" + "".join(
+        digit.upper() if nibble >= "8" else digit for digit, nibble in zip(digits, nibbles, strict=False)
+    )
+
+
+def has_wrong_checksum(text: str) -> bool:
+    """Whether a mixed-case address has a wrong checksum. All lower or all upper case has none to check."""
+    digits = text.removeprefix("0x")
+    return digits not in (digits.lower(), digits.upper()) and text != checksum_address(Address(text.lower()))

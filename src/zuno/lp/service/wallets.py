@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from zuno.kernel.addresses import checksum_address, has_wrong_checksum
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import WalletState
+from zuno.lp.plan.unsigned import checksum_address, has_wrong_checksum
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.wallets import StoredWallet, Wallets
 from zuno.lp.service import arguments

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.wire.vectors import cosine
 from zuno.adapters.memory.hashed import DIMENSION, HashedEmbedder, embed_text
-from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.kernel.units import Millis
 from zuno.trading.measure.similarity import split_phrases
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery

@@ -9,8 +9,8 @@ import pytest
 
 from tests.paths import CHECKOUT
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.memory.minilm import PACKAGE, MiniLmEmbedder
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.kernel.units import Millis
 from zuno.trading.measure.similarity import LEAST_ALIKE
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery

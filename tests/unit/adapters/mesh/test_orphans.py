@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.mesh import orphans, processes
+from zuno.adapters.mesh import processes
 from zuno.adapters.mesh.folder import MeshFiles
 from zuno.adapters.mesh.processes import Processes
 from zuno.lp.model.debate import Role
@@ -102,7 +102,7 @@ async def test_a_stranger_with_the_same_number_is_left_alone(
     """What is written down began at another moment: its number was given to somebody else since."""
     record = tmp_path / "mesh" / "critic" / "axl.pid"
     record.parent.mkdir(parents=True)
-    orphans.note(record, stranger.pid)
+    processes.note_child(record, stranger.pid)
     written = json.loads(record.read_text())
     assert written["pid"] == stranger.pid
     record.write_text(json.dumps({**written, "began": written["began"] + "1"}))
@@ -123,7 +123,7 @@ async def test_what_cannot_be_read_or_is_not_so_ends_nobody(tmp_path: Path, nurs
 async def test_one_that_does_not_listen_is_made_to_end(
     tmp_path: Path, nursery: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orphans, "GRACE", 0.3)
+    monkeypatch.setattr(processes, "GRACE", 0.3)
     node_in(tmp_path, stubborn=True)
     child = nursery.node(Role.SCOUT)
     until(lambda: "node of" in child.last_words())

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from zuno.adapters.prices.combined import FirstThatAnswers
+from zuno.adapters.prices.feeds import FirstThatAnswers
 from zuno.kernel.errors import Broken, Malformed, Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import HOUR, Fact, Pair, PricePoint, PriceSeries

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.seeded import SeededFeed
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import HexId, Seconds, Wei

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.adapters.prices.pool_history import PoolHistory
+from zuno.adapters.prices.feeds import PoolHistory
 from zuno.amm.model import Block, PoolKey, PoolState
 from zuno.kernel.errors import Broken, Malformed, NotFound, PoolNotInitialized, Unavailable, ZunoError
 from zuno.kernel.text import Token

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from zuno.adapters.prices.seeded import SeededFeed
+from zuno.adapters.prices.feeds import SeededFeed
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Seconds
 from zuno.lp.model.market import HOUR, Pair

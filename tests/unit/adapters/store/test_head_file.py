@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.store.head_file import HeadFile
+from zuno.adapters.store.table_store import HeadFile
 from zuno.kernel.errors import Unavailable
 
 FIRST, SECOND = b'{"seq":0}\n', b'{"seq":1000000}\n'

@@ -13,10 +13,8 @@ from tests.wire.vendors.questions import DAYS, QUICK, asking, no_sleep
 from tests.wire.vendors.questions import QUESTIONS as ALL
 from tests.wire.vendors.serving import vendor
 from tests.wire.vendors.world import World
-from zuno.adapters.venues.fear_greed import FearGreed
-from zuno.adapters.venues.fred import SPAN, Fred
+from zuno.adapters.venues.macro import SPAN, FearGreed, Fred, Yahoo
 from zuno.adapters.venues.web import WebService
-from zuno.adapters.venues.yahoo import Yahoo
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Level, MacroRelease

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wire.paper_venue import START
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
+from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange

@@ -12,8 +12,7 @@ from tests.wire.fakes.series import MemorySeries
 from tests.wire.paper_venue import START, ListTape, PaperHarness, depth, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.tape import SeriesTape
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
+from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, SeriesTape, Tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange

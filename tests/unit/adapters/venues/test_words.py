@@ -15,10 +15,8 @@ from tests.wire.vendors import words
 from tests.wire.vendors.questions import QUESTIONS, QUICK, WORLD, after, asking
 from tests.wire.vendors.serving import vendor
 from tests.wire.vendors.world import NOON, World
-from zuno.adapters.venues.channels import LONGEST as LONGEST_POST
-from zuno.adapters.venues.channels import MOST_PAGES, Channels, concerns, preview
-from zuno.adapters.venues.search import LONGEST as LONGEST_ANSWER
-from zuno.adapters.venues.search import PATIENCE
+from zuno.adapters.venues.texts import LONGEST as LONGEST_POST
+from zuno.adapters.venues.texts import LONGEST_ANSWER, MOST_PAGES, PATIENCE, Channels, concerns, preview
 from zuno.adapters.venues.web import WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Millis
@@ -56,7 +54,7 @@ async def test_an_answer_is_cut_and_cleaned() -> None:
 
 async def test_a_search_sends_its_question_and_its_key_in_a_header() -> None:
     async with vendor(words.search(WORLD)) as here:
-        from zuno.adapters.venues.search import Search
+        from zuno.adapters.venues.texts import Search
 
         headers = {"authorization": f"Bearer {words.KEY}"}
         feed = Search(

@@ -33,8 +33,8 @@ from zuno.doors.chat.tools import TOOLS
 from zuno.doors.chat.trading_facts import write_memories
 from zuno.llm.ask import ModelContext
 from zuno.llm.budget import Limits
+from zuno.llm.port import Ceiling
 from zuno.llm.prompts import Prompts
-from zuno.llm.spend import Ceiling
 from zuno.lp.service.views import PositionsView
 from zuno.settings import Settings
 from zuno.trading.service.account_view import TradeStatusView

@@ -14,8 +14,8 @@ from tests.wire.fakes.model import ScriptedModel, in_order
 from zuno.doors.reading.intents import Reading, load_catalogue, may_be_guessed
 from zuno.doors.reading.model_help import Interpreter, _question, offered_intents
 from zuno.llm.ask import ModelContext
+from zuno.llm.port import Ceiling
 from zuno.llm.prompts import SMALL_MODEL_TOKENS, Prompts, Untrusted
-from zuno.llm.spend import Ceiling
 
 SIGNING = [name for name, intent in load_catalogue().intents.items() if intent.signs]
 LINE = "gimme the lowdown on numero 7 over at base"

@@ -38,6 +38,7 @@ from zuno.lab.market_study import MarketPlan, MarketStudy
 from zuno.lab.reports import LabReports
 from zuno.lab.workers import StoppedEarly
 from zuno.lp.model.ballot import Candidate, Judgment, Verdict
+from zuno.lp.model.debate import Role
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import HOUR
 from zuno.lp.rules import ballot
@@ -84,7 +85,7 @@ async def test_candidates_change_places_and_the_choice_stays(task: PoolTask, tmp
     assert [moment.reordered for moment in found] == [moment.choice for moment in found]
     world = open_world(task.question, task.schedule.start)
     desk = LabDesk(RecordedChain(world, gas_of(task.question)), task.question, "", tmp_path)
-    own, other = await desk.argue(world), await desk.argue(world, seat_strategist=ReversedStrategist)
+    own, other = await desk.argue(world), await desk.argue(world, seats={Role.STRATEGIST: ReversedStrategist})
     ranges = [
         [candidate.range for candidate in ready.debate.rounds[0].candidates if candidate.kind.move]
         for ready in (own, other)

@@ -34,7 +34,7 @@ from zuno.trading.model.trade_events import FillBooked, TradeClosed
 from zuno.trading.ports.series import PUBLIC_HISTORY
 from zuno.trading.rules.trade_outcomes import trace_path
 from zuno.trading.service.learning_view import VetoScoreView
-from zuno.wiring.lab import choose_runner
+from zuno.wiring.lab_models import choose_runner
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_desk_arm, build_trade_lab
 

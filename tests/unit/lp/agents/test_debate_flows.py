@@ -23,7 +23,7 @@ from tests.wire.debating import (
     strategist_says,
 )
 from tests.wire.fakes.model import in_order
-from zuno.adapters.transport.inproc import InProcess
+from zuno.adapters.transport.inbox import InProcess
 from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.llm.port import ModelRequest

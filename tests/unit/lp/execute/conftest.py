@@ -20,8 +20,7 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import OTHERS, SIM, WALLET, pool_specs
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.seeded import SeededFeed
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed
 from zuno.adapters.store.memory import MemoryStore
 from zuno.amm.identity import pool_id
 from zuno.amm.model import LpPosition, PoolState, Range

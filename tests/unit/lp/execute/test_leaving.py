@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.lp.execute.test_handed_out import WATCHED, send_step
-from zuno.adapters.prices.combined import WithReference
+from zuno.adapters.prices.feeds import WithReference
 from zuno.amm.model import price_of, sqrt_price_for
 from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Refused, Unavailable

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from zuno.adapters.transport.inproc import InProcess
+from zuno.adapters.transport.inbox import InProcess
 from zuno.kernel.errors import Unavailable
 from zuno.lp.mesh.delivery import Outgoing
 from zuno.lp.mesh.running import MOST_WAITING, Outbox, PeerRunner

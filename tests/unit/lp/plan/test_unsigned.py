@@ -11,9 +11,8 @@ from eth_hash.auto import keccak
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from zuno.kernel.addresses import checksum_address, has_wrong_checksum
 from zuno.kernel.units import Address, Millis
-from zuno.lp.plan.unsigned import build_unsigned, rlp, safe_batch, safe_checksum
+from zuno.lp.plan.unsigned import build_unsigned, checksum_address, has_wrong_checksum, rlp, safe_batch, safe_checksum
 
 WALLET = Address("0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed")
 TOKEN = Address("0xfb6916095ca1df60bb79ce92ce3ea74c37c5d359")

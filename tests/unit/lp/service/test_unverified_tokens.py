@@ -13,9 +13,7 @@ from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import USDC, WETH
 from zuno.adapters.prices.coingecko import CoinGecko
-from zuno.adapters.prices.combined import FirstThatAnswers
-from zuno.adapters.prices.gas import ChainGas, NativePrice
-from zuno.adapters.prices.pool_history import PoolHistory
+from zuno.adapters.prices.feeds import ChainGas, FirstThatAnswers, NativePrice, PoolHistory
 from zuno.amm.model import PoolState
 from zuno.doors.cli.render import render
 from zuno.kernel.text import Token, market_name

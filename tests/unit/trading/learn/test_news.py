@@ -11,8 +11,8 @@ import pytest
 
 from tests.wire.desk_bundles import AS_OF, BTC, World, bundle_of, minds_of, saying
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis

@@ -12,10 +12,9 @@ import pytest
 from tests.wire.desk_bundles import bundle_of
 from tests.wire.learning import journal as open_journal
 from tests.wire.post_mortems import post_mortem
-from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
-from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.jsonl import FallbackIndex, JsonlMemory
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Unavailable
 from zuno.trading.agents.case import Case, build_case, replace_bundle

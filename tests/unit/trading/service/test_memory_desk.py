@@ -11,9 +11,8 @@ import pytest
 
 from tests.wire.learning import journal as open_journal
 from tests.wire.post_mortems import CALM, CROWDED, ORIGIN, post_mortem
-from zuno.adapters.memory.fallback import FallbackIndex
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.jsonl import JsonlMemory
+from zuno.adapters.memory.jsonl import FallbackIndex, JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import NotFound, Unavailable, UsageError

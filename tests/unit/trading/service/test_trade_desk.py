@@ -18,12 +18,11 @@ from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.order_gate import open_long
-from zuno.adapters.account.closed_trades import MemoryTradeRecord
-from zuno.adapters.account.trade_log import JournalTradeLog
+from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeRecord
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
-from zuno.adapters.memory.in_memory import InMemoryIndex
+from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
 from zuno.adapters.venues.synthetic.path import END

@@ -1,6 +1,6 @@
-"""The devnet as a process: started once per home, found again by the file it leaves, stopped only if it is ours.
+"""The devnet as a process: started once per home, found by the file it writes, stopped only if it is ours.
 
-The running node holds `devnet.lock` for as long as it lives. That lock, not a pid in a file, says whether a node runs.
+The running node holds `devnet.lock` while it lives; that lock, not a pid in a file, says whether a node runs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.file_lock import FileLock
-from zuno.adapters.process_identity import ProcessIdentity
+from zuno.adapters.file_lock import FileLock, ProcessIdentity
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
 from zuno.kernel.foreign_json import check_nesting
@@ -39,10 +38,8 @@ _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` start
 
 
 class DevnetProcess:
-    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end.
-
-    `tell` gets every line a person who waits should see.
-    """
+    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end. `tell` gets
+    every line a waiting person should see."""
 
     def __init__(
         self,
@@ -246,8 +243,8 @@ class DevnetWorld:
         )
 
     async def wake(self) -> None:
-        """Mine a block if the head is old. The node mines only with transactions and its next block is of now, so a
-        deadline counted from an old head would have passed."""
+        """Mine a block if the head is old: the node mines only with transactions, so deadlines counted from an old head
+        would have passed."""
         url = self._process.url()
         latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
         if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:

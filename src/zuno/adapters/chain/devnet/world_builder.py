@@ -17,7 +17,7 @@ from eth_keys.datatypes import PrivateKey
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.sim.engine import SimWorld
-from zuno.adapters.chain.sim.permissions import FOREVER, MAX_UINT160
+from zuno.adapters.chain.sim.ledger import FOREVER, MAX_UINT160
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
@@ -51,9 +51,8 @@ from zuno_devnet.transactions import LocalTransaction
 
 SHAPING: Final = (
     "zuno.adapters.chain.devnet.world_builder",
-    "zuno.adapters.chain.sim.permissions",
+    "zuno.adapters.chain.sim.ledger",
     "zuno.adapters.chain.world",
-    "zuno.amm.bitmap",
     "zuno.amm.fees",
     "zuno.amm.identity",
     "zuno.amm.integers",
@@ -78,7 +77,8 @@ SHAPING: Final = (
 
 def fingerprint(seed: int) -> str:
     """Names the world: another script, other contracts, another EVM or other code give another name."""
-    parts = (repr(write_script(seed)), repr(sorted(VERSIONS.items())), version("py-evm"), *map(_digest, SHAPING))
+    digests = (hashlib.sha256(source_of(module).read_bytes()).hexdigest() for module in SHAPING)
+    parts = (repr(write_script(seed)), repr(sorted(VERSIONS.items())), version("py-evm"), *digests)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -87,10 +87,6 @@ def source_of(module: str) -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"{module} shapes the devnet's world and is not there", name=module)
     return Path(spec.origin)
-
-
-def _digest(module: str) -> str:
-    return hashlib.sha256(source_of(module).read_bytes()).hexdigest()
 
 
 WALLET_ROLE, OTHERS_ROLE = "wallet", "trader"

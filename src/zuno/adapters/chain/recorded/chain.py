@@ -43,8 +43,6 @@ USDC_WETH: Final = RecordedMarket(USDC, WETH, Pips(500), 10, native_side=1)
 
 
 class RecordedChain:
-    """One pool and one wallet."""
-
     info = RECORDED
 
     def __init__(self, world: RecordedWorld, gas: GasQuote) -> None:
@@ -66,10 +64,10 @@ class RecordedChain:
 
     async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
         self._check_pool(pool_id)
-        found = bisect_right(self.world.marks, moment, key=lambda mark: mark.block.timestamp)
-        if not found:
+        place = bisect_right(self.world.marks, moment, key=lambda mark: mark.block.timestamp)
+        if not place:
             raise Unavailable(f"the record begins after {moment}")
-        return self.world.state_of(self.world.marks[found - 1])
+        return self.world.state_of(self.world.marks[place - 1])
 
     async def owned(self, owner: Address) -> OwnedPositions:
         ids = (self.world.position_id,) if self._holds(owner) else ()

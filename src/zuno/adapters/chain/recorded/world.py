@@ -41,8 +41,6 @@ _ENOUGH: Final = 1 << 126
 
 @dataclass(frozen=True, slots=True)
 class RecordedMarket:
-    """Which pool was recorded."""
-
     token0: Token
     token1: Token
     fee: Pips
@@ -88,7 +86,6 @@ class RecordedWorld:
         self.head = self._next_block(Seconds(first.at // 1000))
 
     def copy(self) -> RecordedWorld:
-        """The same moment with a future of its own."""
         twin = copy(self)
         twin._pool = self._pool.copy()
         twin.events, twin.marks = [*self.events], [*self.marks]
@@ -162,8 +159,8 @@ class RecordedWorld:
     def _next_block(self, at: Seconds) -> Block:
         self._number += 1
         slot0 = self._pool.slot0
-        told = (self._number, at, tuple(slot0), self._pool.liquidity, self.balances)
-        return Block(self._number, HexId("0x" + sha256(repr(told).encode()).hexdigest()), at)
+        content = (self._number, at, tuple(slot0), self._pool.liquidity, self.balances)
+        return Block(self._number, HexId("0x" + sha256(repr(content).encode()).hexdigest()), at)
 
     # -- the wallet
 
@@ -320,7 +317,7 @@ class RecordedWorld:
         )
 
     def worth(self) -> tuple[int, int]:
-        """Both tokens: what the wallet holds and what its position would pay, learned by burning it on a copy."""
+        """Both tokens: the wallet's balances and what its position would pay, computed by burning it on a copy."""
         if self.range is None:
             return self.balances
         pool = self._pool.copy()

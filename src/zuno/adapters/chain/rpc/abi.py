@@ -1,4 +1,4 @@
-"""The contracts' words: selectors, event topics and the few layouts we read."""
+"""Function selectors, event topics and the ABI layouts we read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ POOL_KEY: Final = ("address", "address", "uint24", "int24", "address")
 
 
 def decode_abi(types: Sequence[str], data: bytes, what: str) -> tuple[Any, ...]:
-    """ABI data a stranger sent; anything that does not fit its type is Malformed."""
+    """Decode ABI data; `Malformed` for anything that does not fit the types."""
     try:
         return decode(types, data)
     # eth_abi lets absurd offsets and invalid UTF-8 escape as these.
@@ -83,7 +83,6 @@ def decode_abi(types: Sequence[str], data: bytes, what: str) -> tuple[Any, ...]:
 
 
 def decode_uint(data: bytes, what: str) -> int:
-    """A single returned word."""
     if len(data) != _WORD:
         raise Malformed(f"{what}: {len(data)} bytes instead of one word")
     return int.from_bytes(data, "big")
@@ -127,7 +126,7 @@ def multicall_results(data: bytes, expected: int) -> tuple[bytes, ...]:
 
 
 def extsload(slots: Sequence[int]) -> bytes:
-    """Written out by hand: a snapshot asks for thousands of words, and the layout is only words."""
+    """Encoded by hand: a snapshot asks for thousands of words, and the layout is only words."""
     return EXTSLOAD + word(_WORD) + word(len(slots)) + b"".join(map(word, slots))
 
 
@@ -139,12 +138,12 @@ def extsload_results(data: bytes, expected: int) -> list[int]:
 
 
 def pool_keys(prefix: bytes) -> bytes:
-    """PositionManager files its pools under the first 25 bytes of their id."""
+    """PositionManager stores pool keys under the first 25 bytes of the pool's id."""
     return POOL_KEYS + prefix.ljust(_WORD, b"\0")
 
 
 def pool_key(data: bytes) -> PoolKey:
-    """What `poolKeys` returns; all zeros, spacing included, where nothing is filed."""
+    """What `poolKeys` returns; all zeros, spacing included, where nothing is stored."""
     currency0, currency1, fee, tick_spacing, hooks = decode_abi(POOL_KEY, data, "poolKeys")
     return PoolKey(
         Address(currency0.lower()), Address(currency1.lower()), Pips(fee), tick_spacing, Address(hooks.lower())

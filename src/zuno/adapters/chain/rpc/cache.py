@@ -1,4 +1,4 @@
-"""What survives the process: small JSON files, replaced whole, so that an interruption loses nothing."""
+"""A cache on disk: small JSON files, each replaced whole."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _log = logging.getLogger(__name__)
 
 
 class JsonCache:
-    """A directory of named JSON objects. Everything here can be read anew, so nothing about it is worth failing for:
-    what cannot be read is as good as none, what cannot be written is not kept, and either is logged."""
+    """A directory of named JSON objects. A file that cannot be read or written is logged and never raised: everything
+    here can be read from the chain again."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._writable = True
 
     def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
-        """What `read` makes of the object; None where there is none, or none that it can read."""
+        """What `read` makes of the object; None where there is none that it can read."""
         try:
             return read(json.loads(check_nesting(self._path(name).read_bytes())))
         except FileNotFoundError:
@@ -36,7 +36,6 @@ class JsonCache:
             return None
 
     def save(self, name: str, value: dict[str, Any]) -> None:
-        """Replace the object; a reader sees the old one or the new one, never half of either."""
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             replace_file(self._path(name), json.dumps(value, separators=(",", ":")).encode())
@@ -49,7 +48,6 @@ class JsonCache:
             self._writable = True
 
     def drop(self, name: str) -> None:
-        """Forget the object, if there is one."""
         with suppress(OSError):
             self._path(name).unlink(missing_ok=True)
 

@@ -1,22 +1,23 @@
 """The live chain behind the Chain port: each answer is read at one block, from whichever node can give it.
 
-"Now" is the node's latest block. Confirmations do not delay a reader; they decide what is remembered: nothing younger
-than the chain's confirmations is ticked off in a record on disk, and a remembered fact is checked against the hash of
-the block it was read at.
+"Now" is the node's latest block. Confirmations do not delay a reader: they decide what is cached on disk, and a cached
+fact is checked against the hash of the block it was read at.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import median_low
 from typing import Final
 
-from zuno.adapters.chain.rpc import gas
+from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.abi import events_of
 from zuno.adapters.chain.rpc.cache import JsonCache
-from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
+from zuno.adapters.chain.rpc.errors import BadRequest, CallReverted, NodeBehind, NoSuchMethod, NoSuchState
 from zuno.adapters.chain.rpc.history import HistoryReader
 from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import PositionNft, PositionNfts
@@ -24,22 +25,23 @@ from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
 from zuno.adapters.chain.rpc.storage import (
     WORDS_PER_CALL,
     PositionPlace,
+    TickReader,
     Words,
     locate_position,
     pool_state,
     read_worth,
 )
-from zuno.adapters.chain.rpc.ticks import TickReader
-from zuno.adapters.chain.rpc.transport import FailoverProvider, RpcPolicy
+from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, RpcPolicy
 from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_slot0
+from zuno.amm.integers import ceil_div
 from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState
 from zuno.kernel.errors import Malformed, NotFound, PoolNotInitialized, Refused, Unavailable, UsageError
 from zuno.kernel.text import Token
-from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96
-from zuno.lp.model.chains import ChainInfo
+from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96, Wei
+from zuno.lp.model.chains import ChainInfo, DataFee
 from zuno.lp.model.history import PositionHistory, PricedBlock, ReadPlans, SwapFees, read_no_plans
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.ports.chain import (
@@ -61,7 +63,7 @@ MOST_PRICES: Final = 168
 
 
 class RpcChain:
-    """Chain over JSON-RPC. `urls` are tried in order; `cache_dir` is ours to fill and anyone's to delete."""
+    """Chain over JSON-RPC. `urls` are tried in order; `cache_dir` may be deleted at any time."""
 
     def __init__(
         self,
@@ -86,7 +88,6 @@ class RpcChain:
 
     @property
     def requests(self) -> int:
-        """HTTP requests sent so far."""
         return self._node.requests
 
     async def head(self) -> Block:
@@ -145,13 +146,17 @@ class RpcChain:
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         wanted = (await self.pool(pool_id)).id
-        return await self._at_head(lambda head: self._swap_fees_at(wanted, since, head), by_events=True)
+
+        async def read(head: Block) -> SwapFees:
+            return await self._read.prices.swap_fees(await self._pool_at(wanted, head), since, head)
+
+        return await self._at_head(read, by_events=True)
 
     async def gas(self) -> GasQuote:
-        return await self._at_head(lambda head: gas.quote(self._node, self.info.data_fee, head))
+        return await self._at_head(lambda head: quote_gas(self._node, self.info.data_fee, head))
 
     def writer(self) -> RpcWriter:
-        """The same chain to write to, over the same nodes; closed with this one."""
+        """The same chain to write to, on the same connections; closed with this one."""
         return RpcWriter(self._read, self._at_head, self._depth_at)
 
     async def close(self) -> None:
@@ -163,15 +168,15 @@ class RpcChain:
         return await self._ticks.read_depth(await self._pool_at(pool_id, head), head)
 
     async def _pools_at(self, head: Block) -> PoolsFound:
-        found = await self._read.keys.find_curated(head)
-        keys = found.keys
+        curated = await self._read.keys.find_curated(head)
+        keys = curated.keys
         # Prices first: most probed tiers have no pool, and their other words are not worth asking for.
         probes = {pool_id: pool_slots(pool_id) for pool_id in keys}
         prices = await self._read.storage.words((slots.slot0 for slots in probes.values()), head)
         alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
         words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
-        notes = (*found.notes, *self._read.keys.check_search(found, alive.keys()))
+        notes = (*curated.notes, *self._read.keys.check_search(curated, alive.keys()))
         return PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
@@ -214,7 +219,7 @@ class RpcChain:
     async def _witness_at(
         self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
     ) -> StateAtBlock:
-        """A block that somebody else named, if this chain has it."""
+        """The state at a block that a peer named, if this chain has that block."""
         if block.number > head.number or await self._node.block(block.number) != block:
             raise Refused(f"{self.info.name} has no block {block.number} with hash {block.hash[:12]}…")
         try:
@@ -233,33 +238,30 @@ class RpcChain:
         return StateAtBlock(block, pools, {position.id: position for position in snapshot.positions})
 
     async def _snapshot(self, wanted: Sequence[int], read: PositionNfts, head: Block) -> Snapshot:
-        places = {token: self._locate(token, nft) for token, nft in read.nfts.items()}
+        manager = self.info.deployment.position_manager
+        places = {token: locate_position(manager, nft.pool_id, nft.range, token) for token, nft in read.nfts.items()}
         words, fault = await self._read.storage.some_words(
             (slot for at in places.values() for slot in at.slots()), head
         )
         whole = {token: at for token, at in places.items() if all(slot in words for slot in at.slots())}
         keys = {at.pool_id: read.nfts[token].key for token, at in whole.items()}
         pools = await self._pool_states(keys, words, head)
-        found = {
+        positions = {
             token: self._position(token, read.nfts[token], at, pools[at.pool_id], words) for token, at in whole.items()
         }
         reasons = {token: str(why) for token, why in read.unread.items()}
         reasons |= {token: str(fault) for token in places if token not in whole}
         return Snapshot(
             head,
-            tuple(found[token] for token in wanted if token in found),
+            tuple(positions[token] for token in wanted if token in positions),
             tuple(
                 Missing(token, reasons[token], unread=True)
                 if token in reasons
                 else Missing(token, "never minted, or burnt")
                 for token in wanted
-                if token not in found
+                if token not in positions
             ),
         )
-
-    def _locate(self, token: int, nft: PositionNft) -> PositionPlace:
-        manager = self.info.deployment.position_manager
-        return locate_position(manager, nft.pool_id, nft.range.lower, nft.range.upper, token)
 
     def _position(self, token: int, nft: PositionNft, at: PositionPlace, pool: PoolState, words: Words) -> LpPosition:
         state = read_worth(at, words)
@@ -292,9 +294,7 @@ class RpcChain:
         blocks = await self._read.times.list_blocks_every(since, Seconds(step), head)
         manager, storage = self.info.deployment.position_manager, self._read.storage
         places = {
-            position.id: locate_position(
-                manager, position.pool.id, position.range.lower, position.range.upper, position.id
-            )
+            position.id: locate_position(manager, position.pool.id, position.range, position.id)
             for position in positions
         }
         slots = list(dict.fromkeys(slot for place in places.values() for slot in place.slots()))
@@ -332,9 +332,6 @@ class RpcChain:
         }
         return PositionsWindow(blocks[0], head, fees, paths)
 
-    async def _swap_fees_at(self, pool_id: HexId, since: Seconds, head: Block) -> SwapFees:
-        return await self._read.prices.swap_fees(await self._pool_at(pool_id, head), since, head)
-
     async def _price_path_at(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
         before = await self._read.times.last_by(Seconds(since - 1), head)
         first = 0 if before is None else before.number + 1
@@ -364,3 +361,87 @@ def _address(text: str) -> Address:
     if not _ADDRESS.fullmatch(address):
         raise UsageError("an address is 0x and 40 hex digits")
     return address
+
+
+RECENT_BLOCKS: Final = 20
+_MEDIAN: Final = 50
+GAS_PRICE_ORACLE: Final = Address("0x420000000000000000000000000000000000000f")
+ARB_GAS_INFO: Final = Address("0x000000000000000000000000000000000000006c")
+_UPPER_BOUND: Final = abi.selector("getL1FeeUpperBound(uint256)")
+_L1_BASE_FEE: Final = abi.selector("l1BaseFee()")
+_BLOB_BASE_FEE: Final = abi.selector("blobBaseFee()")
+_BASE_FEE_SCALAR: Final = abi.selector("baseFeeScalar()")
+_BLOB_BASE_FEE_SCALAR: Final = abi.selector("blobBaseFeeScalar()")
+_PRICES_IN_WEI: Final = abi.selector("getPricesInWei()")
+_SMALLEST: Final = 500
+"""Bytes of the smallest liquidity transaction: a collect."""
+_L1_GAS_PER_BYTE: Final = 16
+
+
+async def quote_gas(node: RpcNode, data_fee: DataFee, at: Block) -> GasQuote:
+    (base_fee, tip), per_byte = await asyncio.gather(_execution(node), _data(node, data_fee, at))
+    data = None if per_byte is None else Wei(per_byte)
+    return GasQuote(Wei(base_fee), Wei(tip), data, estimates_hold_data_fee=data_fee is DataFee.ARBITRUM)
+
+
+async def _execution(node: RpcNode) -> tuple[int, int]:
+    """Base fee of the next block and the median of recent blocks' median tips."""
+    try:
+        history = await node.fee_history(RECENT_BLOCKS, _MEDIAN)
+    except (NoSuchMethod, BadRequest):
+        return await _whole_price(node)
+    if history.tips:
+        return history.base_fees[-1], median_low(history.tips)
+    # Empty blocks, or a node that reports no tips.
+    try:
+        return history.base_fees[-1], await node.suggested_tip()
+    except NoSuchMethod:
+        return history.base_fees[-1], max(0, await node.gas_price() - history.base_fees[-1])
+
+
+async def _whole_price(node: RpcNode) -> tuple[int, int]:
+    """A node that knows one price only: split off the tip it suggests, if it suggests one."""
+    price = await node.gas_price()
+    try:
+        tip = min(price, await node.suggested_tip())
+    except NoSuchMethod:
+        tip = 0
+    return price - tip, tip
+
+
+async def _data(node: RpcNode, data_fee: DataFee, at: Block) -> int | None:
+    match data_fee:
+        case DataFee.NONE:
+            return None
+        case DataFee.OP_STACK:
+            return await _op_stack(node, at)
+        case DataFee.ARBITRUM:
+            return await _arbitrum(node, at)
+
+
+async def _op_stack(node: RpcNode, at: Block) -> int:
+    """Wei per byte of transaction, from above.
+
+    Since Fjord the oracle's upper bound is affine in the size with a positive intercept, so its price per byte falls
+    with the size: asked for the smallest transaction we send, it holds for all of them (7 % too much at worst). Older
+    chains charge 16 L1 gas a byte at (16·baseFeeScalar·l1BaseFee + blobBaseFeeScalar·blobBaseFee) / 16e6 wei.
+    """
+    try:
+        bound = await _oracle(node, _UPPER_BOUND + abi.word(_SMALLEST), at, Callee.MAY_REVERT)
+        return ceil_div(bound, _SMALLEST)
+    except CallReverted:
+        words = (_L1_BASE_FEE, _BASE_FEE_SCALAR, _BLOB_BASE_FEE, _BLOB_BASE_FEE_SCALAR)
+        base, base_scalar, blob, blob_scalar = await asyncio.gather(*(_oracle(node, word, at) for word in words))
+        return ceil_div(_L1_GAS_PER_BYTE * base_scalar * base + blob_scalar * blob, 10**6)
+
+
+async def _oracle(node: RpcNode, question: bytes, at: Block, callee: Callee = Callee.CERTAIN) -> int:
+    return await node.call(GAS_PRICE_ORACLE, question, at, abi.uint_reader("the gas oracle"), callee=callee)
+
+
+async def _arbitrum(node: RpcNode, at: Block) -> int:
+    """Nitro's second price: its L1 price of a calldata unit times the 16 units of a byte."""
+    prices = await node.call(
+        ARB_GAS_INFO, _PRICES_IN_WEI, at, lambda data: abi.decode_abi(["uint256"] * 6, data, "getPricesInWei")
+    )
+    return int(prices[1])

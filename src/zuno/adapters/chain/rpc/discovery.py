@@ -1,4 +1,4 @@
-"""Finding what exists: the pools of curated pairs and the positions of a wallet, complete or saying that it is not."""
+"""Find the pools of curated pairs and the positions of a wallet; an incomplete search says so."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RECORD: Final = "deployed"
 
 
 class DeploymentBlock:
-    """The block before which v4 has no events, so that no search goes further back."""
+    """The block before which v4 has no events: no search goes further back."""
 
     def __init__(self, node: RpcNode, contract: Address, cache: JsonCache) -> None:
         self._node = node
@@ -45,18 +45,18 @@ class DeploymentBlock:
         if known is not None and self.remembered:
             return known
         try:
-            found = await self._search(head)
+            first = await self._search(head)
             # One wrong answer on the way would hide events for ever: what is kept was looked at from both sides.
-            sure = found == 0 or not await self._node.has_code(self._contract, found - 1)
-            if not sure or not await self._node.has_code(self._contract, found):
+            sure = first == 0 or not await self._node.has_code(self._contract, first - 1)
+            if not sure or not await self._node.has_code(self._contract, first):
                 return 0
         except (NoSuchState, NoSuchMethod):
             return 0  # no archive: the search itself will have to find the beginning
-        self._cache.save(_RECORD, {self._contract: found})
-        return found
+        self._cache.save(_RECORD, {self._contract: first})
+        return first
 
     def forget(self) -> None:
-        """For when a search from here on did not find what must be there."""
+        """Drop the record: a search from that block missed something that exists."""
         self._cache.save(_RECORD, {})
 
     async def _search(self, head: int) -> int:
@@ -98,7 +98,7 @@ class OwnedReader:
 
     async def read_owned(self, owner: Address, head: Block) -> OwnedPositions:
         """Every id whose last Transfer went to `owner`: candidates from events, each confirmed by ownerOf at `head`."""
-        balance = await self._balance(owner, head)
+        balance = await self._node.call(self._manager, abi.balance_of(owner), head, abi.uint_reader("balanceOf"))
         if balance == 0:
             return OwnedPositions(head, owner, (), 0, complete=True)
         # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
@@ -177,17 +177,12 @@ class OwnedReader:
             raise next(iter(read.unread.values()))
         return {token for token, nft in read.nfts.items() if nft.owner == owner}
 
-    async def _balance(self, owner: Address, head: Block) -> int:
-        return await self._node.call(self._manager, abi.balance_of(owner), head, abi.uint_reader("balanceOf"))
-
 
 @dataclass(frozen=True, slots=True)
 class CuratedKeys:
-    """Keys of the curated currencies, probed tiers first."""
-
     keys: dict[HexId, PoolKey]
     initialized: frozenset[HexId]
-    """Those that Initialize events tell of."""
+    """Those with an Initialize event."""
     notes: tuple[str, ...]
     """What could not be searched."""
 
@@ -215,14 +210,14 @@ class PoolKeyReader:
         async with self._lock:
             return await self._search_curated(head)
 
-    def check_search(self, found: CuratedKeys, priced: Collection[HexId]) -> tuple[str, ...]:
+    def check_search(self, curated: CuratedKeys, priced: Collection[HexId]) -> tuple[str, ...]:
         """What to say of a search that missed a pool with a price; its record is dropped.
 
         Every pool has an Initialize event. A search that saw none of those we know may have missed any other as well,
         so it is not kept: without a known pool among its findings nothing speaks for it.
         """
-        missed = set(priced) - found.initialized
-        if found.notes or (found.initialized and not missed):
+        missed = set(priced) - curated.initialized
+        if curated.notes or (curated.initialized and not missed):
             return ()
         self._log_search.drop()
         self._deployment.forget()
@@ -245,21 +240,20 @@ class PoolKeyReader:
         return CuratedKeys(keys, frozenset(initialized), notes)
 
     def known_key(self, pool_id: HexId) -> PoolKey | None:
-        """The key if it is known already."""
         return self._known.get(pool_id)
 
     async def find(self, pool_id: HexId, head: Block) -> PoolKey | None:
-        """The key behind an id, from the cheapest source that knows it; None if none does at this block."""
+        """The key behind a pool id, from the cheapest source that knows it; None if none does at this block."""
         if pool_id in self._known:
             return self._known[pool_id]
         question = abi.pool_keys(bytes.fromhex(pool_id[2:52]))
         key = await self._node.call(self._info.deployment.position_manager, question, head, abi.pool_key)
         if key.tick_spacing == 0 or pool_id_of(key) != pool_id:
-            found = None if self._missed.get(pool_id) == head.hash else await self._find_initialize_event(pool_id, head)
-            if found is None:
+            event = None if self._missed.get(pool_id) == head.hash else await self._find_initialize_event(pool_id, head)
+            if event is None:
                 self._missed[pool_id] = head.hash
                 return None
-            key = found
+            key = event
         self._known[pool_id] = key
         return key
 

@@ -1,18 +1,7 @@
-"""What a node's refusal means for us: every way an RPC fails becomes one of our own errors.
+"""How RPC failures become our own errors.
 
-Unavailable
-├── NoSuchState    this node lacks the block or its state: another node, or a later try, may have it
-│   └── NodeBehind its events end before its state does: it will have them in a moment
-├── NoSuchMethod   this node does not speak the method
-├── NotConnected   no connection: the question never got there
-└── RangeRefused   the log query is too wide: ask for less
-Malformed
-├── CallReverted   the call ran and the contract said no, or so the node says
-│   └── InsufficientFunds  it did not even start: the caller lacks the coin it sends
-├── TransactionRejected  the node heard the transaction and does not take it
-├── InvalidCallResult    the call returned what its contract cannot have returned
-├── BadRequest     the node could not read the question
-└── ResponseTooLarge  the answer is larger than any honest one
+Unavailable: the node may have it later, or another node has it. Malformed: the node, or the contract it called,
+answered what it should not have.
 """
 
 from __future__ import annotations
@@ -47,8 +36,8 @@ class RangeRefused(Unavailable):
 class CallReverted(Malformed):
     """The call ran and reverted."""
 
-    def __init__(self, said: str, output: bytes = b"") -> None:
-        super().__init__(said)
+    def __init__(self, message: str, output: bytes = b"") -> None:
+        super().__init__(message)
         self.output = output
         """What the contract gave back, where the node passes it on."""
 
@@ -74,9 +63,9 @@ class ResponseTooLarge(Malformed):
 
 
 HONEST_FAULTS: Final = (NoSuchState, NoSuchMethod, BadRequest, ResponseTooLarge, TransactionRejected)
-"""What a sound node may say too: it is asked again as soon as before."""
+"""Faults that a sound node may report too: such a node is not put aside."""
 LASTING_FAULTS: Final = (NoSuchMethod, BadRequest)
-"""What does not change by waiting."""
+"""Faults that do not change by waiting."""
 
 _MAX_SAID: Final = 180
 _REVERTED: Final = 3
@@ -106,27 +95,27 @@ _OUTPUT: Final = re.compile(r"0x((?:[0-9a-fA-F]{2})*)$")
 
 
 def parse_error(method: str, error: object) -> ZunoError:
-    """The JSON-RPC error object of a reply to `method` as our error; plain Unavailable means "ask another node"."""
+    """Our error for the JSON-RPC error object of a reply to `method`; plain `Unavailable` means "ask another node"."""
     if not isinstance(error, dict):
         return Malformed(f"{method}: the error is not an object")
     code, message, data = error.get("code"), error.get("message"), error.get("data")
-    said = plain_text(message, _MAX_SAID) if isinstance(message, str) else "no message"
-    text = f"{method}: {said}"
+    reason = plain_text(message, _MAX_SAID) if isinstance(message, str) else "no message"
+    text = f"{method}: {reason}"
     # Some gateways keep the reason in `data` and say only "invalid params".
-    spoken = f"{said} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else said
+    spoken = f"{reason} {plain_text(str(data), _MAX_SAID)}" if isinstance(data, dict | str) else reason
     if code == _REVERTED or (method in _RUNS and _REVERT.search(spoken)):
         return CallReverted(text, _output(data))
-    if method in _RUNS and (code == _UNFUNDED or FUNDS.search(said)):
+    if method in _RUNS and (code == _UNFUNDED or FUNDS.search(reason)):
         return InsufficientFunds(text)
-    if _BUSY.search(said):
+    if _BUSY.search(reason):
         return Unavailable(text)
-    if method == "eth_sendRawTransaction" and code != _METHOD_NOT_FOUND and not _METHOD.search(said):
+    if method == "eth_sendRawTransaction" and code != _METHOD_NOT_FOUND and not _METHOD.search(reason):
         return TransactionRejected(text)
     if method == "eth_getLogs" and _RANGE.search(spoken):
         return RangeRefused(text)
-    if _STATE.search(said):
+    if _STATE.search(reason):
         return NoSuchState(text)
-    if code == _METHOD_NOT_FOUND or _METHOD.search(said):
+    if code == _METHOD_NOT_FOUND or _METHOD.search(reason):
         return NoSuchMethod(text)
     if code in _UNREADABLE:
         return BadRequest(text)
@@ -134,16 +123,16 @@ def parse_error(method: str, error: object) -> ZunoError:
 
 
 def _output(data: object) -> bytes:
-    """What the contract gave back: as it is, behind a word ("Reverted 0x…"), or one level deeper."""
+    """The contract's returned data: as it is, behind a word ("Reverted 0x…"), or one level deeper."""
     hex_text = data.get("data") if isinstance(data, dict) else data
-    found = _OUTPUT.search(hex_text) if isinstance(hex_text, str) else None
-    return b"" if found is None else bytes.fromhex(found[1])
+    match = _OUTPUT.search(hex_text) if isinstance(hex_text, str) else None
+    return b"" if match is None else bytes.fromhex(match[1])
 
 
 def refuses_batches(error: object) -> bool:
-    """Whether the error a whole batch was answered with means "one at a time, please"."""
+    """Whether the error a whole batch was answered with means that the node takes no batches."""
     if not isinstance(error, dict):
         return False
     code, message = error.get("code"), error.get("message")
-    said = message if isinstance(message, str) else ""
-    return not _BUSY.search(said) and (code in (_METHOD_NOT_FOUND, *_UNREADABLE) or "batch" in said.lower())
+    reason = message if isinstance(message, str) else ""
+    return not _BUSY.search(reason) and (code in (_METHOD_NOT_FOUND, *_UNREADABLE) or "batch" in reason.lower())

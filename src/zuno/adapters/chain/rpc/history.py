@@ -1,4 +1,4 @@
-"""What happened to a position, from its events: every touch with what was measured to move, exact to the wei."""
+"""A position's history from its events: every change of liquidity with the amounts that were measured to move."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ SPARE_PERCENT = 5
 
 
 class HistoryReader:
-    """Histories of positions, ended at a head."""
-
     def __init__(self, readers: Readers) -> None:
         self._read = readers
         self._info, self._node, self._times = readers.info, readers.node, readers.times
@@ -50,7 +48,8 @@ class HistoryReader:
     async def read(self, token: int, since: Seconds | None, head: Block, plans: JournaledPlans) -> PositionHistory:
         if since is not None and since > head.timestamp:
             raise UsageError(f"the window would open at {since}, after the chain's own time {head.timestamp}")
-        if not 0 < token < await self._next_token(head):
+        next_token = await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.uint_reader("nextTokenId"))
+        if not 0 < token < next_token:
             raise NotFound(f"no position {token} on {self._info.name}: it was never minted")
         start = None if since is None else await self._times.last_by(since, head)
         try:
@@ -108,13 +107,10 @@ class HistoryReader:
             notes=tuple(entries.notes),
         )
 
-    async def _next_token(self, head: Block) -> int:
-        return await self._node.call(self._manager, abi.NEXT_TOKEN_ID, head, abi.uint_reader("nextTokenId"))
-
     async def _read_standing(self, life: PositionLife, at: Block, entries: HistoryEntries) -> PositionSnapshot:
         """A position between touches, its worth from a pretended burn where the node can pretend."""
         nft = life.nft
-        where = locate_position(self._manager, nft.pool_id, nft.range.lower, nft.range.upper, life.token)
+        where = locate_position(self._manager, nft.pool_id, nft.range, life.token)
         held = read_worth(where, await self._read.storage.words(where.slots(), at))
         worth = (held.amount0 + held.fees0, held.amount1 + held.fees1)
         burn = await self._burn_simulator.simulate(life.token, life.owner_after(at), nft.key, at)
@@ -193,9 +189,9 @@ class HistoryReader:
         nft = lives[0].nft
         builder = EntryBuilder(self._read, self._replay, nft.key, nft.pool_id, head)
         query = Query(self._pool_manager, (abi.MODIFY_LIQUIDITY, nft.pool_id, abi.address_word(self._manager)))
-        found = self._replay.changes(await self._read.scanner.all(query, first, last))
+        changes = self._replay.changes(await self._read.scanner.all(query, first, last))
         entries, by_tx = HistoryEntries(), dict[HexId, list[LiquidityEvent]]()
-        for change in found:
+        for change in changes:
             if change.token in by_token and by_token[change.token].knows(change.log):
                 by_tx.setdefault(change.log.tx, []).append(change)
         for tx, ours in by_tx.items():
@@ -206,7 +202,7 @@ class HistoryReader:
             deposit = next((change for change in ours if change.delta > 0), None)
             if deposit is not None:
                 owner = by_token[deposit.token].owner_at(deposit.log)
-                earlier = [change.log for change in found if change.delta > 0 and change.log.tx not in by_tx]
+                earlier = [change.log for change in changes if change.delta > 0 and change.log.tx not in by_tx]
                 taken = _amounts_taken(entries.events, deposit.log.tx)
                 entries.add(
                     await self._read_preparing_swaps(builder, deposit, ours, owner, earlier, first, seen, taken, head)
@@ -279,22 +275,18 @@ class HistoryReader:
 
 
 def _amounts_taken(events: DatedEvents, tx: HexId) -> tuple[int, int]:
-    """What the deposits of a transaction took out of the wallet."""
     touches = [event for _, event in events if isinstance(event, PositionEvent) and event.tx == tx]
     return max(0, sum(touch.paid0 for touch in touches)), max(0, sum(touch.paid1 for touch in touches))
 
 
 def _amounts_brought(events: DatedEvents) -> tuple[int, int]:
-    """What swaps brought into the wallet."""
     swaps = [event for _, event in events if isinstance(event, WalletSwap)]
     return max(0, -sum(swap.paid0 for swap in swaps)), max(0, -sum(swap.paid1 for swap in swaps))
 
 
 def _check_complete(events: DatedEvents, start: PositionSnapshot | None, end: PositionSnapshot | None) -> None:
-    """Every touch must begin with the liquidity that the one before it left, or events in between are missing.
-
-    What a touch began with is the state's word, so this is a gap in the events, not a contradiction in the books.
-    """
+    """Every change must begin with the liquidity that the one before it left; otherwise events in between are
+    missing."""
     held = {} if start is None else {start.position_id: int(start.liquidity)}
     for _, event in sorted(events, key=lambda entry: entry[0]):
         if isinstance(event, PositionEvent):
@@ -324,7 +316,7 @@ class BurnResult:
 
 
 class BurnSimulator:
-    """Pretended burns, where the node offers eth_simulateV1."""
+    """Simulated burns, where the node offers eth_simulateV1."""
 
     def __init__(self, node: RpcNode, deployment: Deployment) -> None:
         self._node = node
@@ -332,7 +324,7 @@ class BurnSimulator:
         self._refusal = ""
 
     async def simulate(self, token: int, owner: Address, key: PoolKey, at: Block) -> BurnResult | str:
-        """The burn on top of a block, or why nobody can say."""
+        """The burn on top of a block, or why it could not be simulated."""
         if self._refusal:
             return self._refusal
         steps = [calldata.burn_position(token, 0, 0), calldata.take_pair(key.currency0, key.currency1, owner)]

@@ -1,7 +1,6 @@
 """What one transaction moved, measured at the wallet and at PoolManager: from events, native coin from balances.
 
-Two measurements of one payment: what left the wallet, and what reached the contract that holds every pool. Where they
-differ, the difference is somebody else's money and not an error.
+Where the two measurements differ, the difference is another party's money and not an error.
 """
 
 from __future__ import annotations
@@ -109,11 +108,8 @@ async def unlogged_gain(
     party: Address,
     head: Block,
 ) -> int | None:
-    """What a party's balance of a token gained from the first to the last block of a span beyond what the token's
-    events there tell (less: negative); None where the token does not tell balances.
-
-    The balance is the state's word on events that nobody else vouches for.
-    """
+    """What a party's balance of a token gained over a span of blocks beyond what the token's events there tell (less:
+    negative); None where the token does not report balances."""
     first, last = max(0, span[0] - 1), span[1]
     blocks = await times.blocks([first, last], head)
     question = abi.balance_of(party)

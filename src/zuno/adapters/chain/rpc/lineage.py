@@ -34,7 +34,7 @@ class PositionLife:
     nft: PositionNft
     transfers: tuple[Log, ...]
     until: tuple[int, int] | None = None
-    """Block and place in it of the transaction that closed it for its successor: what came later is another story."""
+    """Block and index of the transaction that closed it for its successor; later events belong to another record."""
 
     def knows(self, moment: Log) -> bool:
         return self.until is None or (moment.block_number, moment.tx_index) <= self.until
@@ -65,7 +65,7 @@ class PositionLife:
 
 
 class LineageReader:
-    """Finds a position's life and its ancestors' lives within a window."""
+    """Finds a position and its predecessors within a window."""
 
     def __init__(self, readers: Readers, replay: BlockReplay) -> None:
         self._read = readers
@@ -157,10 +157,10 @@ class LineageReader:
             closing = await self._find_closed_before(life, receipt, owner, low, head)
         siblings = self._find_minted(receipt, life, owner)
         if closing.token is not None and len(siblings) > 1:
-            said = (
+            note = (
                 f"position {closing.token} was closed for {len(siblings)} new ones, {life.token} among them: {_STARTS}"
             )
-            return _Closing(notes=[said])
+            return _Closing(notes=[note])
         return closing
 
     async def _find_closed_before(
@@ -175,13 +175,13 @@ class LineageReader:
             else:
                 closed += [(token, receipt) for token in await self._find_emptied(receipt, life, owner, head)]
         if len(closed) != 1:
-            said = f"{len(closed)} positions were closed shortly before {life.token} was minted: {_STARTS}"
-            return _Closing(notes=[said] if closed else [])
+            note = f"{len(closed)} positions were closed shortly before {life.token} was minted: {_STARTS}"
+            return _Closing(notes=[note] if closed else [])
         ((token, receipt),) = closed
         blocks = await self._times.blocks([receipt.block_number, mint.block_number], head)
         waited = blocks[mint.block_number].timestamp - blocks[receipt.block_number].timestamp
-        said = f"position {token} was closed {waited} s before {life.token} was minted and counts as its predecessor"
-        return _Closing(token, (receipt.block_number, receipt.tx_index), [said])
+        note = f"position {token} was closed {waited} s before {life.token} was minted and counts as its predecessor"
+        return _Closing(token, (receipt.block_number, receipt.tx_index), [note])
 
     async def _read_sent_before(
         self, life: PositionLife, mint: Receipt, owner: Address, first: int, head: Block
@@ -240,7 +240,7 @@ class LineageReader:
 
 @dataclass(frozen=True, slots=True)
 class _Closing:
-    """Which position a mint succeeded, if one did, and when that one's story ends."""
+    """Which position a mint succeeded, if any, and when that one's record ends."""
 
     token: int | None = None
     until: tuple[int, int] | None = None

@@ -1,9 +1,10 @@
-"""One chain node as we want to speak with it: typed questions, pinned blocks, our own errors. web3 is known here."""
+"""Typed questions to a chain node, at pinned blocks, with our own errors. web3 is used here alone."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,11 +18,17 @@ from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
 from web3.types import BlockData
 
 from zuno.adapters.chain.rpc import requests
-from zuno.adapters.chain.rpc.broadcast import send_to_nodes
-from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchMethod, NoSuchState
+from zuno.adapters.chain.rpc.errors import (
+    FUNDS,
+    CallReverted,
+    NoSuchMethod,
+    NoSuchState,
+    NotConnected,
+    TransactionRejected,
+)
 from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, RpcRequest
 from zuno.amm.model import Block
-from zuno.kernel.errors import Malformed, ZunoError
+from zuno.kernel.errors import Malformed, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Address, HexId, Seconds, Wei
 from zuno.lp.ports.spending import SendResult
 
@@ -32,8 +39,7 @@ RawFields = Mapping[str, Any]
 
 HEADERS_PER_BATCH: Final = 100
 YOUNG_BLOCKS: Final = 2_000
-"""So close below the head a node may not be there yet; one that is further behind is taken for broken, not for late,
-and what it leaves out is for those to notice who hold events against the state."""
+"""A node may be behind by so many blocks below the head; one that is further behind is treated as broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,6 @@ class RpcNode:
         return self._provider.by_number
 
     def skip_last_node(self) -> None:
-        """Ask somebody else for a while than who gave this task its last answer."""
         self._provider.skip_last_node()
 
     async def close(self) -> None:
@@ -119,12 +124,11 @@ class RpcNode:
         return _parse_block(await self._await_web3(f"block {number}", self._web3.eth.get_block(number)))
 
     async def blocks(self, numbers: Iterable[int]) -> dict[int, Block]:
-        """Many headers in few requests."""
-        wanted, found = sorted(set(numbers)), dict[int, Block]()
+        wanted, blocks = sorted(set(numbers)), dict[int, Block]()
         for at in range(0, len(wanted), HEADERS_PER_BATCH):
             part = wanted[at : at + HEADERS_PER_BATCH]
-            found.update(zip(part, await self._some_blocks(part), strict=True))
-        return found
+            blocks.update(zip(part, await self._some_blocks(part), strict=True))
+        return blocks
 
     async def _some_blocks(self, numbers: Sequence[int]) -> list[Block]:
         if len(numbers) > 1 and self._takes_batches:
@@ -222,10 +226,10 @@ class RpcNode:
             return sorted(map(_parse_log, raw), key=lambda log: log.position)
 
     async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
-        """A node that is behind answers with what it has and does not say that there is more: so its height first.
+        """Logs near the head, with the node's height asked first: a node that is behind leaves out events without
+        saying so.
 
-        One address may be many machines: only what comes back in one exchange is likely of one of them. One that is
-        behind is left for the next, here and for a while.
+        Both are asked in one exchange, because one address may be many machines.
         """
         height_and_logs = [requests.height(last), RpcRequest("eth_getLogs", [wanted])]
         return cast(Sequence[RawFields], (await self.ask_together(height_and_logs))[1])
@@ -236,7 +240,6 @@ class RpcNode:
             return parse_receipt(cast(RawFields, raw))
 
     async def value(self, tx: HexId) -> Wei:
-        """The native coin a transaction carried."""
         raw = await self._await_web3("a transaction", self._web3.eth.get_transaction(cast(Any, tx)))
         with _translate_errors("a transaction"):
             return Wei(int(raw["value"]))
@@ -270,7 +273,7 @@ class RpcNode:
         return await self._provider.ask(replace(request, read=read))
 
     async def _await_web3(self, what: str, asked: Awaitable[T]) -> T:
-        """Await web3; whatever it raises over an answer it cannot read is the answer's fault."""
+        """Await web3; an answer that it cannot read becomes one of our errors."""
         with _translate_errors(what):
             return await asked
 
@@ -281,7 +284,7 @@ VENDOR_ERRORS: Final = (Web3Exception, ValueError, TypeError, KeyError, Attribut
 
 @contextmanager
 def _translate_errors(what: str) -> Iterator[None]:
-    """Inside, an answer that is not what it should be becomes one of our errors."""
+    """Turn web3's and our own parsing errors into ours."""
     try:
         yield
     except VENDOR_ERRORS as error:
@@ -289,7 +292,7 @@ def _translate_errors(what: str) -> Iterator[None]:
 
 
 def vendor_fault(what: str, error: Exception) -> ZunoError:
-    """A vendor's complaint as ours; its text stays in the chained cause."""
+    """Our error for a vendor's; the vendor's text stays in the chained cause."""
     if isinstance(error, BlockNotFound | TransactionNotFound):
         return NoSuchState(f"{what}: the node does not have it")
     return Malformed(f"{what}: the answer cannot be read ({type(error).__name__})")
@@ -356,3 +359,71 @@ def _operator_fee(fields: Mapping[str, Any]) -> int:
     scaled = _parse_int(fields["gasUsed"]) * _parse_int(fields.get("operatorFeeScalar") or 0)
     since_jovian = fields.get("daFootprintGasScalar") is not None
     return (scaled * 100 if since_jovian else scaled // 10**6) + _parse_int(fields.get("operatorFeeConstant") or 0)
+
+
+_WORDS: Final = (
+    # geth, erigon, reth: "already known"; besu: "Known transaction"; nethermind: "AlreadyKnown"; OpenEthereum: "… was
+    # already imported". "unknown transaction type" is none of them.
+    (
+        SendResult.KNOWN,
+        re.compile(r"already ?(known|imported|in (the )?(mem|tx|transaction )?pool)|\bknown transaction", re.I),
+    ),
+    # nethermind: "OldNonce, Current nonce: …".
+    (SendResult.NONCE_SPENT, re.compile(r"nonce (is )?too low|\boldnonce\b|nonce has already been used", re.I)),
+    # nethermind: "FeeTooLow, …", "FeeTooLowToCompete", "ReplacementNotAllowed", "OwnNonceAlreadyUsed"; erigon: "could
+    # not replace existing tx"; besu: "Gas price below …"; geth also: "future transaction tries to replace pending".
+    (
+        SendResult.UNDERPRICED,
+        re.compile(
+            r"underpriced|fee ?too ?low|replacement ?not ?allowed|ownnoncealreadyused|replace (existing|pending)|"
+            r"(fee per gas|fee cap|feecap) (is )?(less|lower) than (block|current)? ?base ?fee|"
+            r"(gas price|priority fee|tip)[a-z ]* (is )?(too low|below)|same nonce in the (queue|tx pool)",
+            re.I,
+        ),
+    ),
+)
+_NEVER: Final = re.compile(
+    FUNDS.pattern + r"|intrinsic gas|floor data gas|block gas limit|gas ?limit ?(is )?(exceeded|too|reached)|"
+    r"gas uint64 overflow|exceeds the configured cap|fee cap exceeded|higher than max fee|initcode|oversized|"
+    r"transaction is too (big|large)|invalid (sender|signature|chain ?id|transaction type)|replay.?protected|"
+    r"type not supported|unknown transaction type|\brlp\b|sender ?(is contract|iscontract|not an eoa)|"
+    r"int256overflow|failedtoresolvesender|negative value|fee exceeds",
+    re.I,
+)
+"""Refusals that no later try of the same bytes changes, short of more funds."""
+
+
+async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
+    """Offer the bytes to one node after the other until one has them; offering the same bytes twice is harmless.
+
+    A refusal counts only if every node that may have received the bytes refused them.
+    """
+    faults, replies = list[ZunoError](), list[str]()
+    async with aclosing(provider.ask_each(RpcRequest("eth_sendRawTransaction", ["0x" + raw.hex()]))) as answers:
+        async for node, answer in answers:
+            if not isinstance(answer, ZunoError):
+                return SendResult.ACCEPTED
+            if classify_refusal(answer) is SendResult.KNOWN:
+                return SendResult.KNOWN
+            faults.append(answer)
+            replies.append(f"{node.host}: {answer}")
+    results = {classify_refusal(fault) for fault in faults}
+    for sending in (SendResult.NONCE_SPENT, SendResult.UNDERPRICED):
+        if sending in results:
+            return sending
+    all_replies = "; ".join(replies)
+    heard = [fault for fault in faults if not isinstance(fault, NotConnected)]
+    if heard and all(isinstance(fault, TransactionRejected) and _NEVER.search(str(fault)) for fault in heard):
+        raise Refused(f"The chain does not take the transaction as it is: {all_replies}.")
+    if faults and all(isinstance(fault, Malformed) and not isinstance(fault, TransactionRejected) for fault in faults):
+        raise Malformed(
+            f"No node's answer to the transaction can be believed ({all_replies}): send the same bytes again."
+        )
+    raise Unavailable(f"Nobody said that the transaction was taken ({all_replies}): send the same bytes again.")
+
+
+def classify_refusal(fault: ZunoError) -> SendResult | None:
+    """What a node's refusal of a transaction means, if something can still be done about it."""
+    if not isinstance(fault, TransactionRejected):
+        return None
+    return next((sending for sending, words in _WORDS if words.search(str(fault))), None)

@@ -1,4 +1,5 @@
-"""One transaction entered in a position's record: its touches and swaps with what was measured to be paid for them."""
+"""Build the entries of a position's history from one transaction: its changes and swaps, with what was paid for
+them."""
 
 from __future__ import annotations
 
@@ -7,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log, Receipt
-from zuno.adapters.chain.rpc.payments import PaymentSettler
-from zuno.adapters.chain.rpc.pool_effects import EffectsReader, PoolEffects, Two, of_pair, sum_of
+from zuno.adapters.chain.rpc.payments import EffectsReader, PaymentSettler, PoolEffects, Two, of_pair, sum_of
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent, ReplayedChange
 from zuno.amm.model import Block, PoolKey
@@ -23,8 +23,6 @@ DatedEvents = list[tuple[tuple[int, int], Event]]
 
 @dataclass(slots=True)
 class HistoryEntries:
-    """What a record gains from transactions."""
-
     events: DatedEvents = field(default_factory=list)
     externals: list[ExternalFlow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -39,7 +37,7 @@ class HistoryEntries:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Whose transaction it is: this record's positions among all of the wallet's that it touched."""
+    """This record's positions among all of the wallet's that a transaction touched."""
 
     ours: Collection[int]
     everyone: Collection[int]
@@ -52,8 +50,6 @@ class Share:
 
 
 class EntryBuilder:
-    """The transactions of one pool's positions, entered one by one."""
-
     def __init__(self, readers: Readers, replay: BlockReplay, key: PoolKey, pool_id: HexId, head: Block) -> None:
         self._read, self._replay = readers, replay
         self._times = readers.times
@@ -67,7 +63,6 @@ class EntryBuilder:
     # -- entries
 
     async def build_touches(self, receipt: Receipt, ours: Sequence[LiquidityEvent], owner: Address) -> HistoryEntries:
-        """The touches of one transaction, with what was paid in it."""
         effects = await self._effects.effects_of(receipt)
         block = await self._times.block(receipt.block_number, self._head)
         share = await self.read_share(receipt, ours, owner)
@@ -119,7 +114,6 @@ class EntryBuilder:
         return entries
 
     async def read_share(self, receipt: Receipt, ours: Iterable[LiquidityEvent], owner: Address) -> Share:
-        """Which of a transaction's positions are the wallet's."""
         tokens = {change.token for change in ours}
         strangers = {change.token for change in self._replay.changes(receipt.logs)} - tokens
         owners = dict[int, Address]()

@@ -1,7 +1,7 @@
-"""What PositionManager says of a position: pool, range, owner, subscriber.
+"""Positions as PositionManager knows them: pool, range, owner, subscriber.
 
 Pool and range never change; owner and subscriber do, and both changes leave an event. So a remembered position costs
-one log query and one look at its owner and subscriber to trust again, instead of being read anew.
+one log query and one look at owner and subscriber, instead of being read anew.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ PackedPositions = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class PositionNft:
-    """A position as PositionManager knows it."""
-
     key: PoolKey
     pool_id: HexId
     range: Range
@@ -55,15 +53,13 @@ class PositionNft:
 
 @dataclass(frozen=True, slots=True)
 class PositionNfts:
-    """Positions at one block. An id in neither place names nothing."""
+    """Positions at one block; an id in neither dict does not exist."""
 
     nfts: dict[int, PositionNft]
     unread: dict[int, ZunoError]
 
 
 class PositionReader:
-    """Positions at the head, remembered between reads and between runs."""
-
     def __init__(self, node: RpcNode, position_manager: Address, cache: JsonCache) -> None:
         self._node = node
         self._manager = position_manager
@@ -79,7 +75,7 @@ class PositionReader:
         self._lock = asyncio.Lock()
 
     async def read(self, ids: Iterable[int], at: Block) -> PositionNfts:
-        """Positions at the head `at`, from memory where memory can be trusted; one reader at a time changes memory."""
+        """Positions at the head `at`, from memory where that is confirmed; one reader at a time changes memory."""
         async with self._lock:
             return await self._read_locked(ids, at)
 
@@ -105,7 +101,6 @@ class PositionReader:
         return PositionNfts({token: self._known[token] for token in wanted if token in self._known}, fresh.unread)
 
     async def read_anew(self, ids: Iterable[int], at: Block) -> PositionNfts:
-        """Positions at any block, from the chain."""
         wanted = list(dict.fromkeys(ids))
         parts = [wanted[start : start + IDS_PER_CALL] for start in range(0, len(wanted), IDS_PER_CALL)]
         answers = await asyncio.gather(*(self._fetch(part, at) for part in parts), return_exceptions=True)
@@ -162,7 +157,6 @@ class PositionReader:
         }
 
     async def _words(self, calls: Sequence[bytes], at: Block, callee: Callee = Callee.CERTAIN) -> list[int]:
-        """Calls that return one word each."""
         return await self._multicall(
             calls, at, lambda answers: [abi.decode_uint(word, "a view") for word in answers], callee
         )
@@ -178,7 +172,7 @@ class PositionReader:
         )
 
     async def _catch_up(self, at: Block) -> None:
-        """Make what we remember true at `at`, or forget it; a fault on the way leaves it as it was."""
+        """Bring the remembered positions up to `at`, or forget them; after a fault they are as before."""
         last = self._as_of
         if last is None or last.hash == at.hash:
             return
@@ -191,7 +185,7 @@ class PositionReader:
             self._apply_event(event)
 
     async def _is_true_at(self, at: Block, tokens: Sequence[int]) -> bool:
-        """Whether these positions are the state's own: events come from wherever the node keeps them, perhaps late."""
+        """Whether these remembered positions match the state: events may come late."""
         if len(tokens) > LOOKED_AT:
             return await self._within_balances(at, {self._known[token].owner for token in tokens})
         try:
@@ -207,7 +201,7 @@ class PositionReader:
         )
 
     async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
-        """Whether nobody is thought to own more than the state says: one that left without an event shows here."""
+        """Whether no owner is remembered with more positions than the state says."""
         asked = sorted(owners)
         parts = [asked[start : start + IDS_PER_CALL] for start in range(0, len(asked), IDS_PER_CALL)]
         calls = ([abi.balance_of(owner) for owner in part] for part in parts)

@@ -26,27 +26,23 @@ MOST_SWAPS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class SwapPrice:
-    """The price a swap left behind."""
-
     log: Log
     sqrt_price_x96: SqrtPriceX96
 
 
 class BlockTimes:
-    """Block times, each asked for once."""
-
     def __init__(self, node: RpcNode) -> None:
         self._node = node
         self._known: dict[int, Block] = {}
 
     async def blocks(self, numbers: Iterable[int], head: Block) -> dict[int, Block]:
         known, wanted = self._known, set(numbers)
-        found = {number: known[number] for number in wanted if number in known} | {head.number: head}
-        strange = wanted - found.keys()
+        blocks = {number: known[number] for number in wanted if number in known} | {head.number: head}
+        strange = wanted - blocks.keys()
         if strange:
-            found |= await self._node.blocks(strange)
-        self._known.update(found)  # which may be another dictionary by now
-        return {number: found[number] for number in wanted}
+            blocks |= await self._node.blocks(strange)
+        self._known.update(blocks)  # which may be another dictionary by now
+        return {number: blocks[number] for number in wanted}
 
     async def block(self, number: int, head: Block) -> Block:
         return (await self.blocks([number], head))[number]
@@ -93,9 +89,9 @@ class BlockTimes:
         for _ in range(2):  # once more where they do not come evenly
             marks = sorted(known.values(), key=_number)
             numbers = {_aim(marks, time) for time in wanted}
-            found = await self.blocks(numbers, head)
-            known |= found
-            aimed = sorted(found.values(), key=_number)
+            blocks = await self.blocks(numbers, head)
+            known |= blocks
+            aimed = sorted(blocks.values(), key=_number)
             if aimed and abs(aimed[0].timestamp - wanted[0]) <= step:
                 return [*aimed, head]
         first = await self.last_by(Seconds(wanted[0]), head) if wanted else None
@@ -114,8 +110,6 @@ def _number(block: Block) -> int:
 
 
 class PriceReader:
-    """Prices of a pool between two blocks."""
-
     def __init__(self, scanner: Scanner, times: BlockTimes, pool_manager: Address) -> None:
         self._scanner = scanner
         self._times = times

@@ -1,4 +1,4 @@
-"""The readers of one chain, made once and handed round together, and the reading of a whole answer at one block."""
+"""The readers of one chain, created once, and reading a whole answer at one block."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ _PAUSE: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Each knows one kind of fact; all share a node, and what it was learned to bear."""
-
     info: ChainInfo
     node: RpcNode
     scanner: Scanner
@@ -62,14 +60,14 @@ class Readers:
 
 
 class PinnedRead:
-    """Reads at the head, and again at the new one where that block vanishes meanwhile."""
+    """Reads at the head, and again at the new head if that block vanishes meanwhile."""
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
 
     async def __call__(self, read: Callable[[Block], Awaitable[T]], *, by_events: bool = False) -> T:
-        """State pinned by its hash cannot be of another block. Events can: `by_events` says that they make the answer,
-        rather than merely name what the state is then asked about."""
+        """State pinned by its hash cannot be of another block; events can. `by_events`: the answer is made of events,
+        so the head is confirmed afterwards."""
         node, times = self._readers.node, self._readers.times
         for left in reversed(range(_TRIES)):
             if left < _TRIES - 1:

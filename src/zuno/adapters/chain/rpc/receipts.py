@@ -1,4 +1,4 @@
-"""What became of a transaction: found by its receipt, judged by the wallet's count in the state."""
+"""Find out whether a transaction was mined: by its receipt, checked against the wallet's transaction count."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _NO_BLOCK: Final = {None, "0x" + "00" * 32}
 
 @dataclass(frozen=True, slots=True)
 class _FoundTransaction:
-    """A transaction as a node knows it."""
-
     tx: HexId
     receipt: Receipt | None
     block_hash: HexId | None
@@ -36,8 +34,6 @@ class _FoundTransaction:
 
 
 class NonceTracker:
-    """Looks for transactions at one head."""
-
     def __init__(self, readers: Readers) -> None:
         self._node = readers.node
         self._info = readers.info
@@ -49,33 +45,33 @@ class NonceTracker:
         counted, final = await asyncio.gather(
             self._node.transaction_count(wallet, head), self._node.transaction_count(wallet, settled)
         )
-        found = await self._find_transactions(head, hashes, spent=counted > nonce)
-        for each in found:
+        transactions = await self._find_transactions(head, hashes, spent=counted > nonce)
+        for each in transactions:
             if each.receipt is not None and each.receipt.sender != wallet:
                 raise Malformed(f"transaction {each.tx} is {each.receipt.sender}'s, not the wallet's")
         mined = [
             result
-            for result in await asyncio.gather(*(self._mined_result(each, wallet, head) for each in found))
+            for result in await asyncio.gather(*(self._mined_result(each, wallet, head) for each in transactions))
             if result
         ]
         if len(mined) > 1:
             raise Malformed(f"two transactions of number {nonce} cannot both be mined")
         if mined and counted <= nonce:
             raise NodeBehind(f"number {nonce} is mined by a receipt and not by the state")
-        waiting = tuple(each.tx for each in found if each.waiting)
+        waiting = tuple(each.tx for each in transactions if each.waiting)
         return NonceStatus(head, mined[0] if mined else None, waiting, counted, final)
 
     async def read_sent(self, head: Block, wallet: Address, hashes: Sequence[HexId]) -> SentTransactions:
         """Those of these transactions that are mined."""
         sent = []
-        for found in await self._find_transactions(head, hashes, spent=False):
-            mined = await self._mined_result(found, wallet, head)
-            if mined is not None and found.receipt is not None and found.call is not None:
+        for transaction in await self._find_transactions(head, hashes, spent=False):
+            mined = await self._mined_result(transaction, wallet, head)
+            if mined is not None and transaction.receipt is not None and transaction.call is not None:
                 touches = tuple(
                     LiquidityTouch(change.token, change.range, change.delta)
-                    for change in self._replay.changes(found.receipt.logs)
+                    for change in self._replay.changes(transaction.receipt.logs)
                 )
-                sent.append(SentTransaction(found.receipt.sender, found.call, mined, touches))
+                sent.append(SentTransaction(transaction.receipt.sender, transaction.call, mined, touches))
         return SentTransactions(head, await self._settled_block(head), tuple(sent))
 
     async def touching_at(
@@ -111,10 +107,10 @@ class NonceTracker:
         return head if number == head.number else await self._node.block(number)
 
     async def _find_transactions(self, head: Block, hashes: Sequence[HexId], *, spent: bool) -> list[_FoundTransaction]:
-        """Receipts and pool of one machine that has the head.
+        """Receipts and pending transactions from one machine that has the head.
 
-        That a number is spent and none of ours has it would make the transaction somebody else's: before that is said,
-        every node is asked, because one that has not filed its newest blocks yet says the same.
+        If the nonce is spent and none of ours has it, every node is asked first: one that lacks its newest blocks says
+        the same.
         """
         if not hashes:
             return []
@@ -126,31 +122,38 @@ class NonceTracker:
             return [_parse_found(tx, *rest[2 * index : 2 * index + 2]) for index, tx in enumerate(hashes)]
 
         def parse_doubtful(results: list[Any]) -> list[_FoundTransaction]:
-            found = parse(results)
-            if not any(each.receipt for each in found):
+            transactions = parse(results)
+            if not any(each.receipt for each in transactions):
                 raise NoSuchState("the number is spent, and by none of the transactions this node knows")
-            return found
+            return transactions
 
-        found: list[_FoundTransaction]
+        transactions: list[_FoundTransaction]
         try:
-            found = await self._node.ask_together(asked, judge=parse_doubtful if spent else parse)
+            transactions = await self._node.ask_together(asked, judge=parse_doubtful if spent else parse)
         except NoSuchState:
             if not spent:
                 raise
-            found = await self._node.ask_together(asked, judge=parse)
-        return found
+            transactions = await self._node.ask_together(asked, judge=parse)
+        return transactions
 
-    async def _mined_result(self, found: _FoundTransaction, wallet: Address, head: Block) -> Mined | None:
-        """The receipt's story, if its block is still one of this chain."""
-        receipt = found.receipt
+    async def _mined_result(self, known: _FoundTransaction, wallet: Address, head: Block) -> Mined | None:
+        """The receipt's result, if its block is still on this chain."""
+        receipt = known.receipt
         if receipt is None:
             return None
         if receipt.block_number > head.number:
             raise NoSuchState(f"mined in block {receipt.block_number}, after the head was read")
         block = head if receipt.block_number == head.number else await self._node.block(receipt.block_number)
-        if block.hash != found.block_hash:
+        if block.hash != known.block_hash:
             return None
-        return Mined(found.tx, block, found.success, found.gas_used, receipt.cost, self._minted_ids(receipt, wallet))
+        return Mined(
+            known.tx,
+            block,
+            known.success,
+            known.gas_used,
+            receipt.cost,
+            self._minted_ids(receipt, wallet),
+        )
 
     def _minted_ids(self, receipt: Receipt, wallet: Address) -> tuple[int, ...]:
         given = (abi.TRANSFER, abi.address_word(NATIVE), abi.address_word(wallet))

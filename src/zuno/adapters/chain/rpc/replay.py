@@ -30,8 +30,6 @@ _ANYTHING: Final = 1 << 255
 
 @dataclass(frozen=True, slots=True)
 class LiquidityEvent:
-    """A ModifyLiquidity event of PositionManager."""
-
     log: Log
     pool_id: HexId
     token: int
@@ -57,8 +55,6 @@ class ReplayedChange:
 
 @dataclass(frozen=True, slots=True)
 class PoolBlock:
-    """A pool through one block."""
-
     opening: SqrtPriceX96
     logs: tuple[Log, ...]
     replayed: dict[int, ReplayedChange] = field(default_factory=dict)
@@ -74,8 +70,6 @@ class PoolBlock:
 
 
 class BlockReplay:
-    """Works blocks through, each pool's block once."""
-
     def __init__(
         self, node: RpcNode, storage: Storage, times: BlockTimes, pool_manager: Address, manager: Address
     ) -> None:
@@ -110,7 +104,7 @@ class BlockReplay:
         return pool_block
 
     def place(self, change: LiquidityEvent) -> PositionPlace:
-        return locate_position(self._manager, change.pool_id, change.range.lower, change.range.upper, change.token)
+        return locate_position(self._manager, change.pool_id, change.range, change.token)
 
     def _replay_changes(
         self, pool_block: PoolBlock, changes: Sequence[LiquidityEvent], before: Words, after: Words

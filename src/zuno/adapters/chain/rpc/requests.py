@@ -1,4 +1,4 @@
-"""The questions of somebody who is about to spend, ready to be asked alone or together."""
+"""RPC requests that several modules ask, alone or in a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def parse_int(value: Any) -> int:
 
 
 def view(to: Address, data: bytes, at: Block, read: Callable[[bytes], Any], gas: int | None = None) -> RpcRequest:
-    """A call of a contract that only tells something."""
     tx = {"to": to_checksum_address(to), "data": "0x" + data.hex()}
     if gas is not None:
         tx["gas"] = hex(gas)
@@ -29,7 +28,7 @@ def view(to: Address, data: bytes, at: Block, read: Callable[[bytes], Any], gas:
 
 
 def spending(method: str, wallet: Address, call: Call, at: Block, read: Callable[[Any], Any]) -> RpcRequest:
-    """A call as the wallet would send it; that it reverts is one of the answers."""
+    """A call as the wallet would send it; a revert is one of the answers."""
     return RpcRequest(method, [call_fields(wallet, call)], read, at, Callee.MAY_REVERT)
 
 
@@ -56,7 +55,7 @@ def pending_count(account: Address) -> RpcRequest:
 
 
 def height(at_least: int) -> RpcRequest:
-    """How far the machine is, asked beside what it would otherwise leave out without a word."""
+    """The node's height, `NodeBehind` if it is below `at_least`."""
 
     def check_height(result: Any) -> int:
         if parse_int(result) < at_least:

@@ -1,4 +1,4 @@
-"""Why a call reverted, in the contract's own word: custom errors by name, strings and panics as they are."""
+"""Why a call reverted: custom errors by name, strings and panics as they are."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ _BY_SELECTOR: Final = {abi.selector(signature): signature for signature in (*_ER
 
 
 def revert_reason(fault: CallReverted) -> str:
-    """The reason of a revert as the node told it: from the contract's data, else in the node's own words."""
+    """The reason of a revert: from the contract's data, else in the node's own words."""
     if fault.output:
         return decode_reason(fault.output)
-    said = (str(fault).partition(": ")[2] or str(fault)).removeprefix("execution reverted").removeprefix(": ")
-    return plain_text(said, _MAX_SAID) if said else _NO_REASON
+    reason = (str(fault).partition(": ")[2] or str(fault)).removeprefix("execution reverted").removeprefix(": ")
+    return plain_text(reason, _MAX_SAID) if reason else _NO_REASON
 
 
 def decode_reason(output: bytes, depth: int = _DEEPEST) -> str:
-    """The innermost error that has a name here, with its numbers; an unknown one by its four bytes."""
+    """The innermost error with a known name, with its numbers; an unknown one by its four bytes."""
     selector, body = output[:_SELECTOR], output[_SELECTOR:]
     if len(selector) < _SELECTOR:
         return _NO_REASON

@@ -1,4 +1,4 @@
-"""Searching a chain's past for events: as wide as the node allows, newest first, and what is settled only once."""
+"""Search a chain's past for events, newest first, in spans as wide as the node allows; settled spans are cached."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _FORGIVE_AFTER: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which events: of one contract, with these topics."""
-
     address: Address
     topics: Topics
 
@@ -38,7 +36,7 @@ class BlockSpan:
 
 
 class Scanner:
-    """Log queries whose width follows what the node bears: narrower when it refuses, wider when it does not."""
+    """Log queries whose width adapts: narrower when the node refuses, wider when it does not."""
 
     def __init__(self, node: RpcNode, first_span: int = FIRST_SPAN) -> None:
         self._node = node
@@ -88,7 +86,7 @@ Spans = list[tuple[int, int]]
 
 
 def add_span(spans: Spans, first: int, last: int) -> Spans:
-    """The same set of blocks and these, as sorted runs that do not touch."""
+    """The spans with this one merged in, sorted and without overlaps."""
     merged: Spans = []
     for low, high in sorted([*spans, (first, last)]):
         if merged and low <= merged[-1][1] + 1:
@@ -114,18 +112,16 @@ def gaps(spans: Spans, first: int, last: int) -> Spans:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A search as it was left."""
-
     anchor: tuple[int, str]
     searched: Spans
     found: list[str]
 
 
 class LogSearch:
-    """A search that remembers: which blocks were searched, and what was found, on disk after every span.
+    """A search that is cached on disk after every span: which blocks were searched, and what was found.
 
-    Blocks younger than the chain's confirmations are searched but not ticked off, so a reorganisation is searched
-    again. A deeper one, or another chain behind the same address, shows in the anchor's hash and voids the record.
+    Blocks younger than the chain's confirmations are searched again next time. The anchor's hash voids the record after
+    a deeper reorganisation or on another chain.
     """
 
     def __init__(
@@ -138,7 +134,7 @@ class LogSearch:
         keep: Callable[[Log], str],
         check: Callable[[str], object],
     ) -> None:
-        """`keep` makes a finding of an event; `check` raises ValueError over one that was never made by it."""
+        """`keep` makes a finding of an event; `check` raises ValueError for a finding it cannot have made."""
         self._node = node
         self._scanner = scanner
         self._cache = cache
@@ -153,7 +149,7 @@ class LogSearch:
         self.resumed = False
 
     async def open(self) -> None:
-        """Take up the record as it was left, if its chain is still this one."""
+        """Load the record, if it is of this chain."""
         self.forget()
         record = self._cache.load(self._name, self._parse_record)
         if record is None:
@@ -179,7 +175,7 @@ class LogSearch:
         self._anchor, self._searched, self.found, self.resumed = None, [], {}, False
 
     def drop(self) -> None:
-        """Forget what is on disk as well: it was found to be wrong."""
+        """Forget the record on disk too: it was wrong."""
         self.forget()
         self._cache.drop(self._name)
 

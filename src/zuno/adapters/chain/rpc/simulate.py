@@ -1,4 +1,4 @@
-"""Calls tried on top of a block without being sent: balances before and after, read inside the same simulation."""
+"""Simulate calls on top of a block: balances before and after are read inside the same simulation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ contract tells. Transfer events would not do for tokens that charge for a transf
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """How each call went, and what was read before the first and after the last of them."""
-
     calls: tuple[SimulatedCall, ...]
     changes: dict[Address, int]
     sqrt_price_x96: int
@@ -37,8 +35,6 @@ class _Result:
 
 
 class Simulator:
-    """Pretended transactions of one wallet."""
-
     def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
@@ -57,8 +53,8 @@ class Simulator:
     async def _until_it_fails(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> _Result:
-        """A simulation goes on after a revert, and refuses as a whole what one call cannot pay for: what came before is
-        then looked at by itself."""
+        """A simulation goes on after a revert, and fails as a whole if one call lacks funds: then it is run again up to
+        that call."""
         try:
             result = await self._simulate_once(head, wallet, calls, currencies, pool_id)
         except InsufficientFunds as fault:
@@ -99,7 +95,7 @@ class Simulator:
         return result
 
     async def _try_first_call(self, head: Block, wallet: Address, calls: Sequence[Call]) -> tuple[SimulatedCall, ...]:
-        """What a node without simulations can say: whether the first call goes through, and its gas."""
+        """For a node without simulations: whether the first call goes through, and its gas."""
         try:
             for call in calls[:1]:
                 await self._node.ask(requests.spending("eth_call", wallet, call, head, lambda raw: raw))

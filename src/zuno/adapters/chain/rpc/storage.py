@@ -1,4 +1,4 @@
-"""PoolManager's storage, read in bulk: hundreds of positions are a handful of calls, all pinned to one block."""
+"""PoolManager's storage, read in bulk at one block: hundreds of positions are a handful of calls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from eth_hash.auto import keccak
 
 from zuno.adapters.chain.rpc import abi, requests
 from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
@@ -22,10 +24,11 @@ from zuno.amm.identity import (
     unpack_position,
     unpack_slot0,
 )
+from zuno.amm.integers import ceil_div
 from zuno.amm.liquidity import amounts_for_liquidity
-from zuno.amm.model import Block, PoolKey, PoolState, Range
+from zuno.amm.model import Block, Depth, PoolKey, PoolState, Range
 from zuno.amm.pool import PositionInfo, Slot0
-from zuno.amm.ticks import cached_sqrt_price_at_tick
+from zuno.amm.ticks import MAX_TICK, MIN_TICK, cached_sqrt_price_at_tick
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, SqrtPriceX96, Tick
@@ -40,8 +43,6 @@ Words = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PositionPlace:
-    """Where a position's numbers live."""
-
     pool_id: HexId
     range: Range
     pool: PoolSlots
@@ -74,21 +75,19 @@ class PositionWorth:
 
 
 @lru_cache(maxsize=1 << 14)
-def locate_position(position_manager: Address, pool_id: HexId, lower: int, upper: int, token_id: int) -> PositionPlace:
-    key = position_key(position_manager, lower, upper, token_id)
+def locate_position(position_manager: Address, pool_id: HexId, band: Range, token_id: int) -> PositionPlace:
+    key = position_key(position_manager, band.lower, band.upper, token_id)
     return PositionPlace(
         pool_id,
-        Range(Tick(lower), Tick(upper)),
+        band,
         pool_slots(pool_id),
         position_slots(pool_id, key),
-        tick_slots(pool_id, lower),
-        tick_slots(pool_id, upper),
+        tick_slots(pool_id, band.lower),
+        tick_slots(pool_id, band.upper),
     )
 
 
 class Storage:
-    """Words of PoolManager at a block."""
-
     def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
         self._pool_manager = pool_manager
@@ -96,46 +95,44 @@ class Storage:
         self._newest = Words()
 
     async def words(self, slots: Iterable[int], at: Block) -> Words:
-        """All of them, or the fault that kept one away."""
-        found, fault = await self.some_words(slots, at)
+        words, fault = await self.some_words(slots, at)
         if fault is not None:
             raise fault
-        return found
+        return words
 
     async def some_words(self, slots: Iterable[int], at: Block) -> tuple[Words, ZunoError | None]:
-        """What could be read, and why the rest could not; nothing at all is raised.
+        """The words that could be read, and why the rest could not.
 
-        A block that vanished is raised as well: what was read of it belongs to no chain.
+        Raises if nothing could be read, and for a block that vanished.
         """
         wanted = list(dict.fromkeys(slots))
         parts = [wanted[start : start + WORDS_PER_CALL] for start in range(0, len(wanted), WORDS_PER_CALL)]
         answers = await asyncio.gather(*(self._read_words(part, at) for part in parts), return_exceptions=True)
-        found, faults = Words(), list[ZunoError]()
+        words, faults = Words(), list[ZunoError]()
         for answer in answers:
             if isinstance(answer, Unavailable | Malformed) and not isinstance(answer, NoSuchState):
                 faults.append(answer)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                found.update(answer)
-        if faults and not found:
+                words.update(answer)
+        if faults and not words:
             raise faults[0]
-        self._newest_of, self._newest = at.hash, found
-        return found, faults[0] if faults else None
+        self._newest_of, self._newest = at.hash, words
+        return words, faults[0] if faults else None
 
     async def words_again(self, slots: Sequence[int], at: Block) -> Words:
-        """Words that were probably read of this block just now: a block's state does not change."""
+        """Words of a block that were probably just read."""
         known = self._newest if self._newest_of == at.hash else Words()
         return known if all(slot in known for slot in slots) else await self.words(slots, at)
 
     async def words_of_blocks(self, wanted: Sequence[tuple[Block, Sequence[int]]]) -> list[Words]:
-        """Words at many blocks, in few exchanges."""
-        found = list[Words]()
+        by_block = list[Words]()
         for start in range(0, len(wanted), BLOCKS_PER_BATCH):
             part = wanted[start : start + BLOCKS_PER_BATCH]
             answers = await self._node.ask_together([self._question(at, slots) for at, slots in part])
-            found += [dict(zip(slots, words, strict=True)) for (_, slots), words in zip(part, answers, strict=True)]
-        return found
+            by_block += [dict(zip(slots, words, strict=True)) for (_, slots), words in zip(part, answers, strict=True)]
+        return by_block
 
     def _question(self, at: Block, slots: Sequence[int]) -> RpcRequest:
         count = len(slots)
@@ -180,7 +177,6 @@ def pool_state(key: PoolKey, pool_id: HexId, tokens: tuple[Token, Token], words:
 
 
 def read_worth(at: PositionPlace, words: Words) -> PositionWorth:
-    """A position out of its words."""
     slot0 = unpack_slot0(words[at.pool.slot0])
     info = unpack_position(*(words[slot] for slot in at.position))
     lower, upper = at.range.lower, at.range.upper
@@ -205,3 +201,54 @@ def read_worth(at: PositionPlace, words: Words) -> PositionWorth:
         earned_rounding_down(inside0, info.fee_growth_inside0_last_x128, info.liquidity),
         earned_rounding_down(inside1, info.fee_growth_inside1_last_x128, info.liquidity),
     )
+
+
+REACH: Final = 6_932
+"""Ticks to each side of the price, at least: from half of it to twice. A swap that goes further than that pays a price
+that no bound of ours allows. One word of the bitmap is 256 spacings: 28 to a side at a spacing of 1, 3 at 10, 1 at 60,
+so that it is one call for the words and, for all but crowded pools, one more for the ticks."""
+_WORD_BITS: Final = 256
+_BITMAP: Final = 5
+"""Where a pool's state keeps the bitmap, counted from slot0; checked against the contract."""
+
+
+class TickReader:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    async def read_depth(self, pool: PoolState, at: Block) -> Depth:
+        spacing = pool.key.tick_spacing
+        first, last = _window(pool.tick, spacing)
+        slots = {word: _bitmap_slot(pool.id, word) for word in range(first, last + 1)}
+        words = await self._storage.words(slots.values(), at)
+        ticks = [
+            (word * _WORD_BITS + bit) * spacing
+            for word, slot in slots.items()
+            for bit in range(_WORD_BITS)
+            if words[slot] >> bit & 1
+        ]
+        places = {tick: tick_slots(pool.id, tick)[0] for tick in ticks}
+        infos = await self._storage.words(places.values(), at) if places else {}
+        known = Range(Tick(first * _WORD_BITS * spacing), Tick((last + 1) * _WORD_BITS * spacing))
+        return Depth(pool, known, {tick: _net(tick, infos[slot]) for tick, slot in places.items()})
+
+
+def _window(tick: int, spacing: int) -> tuple[int, int]:
+    """The first and the last word to read; beyond the lowest and the highest tick there are none."""
+    here = tick // spacing // _WORD_BITS
+    beside = ceil_div(REACH, _WORD_BITS * spacing)
+    lowest, highest = MIN_TICK // spacing // _WORD_BITS, MAX_TICK // spacing // _WORD_BITS
+    return max(here - beside, lowest), min(here + beside, highest)
+
+
+def _bitmap_slot(pool_id: HexId, word: int) -> int:
+    key = word.to_bytes(32, "big", signed=True) + (pool_slots(pool_id).slot0 + _BITMAP).to_bytes(32, "big")
+    return int.from_bytes(keccak(key), "big")
+
+
+def _net(tick: int, packed: int) -> int:
+    """A tick's first word holds its gross liquidity below its net one, 128 bits each."""
+    gross, net = packed & ((1 << 128) - 1), packed >> 128
+    if not gross:
+        raise Malformed(f"tick {tick} is initialised and carries nothing")
+    return net - (1 << 128) if net >> 127 else net

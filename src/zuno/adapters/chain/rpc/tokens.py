@@ -1,4 +1,4 @@
-"""Symbols and decimals of tokens nobody curated: a stranger's contract answers, so nothing it says is trusted."""
+"""Symbols and decimals of tokens that are not curated: the contract is a stranger's, so its answers are checked."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ CALL_GAS: Final = 1_000_000
 
 
 class TokenReader:
-    """Tokens by address; what a contract said once is kept, because honest ones never change it.
-
-    Silence is not kept: whether the contract has nothing to say or the node did not ask it, nobody can tell.
-    """
+    """Tokens by address. Answers are cached; a contract that did not answer is asked again next time."""
 
     def __init__(self, node: RpcNode, info: ChainInfo, cache: JsonCache) -> None:
         self._node = node
@@ -44,14 +41,12 @@ class TokenReader:
         for token, spoke in await asyncio.gather(*(self._fetch(address, at) for address in strange)):
             (self._known if spoke else mute)[token.address] = token
         if len(strange) > len(mute):
-            self._save()
+            strangers = [token for token in self._known.values() if not token.verified]
+            self._cache.save(_RECORD, {token.address: [token.symbol, token.decimals] for token in strangers})
         return {address: mute.get(address) or self._known[address] for address in wanted}
 
     async def _fetch(self, address: Address, at: Block) -> tuple[Token, bool]:
-        """The token as it can be shown, and whether its contract said both things.
-
-        Without decimals to believe, amounts are shown in base units, never scaled by a guess.
-        """
+        """The token, and whether its contract gave both answers. Without decimals, amounts are shown in base units."""
         if address == NATIVE:
             return Token(NATIVE, "ETH", 18), True
         symbol, decimals = await asyncio.gather(
@@ -74,31 +69,27 @@ class TokenReader:
         for token in self._cache.load(_RECORD, _parse_record) or ():
             self._known.setdefault(token.address, token)
 
-    def _save(self) -> None:
-        strangers = [token for token in self._known.values() if not token.verified]
-        self._cache.save(_RECORD, {token.address: [token.symbol, token.decimals] for token in strangers})
-
 
 def _parse_record(record: dict[str, Any]) -> list[Token]:
-    """What was written down; an entry that cannot be true is asked for again."""
+    """Cached tokens; an impossible entry is dropped and asked for again."""
     tokens = list[Token]()
-    for address, said in record.items():
-        match said:
+    for address, fields in record.items():
+        match fields:
             case [str(symbol), int(decimals)] if 0 <= decimals <= MAX_DECIMALS:
                 tokens.append(Token(Address(address), plain_text(symbol, MAX_SYMBOL), decimals))
     return tokens
 
 
 def parse_symbol(answer: bytes, address: Address) -> str:
-    """A symbol as string or, in tokens older than that convention, as bytes32; an empty one is shown by address."""
+    """A symbol as string or, in older tokens, as bytes32; an empty one becomes the short address."""
     if len(answer) == _WORD:
         try:
-            said = answer.rstrip(b"\0").decode()
+            symbol = answer.rstrip(b"\0").decode()
         except UnicodeDecodeError as error:
             raise Malformed("symbol: a word that is no text") from error
     else:
-        said = bytes(abi.decode_abi(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
-    shown = plain_text(said, MAX_SYMBOL)
+        symbol = bytes(abi.decode_abi(["bytes"], answer, "symbol")[0]).decode("utf-8", "replace")
+    shown = plain_text(symbol, MAX_SYMBOL)
     return _short_address(address) if shown == "?" else shown
 
 

@@ -1,7 +1,7 @@
-"""Moves JSON-RPC over HTTP with a policy: several nodes, bounded patience, and no secret in any message.
+"""JSON-RPC over HTTP with several nodes, bounded waiting, and no secret in any message.
 
-web3 decides what to ask; this module decides whom, how long to wait and when to give up. RPC addresses carry API keys,
-so nothing here ever prints more of one than its host.
+web3 decides what to ask; this module decides which node, how long to wait and when to give up. RPC addresses carry API
+keys, so nothing here prints more of one than its host.
 """
 
 from __future__ import annotations
@@ -26,22 +26,9 @@ from web3._utils.encoding import FriendlyJsonSerde, Web3JsonEncoder
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from zuno.adapters.chain.rpc.errors import (
-    HONEST_FAULTS,
-    LASTING_FAULTS,
-    BadRequest,
-    CallReverted,
-    InvalidCallResult,
-    NodeBehind,
-    NoSuchMethod,
-    NoSuchState,
-    NotConnected,
-    RangeRefused,
-    ResponseTooLarge,
-    parse_error,
-    refuses_batches,
-)
+from zuno.adapters.chain.rpc import errors
 from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
+from zuno.adapters.http import is_loopback
 from zuno.amm.model import Block
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
@@ -57,7 +44,7 @@ _DISTRUSTED_AFTER: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class RpcPolicy:
-    """How patient we are. Every number bounds something; the worst case is rounds × nodes × timeout, plus pauses."""
+    """Limits of a request; the worst case is rounds × nodes × timeout, plus pauses."""
 
     timeout: float = 15.0
     """Seconds for one whole exchange, however slowly the bytes drip."""
@@ -75,7 +62,7 @@ class RpcPolicy:
 
 @dataclass(slots=True)
 class Endpoint:
-    """One node, known to people by its host alone."""
+    """One node; only its host is ever shown."""
 
     url: str = field(repr=False)
     host: str
@@ -86,21 +73,21 @@ class Endpoint:
 
     @property
     def pins_by_hash(self) -> bool:
-        """One refusal may be a hiccup."""
+        """One refusal may be a hiccup, so it takes two."""
         return self.bad_pins < _DISTRUSTED_AFTER
 
-    def without_keys(self, said: str) -> str:
-        """What a node said, less any part of its own address: some quote the key they were called with."""
+    def without_keys(self, text: str) -> str:
+        """A node's words without any part of its own address: some quote the key they were called with."""
         parts = urlsplit(self.url)
         secrets = re.split(r"[/?&=:@]", f"{parts.path}?{parts.query}@{parts.username or ''}:{parts.password or ''}")
         for secret in secrets:
             if len(secret) >= _KEY_LENGTH:
-                said = said.replace(secret, "***")
-        return said
+                text = text.replace(secret, "***")
+        return text
 
 
 def parse_endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
-    """A node from its address; the address never appears in the complaint."""
+    """A node from its address; the address never appears in the error."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -112,31 +99,30 @@ def parse_endpoint(url: str, variable: str = "the RPC URL") -> Endpoint:
 
 
 class Callee(Enum):
-    """Whose contract a call goes to, and so whose fault an odd answer is."""
+    """Which contract a call goes to, and so whose fault an odd answer is."""
 
     CERTAIN = auto()
-    """Ours to know, and it cannot refuse: a revert is as much the node's fault as data that does not fit."""
+    """Known, and cannot revert: a revert is as much the node's fault as data that does not fit."""
     MAY_REVERT = auto()
-    """Ours to know, and a revert is one of its answers."""
+    """Known, and may revert."""
     UNTRUSTED = auto()
-    """It may say anything, and no node is to blame; another node is asked all the same, because the node may lie."""
+    """It may answer anything, and no node is to blame; another node is asked all the same, because the node may lie."""
 
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
-    """What is asked, and how to tell an answer: `read` makes the result of it or raises Malformed."""
+    """A question; `read` makes the result of the answer or raises `Malformed`."""
 
     method: str
     params: list[Any]
     read: Callable[[Any], Any] = lambda result: result
     at: Block | None = None
-    """The block whose state is asked for, as the last parameter."""
+    """The block whose state is asked for, sent as the last parameter."""
     callee: Callee = Callee.CERTAIN
     may_lack: bool = False
-    """Whether having nothing is an answer: `read` is then given None."""
+    """Whether "nothing" is an answer: `read` is then given None."""
 
     def params_at(self, by_hash: bool) -> Any:
-        """The parameters, with the block where one is meant."""
         if self.at is None:
             return self.params
         pin = {"blockHash": self.at.hash, "requireCanonical": True} if by_hash else hex(self.at.number)
@@ -156,9 +142,9 @@ _HOST_ONLY: Final = _HostOnly()
 
 
 class FailoverProvider(AsyncJSONBaseProvider):
-    """web3's provider seam. Raises our errors, so web3 never sees a JSON-RPC error object.
+    """web3's provider. Raises our errors, so web3 never sees a JSON-RPC error object.
 
-    Every node must prove once that it is the expected chain before it may answer anything else.
+    Every node must prove its chain id before it answers anything else.
     """
 
     # A contract could otherwise make us fetch any URL it likes (EIP-3668).
@@ -177,10 +163,8 @@ class FailoverProvider(AsyncJSONBaseProvider):
             raise UsageError(f"no RPC URL: set {variable}")
         self.endpoints = tuple(parse_endpoint(url, variable) for url in urls)
         self.requests = 0
-        """HTTP requests sent so far."""
         self.by_number = 0
-        """Answers about a block's state that were asked for by the block's number: nothing but a look at the block
-        afterwards says that they are of this one."""
+        """Answers about a block's state that were asked for by number: they may be of another block of that number."""
         # Per task: questions run side by side, and each wants to know who answered *it*.
         self._served_by: ContextVar[Endpoint | None] = ContextVar("served_by", default=None)
         self._one_round_until = 0.0
@@ -197,7 +181,6 @@ class FailoverProvider(AsyncJSONBaseProvider):
 
     @property
     def served_by(self) -> Endpoint | None:
-        """Who gave this task its last answer."""
         return self._served_by.get()
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
@@ -209,18 +192,20 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return [cast(RPCResponse, {"jsonrpc": "2.0", "id": at, "result": result}) for at, result in enumerate(results)]
 
     async def ask_all(self, requests: Sequence[RpcRequest], callee: Callee, judge: Callable[[Any], Any]) -> Any:
-        """Several questions in one exchange, each with its own pin and reader; `judge` sees the results together."""
         return await self.ask(RpcRequest(_BATCH, list(requests), judge, callee=callee))
 
     async def ask_each(self, request: RpcRequest) -> AsyncGenerator[tuple[Endpoint, Any], None]:
-        """One question to every node in turn, once, resting ones last: results and faults, until enough was heard."""
+        """One question to every node in turn, once, resting ones last."""
         now = time.monotonic()
         for node in sorted(self.endpoints, key=lambda node: max(node.cool_until, now)):
             try:
                 async with self._slots:
                     result = await self._ask(node, request)
-            except _AnotherChain as other:
-                yield node, Malformed(f"it is chain {other.found}, expected {self._chain_id}: check {self._variable}")
+            except _AnotherChain as alien:
+                yield (
+                    node,
+                    Malformed(f"it is chain {alien.chain_id}, expected {self._chain_id}: check {self._variable}"),
+                )
             except (Unavailable, Malformed) as fault:
                 if not _is_blameless(fault, request.callee):
                     self._rest(node)
@@ -230,7 +215,6 @@ class FailoverProvider(AsyncJSONBaseProvider):
                 yield node, result
 
     def skip_last_node(self) -> None:
-        """Let others answer for a while in place of who gave this task its last answer."""
         if self.served_by is not None:
             self._rest(self.served_by)
 
@@ -240,7 +224,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
             await client.aclose()
 
     async def ask(self, request: RpcRequest) -> Any:
-        """One question, asked around until someone answers it."""
+        """Ask nodes in turn until one answers."""
         policy, faults = self._policy, list[tuple[str, ZunoError]]()
         # Who asked everyone in vain a moment ago does not wait so long again: one round says whether anyone is back.
         for turn in range(1 if time.monotonic() < self._one_round_until else policy.rounds):
@@ -251,14 +235,14 @@ class FailoverProvider(AsyncJSONBaseProvider):
                 try:
                     async with self._slots:
                         result = await self._ask(node, request)
-                except RangeRefused:
+                except errors.RangeRefused:
                     raise  # whoever asked will ask for less
-                except _AnotherChain as other:
+                except _AnotherChain as alien:
                     raise Malformed(
-                        f"{node.host} is chain {other.found}, expected {self._chain_id}: check {self._variable}"
+                        f"{node.host} is chain {alien.chain_id}, expected {self._chain_id}: check {self._variable}"
                     ) from None
                 except (Unavailable, Malformed) as fault:
-                    if isinstance(fault, CallReverted) and request.callee is Callee.MAY_REVERT:
+                    if isinstance(fault, errors.CallReverted) and request.callee is Callee.MAY_REVERT:
                         raise
                     if not _is_blameless(fault, request.callee):
                         self._rest(node)
@@ -275,7 +259,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         node.cool_until = time.monotonic() + self._policy.cool_down
 
     def _healthy(self) -> list[Endpoint]:
-        """In the order given; those cooling down only when nobody else is left, the longest rested first."""
+        """Nodes in the given order; those cooling down only when nobody else is left, the longest rested first."""
         now = time.monotonic()
         rested = [node for node in self.endpoints if node.cool_until <= now]
         return rested or sorted(self.endpoints, key=lambda node: node.cool_until)
@@ -305,13 +289,13 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return [_read_result(request, result) for request, result in zip(requests, results, strict=True)]
 
     async def _ask_with_pin(self, node: Endpoint, ask_by: Callable[[bool], Awaitable[Any]], *, pins: bool) -> Any:
-        """With the block as the node can read it: by its hash, or else by its number."""
+        """Pin the block by its hash, or by its number for a node that cannot read that (EIP-1898)."""
         if not pins:
             return await ask_by(True)
         if node.pins_by_hash:
             try:
                 result = await ask_by(True)
-            except BadRequest:
+            except errors.BadRequest:
                 # It cannot read such a pin, or nothing at all just now, or the question is bad in both forms.
                 result = await ask_by(False)
                 node.bad_pins += 1
@@ -323,9 +307,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
         return await ask_by(False)
 
     async def _check_chain(self, node: Endpoint) -> None:
-        found = parse_quantity(await self._ask_one(node, RpcRequest("eth_chainId", [])))
-        if found != self._chain_id:
-            raise _AnotherChain(found)
+        chain_id = parse_quantity(await self._ask_one(node, RpcRequest("eth_chainId", [])))
+        if chain_id != self._chain_id:
+            raise _AnotherChain(chain_id)
         node.chain_checked = True
 
     async def _ask_one(self, node: Endpoint, request: RpcRequest, by_hash: bool = True) -> Any:
@@ -339,9 +323,9 @@ class FailoverProvider(AsyncJSONBaseProvider):
         replies = await self._post(node, body)
         if isinstance(replies, dict) and replies.get("error") is not None:
             # A node that is merely busy or broken refuses a batch as it refuses anything: that is no inability.
-            if refuses_batches(replies["error"]):
-                raise NoSuchMethod("the node does not take batches")
-            raise parse_error("batch", replies["error"])
+            if errors.refuses_batches(replies["error"]):
+                raise errors.NoSuchMethod("the node does not take batches")
+            raise errors.parse_error("batch", replies["error"])
         if not isinstance(replies, list):
             raise Malformed("a batch was answered with something else")
         by_id = {reply["id"]: reply for reply in replies if isinstance(reply, dict) and type(reply.get("id")) is int}
@@ -369,7 +353,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
                 async for chunk in response.aiter_bytes():
                     raw += chunk
                     if len(raw) > self._policy.max_response:
-                        raise ResponseTooLarge(f"the answer is larger than {self._policy.max_response} bytes")
+                        raise errors.ResponseTooLarge(f"the answer is larger than {self._policy.max_response} bytes")
         except TimeoutError as error:
             raise Unavailable(f"no answer within {self._policy.timeout:g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
@@ -380,7 +364,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
         if self._client is None:
             # No redirects: a node that sends us elsewhere would get our key passed on.
             # A proxy from the environment is for the world outside: our own machine is reached directly.
-            local = all(_is_loopback(node.host) for node in self.endpoints)
+            local = all(is_loopback(node.url) for node in self.endpoints)
             plain = all(node.url.lower().startswith("http:") for node in self.endpoints)
             try:
                 self._client = httpx2.AsyncClient(
@@ -396,28 +380,24 @@ class FailoverProvider(AsyncJSONBaseProvider):
 
 
 class _AnotherChain(Exception):
-    """Internal signal: the node is fine, and it is not ours."""
+    """The node is of another chain."""
 
-    def __init__(self, found: int) -> None:
-        super().__init__(found)
-        self.found = found
-
-
-def _is_loopback(host: str) -> bool:
-    return host.rpartition(":")[0] in {"127.0.0.1", "localhost", "::1"} or host in {"127.0.0.1", "localhost", "::1"}
+    def __init__(self, chain_id: int) -> None:
+        super().__init__(chain_id)
+        self.chain_id = chain_id
 
 
 def transport_fault(error: Exception) -> ZunoError:
-    """An httpx2 error as ours. Its own text may quote the address, so only its kind is repeated."""
+    """Our error for an httpx2 error. Its own text may quote the address, so only its kind is repeated."""
     match error:
         case httpx2.DecodingError():
             return Malformed("the answer cannot be decompressed")
         case httpx2.ConnectTimeout():
-            return NotConnected("no connection in time")
+            return errors.NotConnected("no connection in time")
         case httpx2.TimeoutException():
             return Unavailable("timed out")
         case httpx2.ConnectError():
-            return NotConnected("no connection")
+            return errors.NotConnected("no connection")
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return Unavailable("the address cannot be used")
         case _:
@@ -426,7 +406,7 @@ def transport_fault(error: Exception) -> ZunoError:
 
 def _decode_reply(status: int, raw: bytes) -> Any:
     if status == _TOO_LARGE:
-        raise ResponseTooLarge("HTTP 413: the question is too large")
+        raise errors.ResponseTooLarge("HTTP 413: the question is too large")
     if status == _TOO_MANY_REQUESTS or status >= 500:
         raise Unavailable(f"HTTP {status}")
     if 300 <= status < 400:
@@ -446,37 +426,37 @@ def _decode_reply(status: int, raw: bytes) -> Any:
 def _read_result(request: RpcRequest, result: Any) -> Any:
     try:
         return request.read(result)
-    except CallReverted:
+    except errors.CallReverted:
         raise
     except Malformed as fault:
-        raise InvalidCallResult(f"{request.method}: {fault}") from fault
+        raise errors.InvalidCallResult(f"{request.method}: {fault}") from fault
 
 
 def _result(method: str, asked: int, reply: object) -> Any:
     if not isinstance(reply, dict):
         raise Malformed(f"{method}: the answer is not a JSON-RPC object")
     if reply.get("error") is not None:
-        raise parse_error(method, reply["error"])
+        raise errors.parse_error(method, reply["error"])
     if reply.get("id") != asked or "result" not in reply:
         raise Malformed(f"{method}: the answer belongs to no question of ours")
     return reply["result"]
 
 
 def _is_blameless(fault: ZunoError, callee: Callee) -> bool:
-    if isinstance(fault, CallReverted | InvalidCallResult):
+    if isinstance(fault, errors.CallReverted | errors.InvalidCallResult):
         return callee is Callee.UNTRUSTED
-    return isinstance(fault, HONEST_FAULTS) and not isinstance(fault, NodeBehind)
+    return isinstance(fault, errors.HONEST_FAULTS) and not isinstance(fault, errors.NodeBehind)
 
 
 def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable: str) -> None:
-    """After a round: what another round would only repeat."""
-    if faults and all(isinstance(fault, LASTING_FAULTS) for _, fault in faults):
+    """After a round: raise what another round would only repeat."""
+    if faults and all(isinstance(fault, errors.LASTING_FAULTS) for _, fault in faults):
         raise _verdict(faults, variable)
     # Someone heard the question whole and said no: whoever asked may ask for less, or take it for the answer.
     settled = (
-        (CallReverted, ResponseTooLarge, InvalidCallResult)
+        (errors.CallReverted, errors.ResponseTooLarge, errors.InvalidCallResult)
         if callee is Callee.UNTRUSTED
-        else (CallReverted, ResponseTooLarge)
+        else (errors.CallReverted, errors.ResponseTooLarge)
     )
     for _, fault in faults:
         if isinstance(fault, settled):
@@ -484,17 +464,18 @@ def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable
 
 
 def _join_faults(faults: list[tuple[str, ZunoError]]) -> str:
-    """The last thing each node said."""
     return "; ".join(f"{host}: {fault}" for host, fault in dict(faults).items())
 
 
 def _verdict(faults: list[tuple[str, ZunoError]], variable: str) -> ZunoError:
-    """What to raise when nobody helped: the kind of fault that the nodes agree on."""
-    said, kinds = _join_faults(faults), {type(fault) for fault in dict(faults).values()}
-    if kinds & {NoSuchState, NodeBehind}:
-        return NoSuchState(said)
-    if kinds <= {NoSuchMethod, BadRequest}:
-        return (NoSuchMethod if NoSuchMethod in kinds else BadRequest)(f"{said}; check {variable} or use another node")
+    """The error when no node helped: the kind of fault that the nodes agree on."""
+    why, kinds = _join_faults(faults), {type(fault) for fault in dict(faults).values()}
+    if kinds & {errors.NoSuchState, errors.NodeBehind}:
+        return errors.NoSuchState(why)
+    if kinds <= {errors.NoSuchMethod, errors.BadRequest}:
+        return (errors.NoSuchMethod if errors.NoSuchMethod in kinds else errors.BadRequest)(
+            f"{why}; check {variable} or use another node"
+        )
     if all(issubclass(kind, Malformed) for kind in kinds):
-        return Malformed(f"{said}; check {variable} or try again")
-    return Unavailable(f"no RPC node answered ({said}); check {variable} or try again")
+        return Malformed(f"{why}; check {variable} or try again")
+    return Unavailable(f"no RPC node answered ({why}); check {variable} or try again")

@@ -1,8 +1,4 @@
-"""What an answer must look like before anybody builds on it.
-
-Checked where another node can still be asked instead, and cut down to the fields we use: web3 formats whatever it is
-given, so what nobody needs is a way to fail.
-"""
+"""Check every answer before it is used, while another node can still be asked, and cut it down to the fields we use."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ Events = Mapping[Address, Mapping[HexId, EventShape]]
 
 
 class ResultValidator:
-    """Reads results: the same facts, validated, or Malformed; NoSuchState where the node says that it has nothing."""
+    """Validated results, or `Malformed`; `NoSuchState` where the node says that it has nothing."""
 
     def __init__(self, events: Events | None = None) -> None:
         self._events = events or {}
@@ -155,7 +151,7 @@ class ResultValidator:
         return log
 
     def _check_shape(self, log: Mapping[str, Any]) -> None:
-        """A known contract's events have the topics and the data that its source says."""
+        """A known contract's events have the topics and the data that its source declares."""
         known = self._events.get(Address(log["address"].lower()))
         if known is None:
             return
@@ -165,14 +161,13 @@ class ResultValidator:
 
 
 def parse_quantity(value: Any, limit: int = _UINT256) -> int:
-    """A JSON-RPC number below `limit`."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value) or (number := int(value, 16)) >= limit:
         raise Malformed("a number cannot be read or is beyond all bounds")
     return number
 
 
 def _quantity(fields: Mapping[str, Any], name: str, limit: int = _UINT256) -> str:
-    """A field's number, written the one way that web3 and we compare it."""
+    """A field's number, always written the same way."""
     return hex(parse_quantity(fields.get(name), limit))
 
 
@@ -196,7 +191,7 @@ def _require_list(value: Any) -> list[Any]:
 
 
 def _is_removed(log: Mapping[str, Any]) -> bool:
-    """Whether a reorganisation took the event back; only a plain yes leaves one out."""
+    """Whether a reorganisation removed the event."""
     removed = log.get("removed") or False
     if type(removed) is not bool:
         raise Malformed("an event that is neither removed nor not")
@@ -208,7 +203,7 @@ def _number_below(limit: int) -> Callable[[Sequence[Any], Any], str]:
 
 
 def _transaction_hash(params: Sequence[Any], result: Any) -> str:
-    """A node that took other bytes than it was given, or says so, is not believed to have taken ours."""
+    """The hash must be that of the bytes that were sent."""
     hash_ = _require_match(_WORD, {"the hash": result}, "the hash")
     if not _equal_hex(hash_, "0x" + keccak(bytes.fromhex(params[0][2:])).hex()):
         raise Malformed("the hash of another transaction")
@@ -251,7 +246,7 @@ def _transaction(params: Sequence[Any], result: Any) -> dict[str, Any]:
 
 
 def _parties(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A transaction's name, and who sent it to whom; a contract's creation goes to nobody."""
+    """A transaction's hash, sender and receiver; a contract's creation has no receiver."""
     return {
         "hash": _require_match(_WORD, fields, "hash"),
         "from": _require_match(_ADDRESS, fields, "from"),
@@ -275,8 +270,6 @@ def _fee_history(params: Sequence[Any], result: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _LogFilter:
-    """What a log query asked for, to hold the answer against."""
-
     first: int
     last: int
     addresses: frozenset[str]

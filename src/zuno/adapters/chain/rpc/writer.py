@@ -1,4 +1,4 @@
-"""A chain that can be written to over JSON-RPC: what a wallet may spend, what a call would do, what became of it."""
+"""The Writer port over JSON-RPC: wallet state, simulation, gas estimates, sending and tracing transactions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
 
 
 class RpcWriter:
-    """Writer over JSON-RPC, beside the reader of the same chain and on its connection."""
+    """Writer over JSON-RPC, on the connection of the chain's reader."""
 
     def __init__(self, readers: Readers, at_head: PinnedRead, depth_at: DepthAt) -> None:
         self.info = readers.info
@@ -69,10 +69,10 @@ class RpcWriter:
         return await self._at_head(lambda head: self._depth_at(pool_id, head))
 
     async def send(self, raw: bytes) -> SendResult:
-        said = await self._node.send_raw(raw)
-        if said is SendResult.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
+        result = await self._node.send_raw(raw)
+        if result is SendResult.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
             return SendResult.KNOWN  # most nodes say only that the number is spent, by whichever transaction
-        return said
+        return result
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         return await self._at_head(lambda head: self._nonces.status_at(head, wallet, nonce, hashes), by_events=True)

@@ -1,1 +1,1 @@
-"""The embedded chain: the story of `world` on our own pools, with a virtual clock and no EVM."""
+"""The embedded chain: the script of `world` played on our own pools, with a virtual clock and no EVM."""

@@ -1,4 +1,4 @@
-"""The simulated world behind the ports: a chain to read and a world to push."""
+"""The simulated world behind the ports: a chain to read and a world whose price can be pushed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from zuno.lp.rules.fee_yield import growth_of_swaps
 
 
 class SimChain:
-    """Our own pools, played anew from the saved events by each process.
+    """Our own pools, replayed from the saved events by each process.
 
-    Answers are of the world at opening, or as it was when somebody here was last about to change it.
+    Answers are of the world at opening, or of the last change made by this process.
     """
 
     info = SIM
@@ -89,14 +89,14 @@ class SimChain:
         return PastPositions(world.head, Address(wanted), tuple(sorted(gone)), complete=True)
 
     async def positions(self, ids: Sequence[int]) -> Snapshot:
-        world, found, missing = self._now, [], []
+        world, positions, missing = self._now, [], []
         for position_id in dict.fromkeys(ids):
             nft = world.nfts.get(position_id)
             if nft is None:
                 missing.append(Missing(position_id, "no such position"))
             else:
-                found.append(world.position(nft))
-        return Snapshot(world.head, tuple(found), tuple(missing))
+                positions.append(world.position(nft))
+        return Snapshot(world.head, tuple(positions), tuple(missing))
 
     async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
         then = self._now if block == self._now.head else self._now.past(block.timestamp)
@@ -143,12 +143,12 @@ class SimChain:
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         index, world = self.index(pool_id), self._now
-        found = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
-        if not found:
+        dated = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
+        if not dated:
             raise Unavailable(f"pool {pool_id} had no swap since {since}")
-        first = found[0][0].number
-        last_of_first = [swap for block, swap in found if block.number == first][-1]
-        swaps = [last_of_first, *(swap for block, swap in found if block.number > first)]
+        first = dated[0][0].number
+        last_of_first = [swap for block, swap in dated if block.number == first][-1]
+        swaps = [last_of_first, *(swap for block, swap in dated if block.number > first)]
         growth0, growth1, uneven = growth_of_swaps(swaps, world.state(index))
         opened = next(price.block for price in world.prices[index] if price.block.number == first)
         return SwapFees(opened, world.head, growth0, growth1, len(swaps) - 1, uneven)
@@ -157,7 +157,7 @@ class SimChain:
         return GasQuote(BASE_FEE, PRIORITY_FEE)
 
     def refresh(self) -> None:
-        """Forget the world if another process has moved it since."""
+        """Forget the world if another process has changed it since."""
         if self._world is not None and not self._file.ends_on(self._world):
             self._world = None
 
@@ -200,24 +200,24 @@ class SimChain:
         return self._world.head
 
     def latest(self) -> SimWorld:
-        """The world as its file has it now: whoever is about to spend looks at the present, not at the opening."""
+        """The world as its file has it now: whoever is about to spend needs the present, not the opening."""
         if self._world is None or not self._file.ends_on(self._world):
             self._world = self._file.load()
         return self._world
 
     def take(self, raw: bytes) -> SendResult:
-        """Mine signed bytes, or say why not; once this answers, they are on disk."""
+        """Mine signed bytes, or raise; once this answers, they are on disk."""
         tx = parse_transaction(raw, SIM.id)
         with self._changing() as world:
-            said = world.admit(tx)
-            if said is SendResult.ACCEPTED:
+            result = world.admit(tx)
+            if result is SendResult.ACCEPTED:
                 world.transact(tx, world.next_time)
                 self._file.save(world)
-        return said
+        return result
 
     @contextmanager
     def _changing(self) -> Iterator[SimWorld]:
-        """The latest world, nobody else's for as long; where the change fails, what was changed is forgotten."""
+        """The latest world, locked; where the change fails, what was changed is forgotten."""
         with self._file.lock():
             try:
                 yield self.latest()

@@ -1,7 +1,7 @@
-"""What the v4 contracts, Permit2 and two tokens do with a call, done on our own books.
+"""The v4 contracts, Permit2 and two tokens, executed on our own state.
 
-The same calldata that is sent to the real contracts is read and executed here, with their rules: who pays, what is
-checked in which order, and by which name they refuse. A test plays the same bytes on both.
+The calldata that is sent to the real contracts is read and executed here by their rules: who pays, what is checked in
+which order, and which error they raise. A test plays the same bytes on both.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zuno.adapters.chain.sim.gas import data_floor, gas_needed, gas_wasted
-from zuno.adapters.chain.sim.ledger import VAULT
-from zuno.adapters.chain.sim.permissions import MAX_UINT160
+from zuno.adapters.chain.sim.ledger import MAX_UINT160, VAULT
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade
 from zuno.adapters.chain.world import DEPLOYMENT, LIQUIDITY_ROUTER, SWAP_ROUTER, USDC, WETH, PoolSpec, furthest_price
 from zuno.amm.liquidity import liquidity_for_amounts
@@ -23,10 +21,11 @@ from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.errors import Panic, PoolRefusal, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
-from zuno.lp.model.plan import Grant
+from zuno.lp.model.plan import Grant, StepKind
 from zuno.lp.plan import calls
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call
+from zuno.lp.rules.carry import MEASURED_GAS
 
 MANAGER: Final = DEPLOYMENT.position_manager
 ROUTER: Final = DEPLOYMENT.universal_router
@@ -60,7 +59,7 @@ _ACTION_IDS: Final[dict[type[calls.Action], int]] = {
 
 
 class ContractRevert(Refused):
-    """A contract said no; the message is its own word for it, with its numbers."""
+    """A contract reverted; the message is its own error, with its numbers."""
 
     def __init__(self, word: str, *values: object) -> None:
         super().__init__(f"{word}({', '.join(map(str, values))})" if values else word)
@@ -68,7 +67,7 @@ class ContractRevert(Refused):
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How a call went: the books after it, which are those before where it reverted."""
+    """How a call went: the state after it, unchanged where it reverted."""
 
     books: SimState
     gas_used: int
@@ -76,7 +75,6 @@ class CallOutcome:
     error: str | None = None
     pool_events: tuple[PoolEvent, ...] = ()
     minted: tuple[tuple[int, Address], ...] = ()
-    """NFTs that were given out, and to whom."""
     burnt: tuple[int, ...] = ()
 
 
@@ -114,8 +112,6 @@ def _decode_call(call: Call) -> calls.DecodedCall:
 
 
 class _Run:
-    """One call and all it leads to."""
-
     def __init__(self, books: SimState, specs: Sequence[PoolSpec], now: Seconds) -> None:
         self.books, self._now = books, now
         self._ledger, self._permissions = books.ledger, books.permissions
@@ -208,7 +204,6 @@ class _Run:
         return self._ledger.of(holder, currency)
 
     def move(self, payer: Address, payee: Address, currency: Address, amount: int) -> None:
-        """A contract's own transfer."""
         if currency == NATIVE:
             if self.balance(payer, NATIVE) < amount or not _takes_ether(payee, payer):
                 raise ContractRevert("NativeTransferFailed")
@@ -306,8 +301,6 @@ class _Lock:
 
 
 class _RouterLock(_Lock):
-    """The router's part: swaps, and nothing that touches a position."""
-
     def _act(self, action: calls.Action) -> None:
         if not isinstance(action, calls.SwapIn):
             super()._act(action)
@@ -321,8 +314,6 @@ class _RouterLock(_Lock):
 
 
 class _ManagerLock(_Lock):
-    """PositionManager's part: positions, and their payment."""
-
     def _act(self, action: calls.Action) -> None:
         match action:
             case calls.Mint(_, _, liquidity, max0, max1, owner):
@@ -414,3 +405,79 @@ def _takes_ether(payee: Address, payer: Address) -> bool:
     if payee not in CONTRACTS:
         return True
     return payee in (MANAGER, ROUTER) and payer == VAULT
+
+
+BLOCK_GAS: Final = 60_000_000
+"""As much as the devnet puts in a block."""
+_TRANSFER: Final = 21_000
+_FLOOR_PER_TOKEN: Final = 10
+_TOKENS_PER_NONZERO: Final = 4
+# Gas of a call, measured on the devnet like the table of `lp.rules.carry`, which knows the steps of a candidate alone.
+INCREASE_GAS: Final = 162_037
+SWAP_AND_FIXED_MINT_GAS: Final = 418_000
+"""As plans were made before they minted from credit: worlds that hold such a transaction are played again."""
+ADDITION_GAS: Final = 33_000
+"""What is added from credit in the call that opened the position or added to it."""
+DECREASE_GAS: Final = 154_621
+SWAP_GAS: Final = 99_048
+PERMITTED_TRANSFER_GAS: Final = 68_697
+BARE_CALL_GAS: Final = 46_525
+"""A call that does nothing to any position: a sweep."""
+
+
+def gas_needed(call: calls.Call) -> int:
+    """Units a call takes when it goes through; combinations that no plan makes are the sum of their parts."""
+    match call:
+        case calls.Wrap():
+            return MEASURED_GAS[StepKind.WRAP]
+        case calls.Approve():
+            return MEASURED_GAS[StepKind.APPROVE_PERMIT2]
+        case calls.Permit():
+            return MEASURED_GAS[StepKind.PERMIT2_APPROVE]
+        case calls.ModifyLiquidities():
+            return max(BARE_CALL_GAS, _modify_gas(call))
+        case calls.Execute(commands):
+            modified = [command for command in commands if isinstance(command, calls.ModifyLiquidities)]
+            if modified and any(isinstance(command, calls.RouterSwap) for command in commands):
+                fixed = any(isinstance(action, calls.Mint) for command in modified for action in command.actions)
+                return SWAP_AND_FIXED_MINT_GAS if fixed else MEASURED_GAS[StepKind.SWAP_AND_MINT]
+            return max(BARE_CALL_GAS, sum(map(_command_gas, commands)))
+
+
+def data_floor(data: bytes) -> int:
+    """Calldata is never cheaper than this, whatever the execution costs (EIP-7623); a node takes no lower limit."""
+    zeros = data.count(0)
+    return _TRANSFER + _FLOOR_PER_TOKEN * (zeros + _TOKENS_PER_NONZERO * (len(data) - zeros))
+
+
+def gas_wasted(floor: int, need: int) -> int:
+    """What a revert costs: half of what the call would have taken, because where in the call it happens is not
+    followed."""
+    return floor + (need - floor) // 2
+
+
+def _modify_gas(call: calls.ModifyLiquidities) -> int:
+    kinds = [type(action) for action in call.actions]
+    if kinds.count(calls.Burn) == kinds.count(calls.Mint) + kinds.count(calls.MintFromDeltas) == 1:
+        return MEASURED_GAS[StepKind.BURN_AND_MINT]
+    return sum(_BY_ACTION.get(kind, 0) for kind in kinds)
+
+
+def _command_gas(command: calls.Command) -> int:
+    match command:
+        case calls.RouterSwap():
+            return SWAP_GAS
+        case calls.TransferFrom():
+            return PERMITTED_TRANSFER_GAS
+        case calls.ModifyLiquidities():
+            return _modify_gas(command)
+
+
+_BY_ACTION: Final[dict[type[calls.Action], int]] = {
+    calls.Mint: MEASURED_GAS[StepKind.MINT],
+    calls.MintFromDeltas: MEASURED_GAS[StepKind.MINT],
+    calls.Burn: MEASURED_GAS[StepKind.BURN],
+    calls.IncreaseFromDeltas: ADDITION_GAS,
+    calls.Increase: INCREASE_GAS,
+    calls.Decrease: DECREASE_GAS,
+}

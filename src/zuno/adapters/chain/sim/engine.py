@@ -1,4 +1,4 @@
-"""The simulated chain's present: pools, balances, NFTs and every touch, rebuilt by playing the same events."""
+"""The simulated chain's state: pools, balances, NFTs and every change, rebuilt by replaying the same events."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 
-from zuno.adapters.chain.sim.contracts import CallOutcome, attempt
-from zuno.adapters.chain.sim.gas import BLOCK_GAS, data_floor
-from zuno.adapters.chain.sim.ledger import Ledger
-from zuno.adapters.chain.sim.permissions import Permissions
+from zuno.adapters.chain.sim.contracts import BLOCK_GAS, CallOutcome, attempt, data_floor
+from zuno.adapters.chain.sim.ledger import Ledger, Permissions
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade, TransactionEffects
 from zuno.adapters.chain.sim.transactions import SimTransaction, parse_transaction
 from zuno.adapters.chain.world import (
@@ -49,12 +47,12 @@ MINT_GAS = MEASURED_GAS[StepKind.MINT]
 BLOCK_SECONDS = 12
 _LEAST_TIP = 1
 _SENT_BEFORE = {WALLET: 6, OTHERS: 12}
-"""Transactions in which the devnet's story funds both and allows what has to be allowed, before it begins."""
+"""Transactions in which the devnet's script funds both accounts and sets allowances, before it begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriceShift:
-    """A push of the ETH price to a reference (micro-USDC), as a command that can be played again."""
+    """A push of the ETH price to a reference (micro-USDC)."""
 
     reference: int
     timestamp: Seconds
@@ -62,11 +60,10 @@ class PriceShift:
 
 @dataclass(frozen=True, slots=True)
 class SentTransaction:
-    """A transaction that was taken, as bytes that can be played again."""
+    """A transaction that was accepted, as bytes that can be replayed."""
 
     raw: bytes
     sender: Address
-    """Recovered from the bytes when they were taken."""
     timestamp: Seconds
 
 
@@ -74,22 +71,22 @@ WorldEvent = PriceShift | SentTransaction
 
 
 class SimWorld:
-    """The world of a seed after some moves. Playing the same events again gives the same bytes."""
+    """The world of a seed after some events. Replaying the same events gives the same bytes."""
 
     def __init__(self, seed: int) -> None:
         script = write_script(seed)
         self.seed = seed
         self.events: list[WorldEvent] = []
-        """What happened since the story's end: with the seed, all it takes to play this world again."""
+        """What happened since the script's end: with the seed, all it takes to rebuild this world."""
         self.specs: tuple[PoolSpec, ...] = script.pools
         pools = [
             Pool.initialize(spec.key.fee, spec.key.tick_spacing, spec.sqrt_price(START_PRICE)) for spec in self.specs
         ]
         self.books = SimState(pools, Ledger(), Permissions(), {})
         self.all_nfts: dict[int, Nft] = {}
-        """Every position there ever was, the burnt ones too."""
+        """Every position ever minted, burnt ones too."""
         self.effects: list[TransactionEffects] = []
-        """The transactions that came in, and those of the story that touched positions."""
+        """Transactions that came in, and those of the script that touched positions."""
         self.mined: dict[HexId, tuple[SimTransaction, Mined]] = {}
         """Transactions that came in, by hash, oldest first."""
         self.nonces: Counter[Address] = Counter(_SENT_BEFORE)
@@ -131,8 +128,7 @@ class SimWorld:
         return world
 
     def past(self, moment: Seconds) -> SimWorld:
-        """This world as it stood at a moment, whatever has become of its file since: to be read, since a moment of the
-        story is played once for all who ask."""
+        """This world at an earlier moment, read-only: a moment of the script is played once for all who ask."""
         hours = write_script(self.seed).hours
         played = bisect_right(hours, moment, key=lambda hour: hour.timestamp)
         if played == len(hours):
@@ -163,7 +159,7 @@ class SimWorld:
         return PriceShift(reference, self.next_time)
 
     def replay(self, event: WorldEvent) -> None:
-        """Do again what was done; that it ends on the same hash is for the file to check."""
+        """Replay events; the caller checks that they end on the same hash."""
         if isinstance(event, PriceShift):
             self.apply(event)
         else:
@@ -184,7 +180,7 @@ class SimWorld:
     # -- transactions
 
     def admit(self, tx: SimTransaction) -> SendResult:
-        """What is said to bytes before anything is done with them; `Refused` in a node's own words."""
+        """Check signed bytes before anything is done with them; `Refused` in a node's own words."""
         if tx.hash in self.mined:
             return SendResult.KNOWN
         if tx.gas > BLOCK_GAS:
@@ -310,7 +306,7 @@ class SimWorld:
         return self.pools[nft.pool].position(DEPLOYMENT.position_manager, nft.range.lower, nft.range.upper, nft.id)
 
     def _full_burn(self, nft: Nft) -> LiquidityChange:
-        """What burning would pay, learned by burning on a copy; an empty position is burnt without asking the pool."""
+        """What burning would pay, computed by burning on a copy."""
         held = self._info(nft).liquidity
         if not held:
             return LiquidityChange(0, 0, 0, 0)
@@ -386,6 +382,6 @@ class SimWorld:
 
 @lru_cache(maxsize=8)
 def _play_hours(seed: int, count: int) -> SimWorld:
-    """The story's first hours; a debate asks for the same moment of every pool."""
+    """The script's first hours; a debate asks for the same moment of every pool."""
     hours = write_script(seed).hours
     return SimWorld.play(seed, until=hours[count - 1].timestamp if count else Seconds(hours[0].timestamp - 1))

@@ -1,8 +1,8 @@
-"""What happened to a position on the simulated chain, in the form of a live chain's history.
+"""A position's history on the simulated chain, in the form of a live chain's.
 
-The rules are those of `adapters.chain.rpc` (decision 8): a mint follows what was closed for it, gas is charged once for
-each transaction, and what moved beyond the wallet's own payments was somebody else's. No other home acts here, so that
-nothing has to be guessed from what happened shortly before.
+The rules are those of `adapters.chain.rpc` (decision 8): a mint follows what was closed for it, gas is charged once per
+transaction, and what moved beyond the wallet's own payments was another party's. Nobody else acts here, so nothing is
+inferred from what happened shortly before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zuno.adapters.chain.sim.state import Nft, PositionChange, Trade, Transactio
 from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
 from zuno.kernel.errors import NotFound, UsageError
-from zuno.kernel.units import Address, Seconds, SqrtPriceX96, Wei
+from zuno.kernel.units import Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.history import (
     NO_PLANS,
     ExternalFlow,
@@ -45,16 +45,12 @@ def position_history(
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """A position, and the index of the transaction that closed it for its successor, which ends its history."""
-
     nft: Nft
     until: int
 
 
 @dataclass(slots=True)
 class _Entries:
-    """What a record gains from transactions."""
-
     events: list[PositionEvent | WalletSwap] = field(default_factory=list)
     externals: list[ExternalFlow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -69,7 +65,7 @@ class _HistoryBuilder:
 
     def build(self) -> PositionHistory:
         world, nft = self._world, self._nft
-        burn = next((found for _, found in self._window() if nft.id in found.burnt), None)
+        burn = next((effects for _, effects in self._window() if nft.id in effects.burnt), None)
         if burn is None and nft.id not in world.nfts:
             raise NotFound(f"position {nft.id} on sim was burnt before the window opens")
         lives = self._lives()
@@ -104,7 +100,7 @@ class _HistoryBuilder:
                 yield place, effects
 
     def _mint(self, nft: Nft) -> tuple[int, TransactionEffects] | None:
-        return next(((place, found) for place, found in self._window() if nft.id in found.minted), None)
+        return next(((place, effects) for place, effects in self._window() if nft.id in effects.minted), None)
 
     # -- which positions it came from
 
@@ -162,7 +158,8 @@ class _HistoryBuilder:
         everyone = {change.nft.id for change in effects.changes if change.nft.owner == owner}
         left = self._pool_surplus(effects)
         own = self._sum(change for change in effects.changes if change.nft.id in everyone)
-        gave = self._amount_given(effects, owner)
+        pair = (self._key.currency0, self._key.currency1)
+        gave = tuple(-effects.moved.get((owner, currency), 0) for currency in pair)
         trades = self._trades(effects)
         swapped = self._sum(trades)
         swap_is_ours = effects.sender == owner and any(swapped) and gave != own
@@ -208,12 +205,7 @@ class _HistoryBuilder:
         received = [effects.moved.get((VAULT, currency), 0) for currency in (key.currency0, key.currency1)]
         return received[0] - whole[0], received[1] - whole[1]
 
-    def _amount_given(self, effects: TransactionEffects, owner: Address) -> Two:
-        """What the wallet gave up of the pair."""
-        return -effects.moved.get((owner, self._key.currency0), 0), -effects.moved.get((owner, self._key.currency1), 0)
-
     def _trades(self, effects: TransactionEffects) -> list[Trade]:
-        """The swaps between the pair's own currencies."""
         pair = (self._key.currency0, self._key.currency1)
         keys = [spec.key for spec in self._world.specs]
         return [

@@ -1,12 +1,11 @@
-"""Everything on the simulated chain that a transaction may change, and what one was seen to do to it."""
+"""The state of the simulated chain that a transaction may change, and the measured effects of one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zuno.adapters.chain.sim.ledger import Ledger
-from zuno.adapters.chain.sim.permissions import Permissions
+from zuno.adapters.chain.sim.ledger import Ledger, Permissions
 from zuno.amm.model import Block, Range
 from zuno.amm.pool import Pool, PositionInfo
 from zuno.kernel.units import Address, HexId, Liquidity, SqrtPriceX96, Wei
@@ -15,8 +14,6 @@ from zuno.lp.model.history import PositionEvent
 
 @dataclass(frozen=True, slots=True)
 class Nft:
-    """A position as PositionManager knows it."""
-
     id: int
     owner: Address
     pool: int
@@ -31,7 +28,6 @@ class SimState:
     ledger: Ledger
     permissions: Permissions
     nfts: dict[int, Nft]
-    """Those that exist."""
     next_id: int = 1
 
     def copy(self) -> SimState:
@@ -44,7 +40,7 @@ class SimState:
         )
 
     def canonical_text(self) -> str:
-        """All of it in words, pools apart, in one order whatever happened: what a block's hash binds."""
+        """All of it but the pools as text, in one order: what a block's hash binds."""
         return repr(
             (
                 self.ledger.entries(),

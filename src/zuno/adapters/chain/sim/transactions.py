@@ -1,7 +1,7 @@
-"""Signed bytes read as a node reads them: EIP-1559 alone, in its one encoding, and by whom it was signed.
+"""Parse signed EIP-1559 transactions and recover their signers.
 
-The reader of RLP is our own: every command plays the saved transactions again, and a vendor's takes longer to load
-than the whole world takes to play. Who signed is recovered once, when the bytes arrive, and believed from then on.
+The RLP reader is our own: every command replays the saved transactions, and a vendor's takes longer to load than the
+world takes to play. The signer is recovered once, when the bytes arrive.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ _WORD_BITS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class SimTransaction:
-    """What the bytes say, and who signed them."""
-
     hash: HexId
     raw: bytes
     sender: Address
@@ -44,7 +42,7 @@ class SimTransaction:
 
 
 def parse_transaction(raw: bytes, chain_id: int, sender: Address | None = None) -> SimTransaction:
-    """`Refused` for bytes that are not a signed EIP-1559 transaction of this chain; `sender` is believed if given."""
+    """`Refused` for bytes that are not a signed EIP-1559 transaction of this chain; `sender` is trusted if given."""
     if raw[:1] != bytes([_DYNAMIC_FEE]):
         raise Refused("transaction type not supported: sim takes EIP-1559 transactions alone")
     items = _items(raw[1:])

@@ -1,4 +1,4 @@
-"""The simulated chain on disk: a seed and what happened since, small enough to read by eye, safe to lose half-way."""
+"""The simulated chain on disk: a seed and the events since, in one small file that is replaced whole."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.atomic_file import build_write_error, replace_file
 from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
 from zuno.adapters.chain.world import DEFAULT_SEED
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.full_disk import build_write_error
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Address, Seconds
 
 FORMAT = 2
 _MOVES_ALONE = 1
-"""The format of worlds in which nobody could transact yet."""
+"""The format of worlds before there were transactions."""
 _REPAIR = "run `zuno sim reset` to start a new one."
 
 
@@ -71,7 +70,6 @@ class SimFile:
             raise build_write_error(self._path, error, "; the world is as it was") from error
 
     def lock(self) -> FileLock:
-        """Two commands that change the world take turns."""
         return FileLock(self._lock, timeout=WAIT_SECONDS)
 
     def _load_saved(self) -> SavedWorld | None:

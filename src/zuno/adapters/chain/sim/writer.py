@@ -1,4 +1,4 @@
-"""The simulated chain as one that can be written to: every transaction is mined at once, in a block of its own."""
+"""The Writer port of the simulated chain: every transaction is mined at once, in a block of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zuno.lp.ports.spending import (
 
 
 class SimWriter:
-    """Shares its world with the chain that is read: once something is sent, both see what came of it."""
+    """Shares its world with the chain that is read: both see what was sent."""
 
     info = SIM
 
@@ -34,7 +34,7 @@ class SimWriter:
         self._chain = chain
 
     async def genesis(self) -> HexId:
-        """Of the seed, which is all that tells two simulated chains apart."""
+        """The seed's: it is all that tells two simulated chains apart."""
         return self._chain.latest().genesis
 
     async def wallet_state(
@@ -84,8 +84,8 @@ class SimWriter:
 
     async def trace(self, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         world, owner = self._chain.latest(), _lower(wallet)
-        found = [world.mined[tx] for tx in map(_lower_id, hashes) if tx in world.mined]
-        mined = next((result for sent, result in found if sent.sender == owner), None)
+        candidates = [world.mined[tx] for name in hashes if (tx := HexId(name.lower())) in world.mined]
+        mined = next((result for sent, result in candidates if sent.sender == owner), None)
         return NonceStatus(world.head, mined, (), world.nonces[owner], world.nonces[owner])
 
     async def find_sent(self, wallet: Address, after: int) -> SentTransactions:
@@ -104,8 +104,8 @@ class SimWriter:
     def _select_sent(self, wanted: Callable[[SimTransaction, Mined], bool]) -> SentTransactions:
         world = self._chain.latest()
         sent = ((sent, mined) for sent, mined in world.mined.values() if wanted(sent, mined))
-        found = tuple(SentTransaction(sent.sender, sent.call, mined) for sent, mined in sent)
-        return SentTransactions(world.head, world.head, found)
+        transactions = tuple(SentTransaction(sent.sender, sent.call, mined) for sent, mined in sent)
+        return SentTransactions(world.head, world.head, transactions)
 
 
 def _normalize(call: Call) -> Call:
@@ -114,7 +114,3 @@ def _normalize(call: Call) -> Call:
 
 def _lower(address: Address) -> Address:
     return Address(address.lower())
-
-
-def _lower_id(tx: HexId) -> HexId:
-    return HexId(tx.lower())

@@ -1,5 +1,5 @@
-"""What exchanges that take orders have in common. Signed requests: a read may be repeated, an order is sent once unless
-the exchange said that it did nothing. Orders: each is looked up, checked and made, one at a time per client id."""
+"""What exchanges that take orders share: signed requests (a read may be repeated, an order is sent once unless the
+exchange said that it did nothing), and placing an order (looked up, checked and sent, one at a time per client id)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONGEST_REASON: Final = 200
 MOST_WAITS: Final = 3
 """How often one request waits for as long as the exchange asked."""
 CLOCK_AGE: Final = 600.0
-"""Seconds for which the exchange's clock is taken to go as this machine's does."""
+"""Seconds for which the measured clock offset is used."""
 FILTERS_AGE: Final = 60.0
 """Seconds for which filters are taken as fresh when an order is checked."""
 ADMITTED_FOR: Final = 600.0
@@ -46,7 +46,7 @@ R = TypeVar("R")
 
 
 class TradingClient(ExchangeClient):
-    """One account's endpoints. `clock_codes` are an exchange's words for a request dated too early or too late."""
+    """One account's endpoints. `clock_codes`: an exchange's codes for a request dated too early or too late."""
 
     def __init__(
         self,
@@ -70,15 +70,16 @@ class TradingClient(ExchangeClient):
         self._synced = -math.inf
 
     async def read(self, endpoint: str, what: str, **params: object) -> VendorJson:
-        """A question: asked again after a failure that may pass."""
+        """Ask; repeated after a failure that may pass."""
         return await self._send_dated(endpoint, what, params, self._patience.attempts)
 
     async def send(self, endpoint: str, what: str, **params: object) -> VendorJson:
-        """An order: once. `Unavailable`: nobody knows what became of it."""
+        """Send an order once. `Unavailable`: whether it was carried out is unknown."""
         return await self._send_dated(endpoint, what, params, 1)
 
     def one_at_a_time(self, client_id: ClientId) -> asyncio.Lock:
-        """Held from the look-up of an order to the exchange's word on it: whoever places it too finds it."""
+        """Held from the look-up of an order to the exchange's answer, so that two senders of one order find each
+        other's."""
         lock = self._locks.get(client_id)
         if lock is None:
             lock = self._locks[client_id] = asyncio.Lock()
@@ -106,7 +107,6 @@ class TradingClient(ExchangeClient):
         await self._sleep(seconds)
 
     def response_header(self, name: str) -> str | None:
-        """Of the last answer."""
         headers: Mapping[str, str] = self._open().last_response_headers or {}
         return next((value for header, value in headers.items() if header.lower() == name), None)
 
@@ -122,7 +122,7 @@ class TradingClient(ExchangeClient):
     async def _send_patiently(
         self, endpoint: str, what: str, params: Mapping[str, object], attempts: int
     ) -> VendorJson:
-        """A limited request was not carried out: it is sent again when the exchange's wait is over, if that is soon."""
+        """A rate-limited request was not carried out: it is sent again after the exchange's wait, if that is short."""
         waits = 0
         while True:
             try:
@@ -140,7 +140,7 @@ def read_reason(text: object) -> str:
 
 
 def report_unreadable(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """What cannot be read is not known: `Unavailable`. Keys that are not let in are `Refused`."""
+    """An unreadable answer is `Unavailable`: what happened is unknown. Rejected keys are `Refused`."""
 
     @functools.wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -160,8 +160,8 @@ def report_unreadable(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P
 
 
 class ExchangeAccount(ABC):
-    """One account at an exchange. Nothing is opened before the keys and the account's settings were found in order;
-    what reduces a position is sent all the same, and does not wait for filters."""
+    """One account at an exchange. Nothing is opened before the keys and the account's settings were checked; orders
+    that reduce a position are sent all the same, and do not wait for filters."""
 
     exchange: Exchange
     no_such_order: str
@@ -198,9 +198,9 @@ class ExchangeAccount(ABC):
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
         async with self._client.one_at_a_time(order.client_id):
-            found = await self._look_up(order)
-            if found is not None:
-                return found
+            known = await self._look_up(order)
+            if known is not None:
+                return known
             breach = await self._find_breach(order)
             if breach is not None:
                 return self._reject(order, breach)
@@ -220,8 +220,8 @@ class ExchangeAccount(ABC):
         await self._client.close()
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
-        """What reduces a position is sent for the first time though it cannot be looked up: refusing an exit protects
-        nobody, and a second one finds nothing to reduce."""
+        """An order that reduces a position is sent the first time even if it cannot be looked up: a second one finds
+        nothing to reduce."""
         try:
             return await self.find(order.symbol, order.client_id, order.type)
         except RateLimited:
@@ -246,8 +246,8 @@ class ExchangeAccount(ABC):
         return known[1]
 
     async def _find_breach(self, order: OrderRequest) -> str | None:
-        """What the filters have against an order. One that reduces a position is held to the last that are known; where
-        they cannot be read it is for the exchange to judge."""
+        """What the filters have against an order. One that reduces a position is checked against the last known
+        filters, or by the exchange alone."""
         known = self._filters.get(order.symbol)
         if order.reduce_only and known is not None and find_filter_breach(order, known[1]) is None:
             return None
@@ -266,7 +266,7 @@ class ExchangeAccount(ABC):
             self._admitted = time.monotonic()
 
     async def _check_age(self, symbol: Symbol, at: Millis, most: int) -> None:
-        """By the exchange's clock, which is asked for before a price is called old."""
+        """By the exchange's clock, which is asked again before a price is called old."""
         if self._client.now() - at > most and (age := await self.now() - at) > most:
             raise Unavailable(f"{self._client.name}'s newest price of {symbol} is {age // 1_000} s old")
 

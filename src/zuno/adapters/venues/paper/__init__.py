@@ -1,1 +1,1 @@
-"""A venue on paper: orders are matched against the market as it was recorded, or is."""
+"""A venue on paper: orders are matched against recorded or live market data."""

@@ -18,7 +18,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import inf
 from typing import Final, NamedTuple
 
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, MarketState, Tick
+from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -70,7 +70,7 @@ class _Level(NamedTuple):
 
 
 class PaperExchange:
-    """One exchange on paper. Every event it makes is applied to its book and kept in `events` until it is stored."""
+    """One exchange on paper. Its events are applied to its book and kept in `events` until they are stored."""
 
     def __init__(self, exchange: Exchange, fees: FeeRates) -> None:
         self.exchange = exchange
@@ -92,7 +92,6 @@ class PaperExchange:
     # -- state
 
     def restore(self, events: Iterable[TradeEvent]) -> None:
-        """Take events that were stored."""
         for event in events:
             self._take(event)
 
@@ -158,7 +157,6 @@ class PaperExchange:
         )
 
     def is_stale(self, symbol: Symbol, now: Millis) -> bool:
-        """Traded, and of unknown price."""
         return self.filters(symbol, now).trading and self.quote(symbol, now) is None
 
     def available(self) -> Decimal:
@@ -297,7 +295,7 @@ class PaperExchange:
     # -- the market goes on
 
     def advance(self, symbol: Symbol, ticks: Iterable[Tick]) -> None:
-        """Match what is open against these, oldest first."""
+        """Match open orders against these ticks, oldest first."""
         market_state = self.market_state[symbol]
         low, high = self._band(symbol)
         quiet: Bar | None = None
@@ -490,7 +488,7 @@ class PaperExchange:
             self._fill(order, min(order.left, self._whole_lots(level)), limit, depth.at, maker=True)
 
     def _fill(self, order: TrackedOrder, quantity: Decimal, price: Decimal, at: Millis, *, maker: bool) -> None:
-        """Book a fill, or end the order where it can be none."""
+        """Book a fill, or end the order where nothing can be filled."""
         if quantity <= 0:
             return
         request = order.request

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from zuno.adapters.venues.paper.ticks import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import select_finest_bars
 from zuno.trading.model.cycle import Exchange
@@ -20,6 +20,7 @@ from zuno.trading.model.market import (
     STALE_AFTER,
     Feed,
     Level,
+    Quote,
     Series,
     Symbol,
     Timeframe,
@@ -39,26 +40,100 @@ _EVER: Final = Millis(2**53 - 1)
 _OPENING_MS: Final = 1
 
 
+MARK_MS: Final = 10_000
+"""How long a mark counts before the last price stands in for it."""
+
+
+class Bar(NamedTuple):
+    """A closed bar, in the exchange's currency."""
+
+    start: Millis
+    at: Millis
+    """When it closed: it is known from then on."""
+    open: float
+    high: float
+    low: float
+    close: float
+
+
+class Depth(NamedTuple):
+    """A look at the book; best first. A quote is one level a side."""
+
+    at: Millis
+    bids: tuple[Quote, ...]
+    asks: tuple[Quote, ...]
+
+
+class Mark(NamedTuple):
+    at: Millis
+    price: float
+
+
+class FundingRate(NamedTuple):
+    at: Millis
+    rate: float
+    """A fraction of the notional; above zero, longs pay."""
+    both_pay: bool = False
+    """Where the side that paid is unknown."""
+
+
+Tick: TypeAlias = Bar | Depth | Mark | FundingRate
+
+
+@dataclass(slots=True)
+class MarketState:
+    price: float | None = None
+    """The last price: a close, the middle of a book, or a mark."""
+    at: int = 0
+    stale_ms: int = 600_000
+    """How long that price counts."""
+    mark: float | None = None
+    marked: int = 0
+    """When the venue last said a mark."""
+    depth: Depth | None = None
+
+    def see(self, tick: Tick) -> None:
+        match tick:
+            case Bar() if tick.at < self.at:
+                pass  # it came late: newer prices are known
+            case Bar():
+                self.price = self.mark = tick.close
+                self.at, self.stale_ms = tick.at, max(600_000, 2 * (tick.at - tick.start))
+            case Depth():
+                self.depth = tick
+                if tick.bids and tick.asks:
+                    self.price = (tick.bids[0].price + tick.asks[0].price) / 2
+                    self.at, self.stale_ms = tick.at, 600_000
+                    if self.mark is None or tick.at - self.marked > MARK_MS:
+                        self.mark = self.price
+            case Mark():
+                self.mark = self.price = tick.price
+                self.marked = tick.at
+                self.at, self.stale_ms = tick.at, 600_000
+            case FundingRate():
+                pass
+
+
 class MarketTape(Protocol):
-    """The market of each symbol in the order it happened."""
+    """The market of each symbol in order of time."""
 
     @property
     def opening_ms(self) -> int:
-        """How long after the start of a bar its open is told, dated at that start; 0: with the whole bar alone."""
+        """How long after a bar's start its open is given; 0: with the whole bar alone."""
         ...
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
-        """Those told in (after, until], oldest first. A bar that came late is given once, with the next."""
+        """Ticks in (after, until], oldest first. A bar that came late is given once, with the next."""
         ...
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
-        """The last ones up to a moment: enough to know how the market stands."""
+        """The last ticks up to a moment: enough to know the state of the market."""
         ...
 
 
 class SeriesTape:
-    """The `MarketTape` of a store. `live`: rows are still being written, so each look reads again. `openings`: a bar is
-    told twice, its open when it has begun and the whole of it at its close."""
+    """The `MarketTape` of a store. `live`: rows are still being written, so each call reads again. `openings`: a bar is
+    given twice, its open when it begins and the whole at its close."""
 
     def __init__(self, store: SeriesStore, exchange: Exchange, *, live: bool, openings: bool = False) -> None:
         self._store = store
@@ -71,43 +146,43 @@ class SeriesTape:
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
         seen = self._newest_bar.get(symbol)
         since = after if seen is None or not self._live else min(after, seen)
-        found: list[Tick] = []
+        selected: list[Tick] = []
         for day in range(since // DAY_MS, until // DAY_MS + 1):
             ticks, times = await self._read_day(symbol, day, until)
             first, last = bisect_right(times, since), bisect_right(times, until)
             if since == after:
-                found += ticks[first:last]
+                selected += ticks[first:last]
             else:
-                found += [
+                selected += [
                     tick for tick in ticks[first:last] if tick.at > after or (type(tick) is Bar and tick.at > since)
                 ]
-        newest = max((tick.at for tick in found if type(tick) is Bar), default=None) if self._live else None
+        newest = max((tick.at for tick in selected if type(tick) is Bar), default=None) if self._live else None
         if newest is not None:
             self._newest_bar[symbol] = newest
-        return found
+        return selected
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
         """Of the day, or of the one before where the day has just begun."""
         day = moment // DAY_MS
         ticks, times = await self._read_day(symbol, day, moment)
-        found = ticks[: bisect_right(times, moment)]
-        if not any(type(tick) is Bar for tick in found):
+        latest = ticks[: bisect_right(times, moment)]
+        if not any(type(tick) is Bar for tick in latest):
             earlier, _ = await self._read_day(symbol, day - 1, moment)
-            found = [*earlier, *found]
-        newest = max((tick.at for tick in found if type(tick) is Bar), default=None) if self._live else None
+            latest = [*earlier, *latest]
+        newest = max((tick.at for tick in latest if type(tick) is Bar), default=None) if self._live else None
         if newest is not None:
             self._newest_bar.setdefault(symbol, newest)
-        return found
+        return latest
 
     async def _read_day(self, symbol: Symbol, day: int, now: Millis) -> tuple[list[Tick], list[int]]:
-        found = self._days.get((symbol, day))
-        if found is None:
-            found = await self._load_day(symbol, day, now if self._live else _EVER)
+        loaded = self._days.get((symbol, day))
+        if loaded is None:
+            loaded = await self._load_day(symbol, day, now if self._live else _EVER)
             if not self._live:
                 for old in [key for key in self._days if key[0] is symbol and key[1] < day - 1]:
                     del self._days[old]
-                self._days[symbol, day] = found
-        return found
+                self._days[symbol, day] = loaded
+        return loaded
 
     async def _load_day(self, symbol: Symbol, day: int, known_by: Millis) -> tuple[list[Tick], list[int]]:
         start, end = Millis(day * DAY_MS), Millis((day + 1) * DAY_MS - 1)
@@ -138,9 +213,9 @@ class SeriesTape:
                 ticks += [
                     FundingRate(Millis(start + hours * HOUR_MS), ASSUMED_FUNDING, both_pay=True) for hours in (0, 8, 16)
                 ]
-        told = [(tick.at, tick) for tick in ticks] + [(tick.at + self.opening_ms, tick) for tick in opens]
-        told.sort(key=_place)
-        return [tick for _, tick in told], [at for at, _ in told]
+        dated = [(tick.at, tick) for tick in ticks] + [(tick.at + self.opening_ms, tick) for tick in opens]
+        dated.sort(key=_place)
+        return [tick for _, tick in dated], [at for at, _ in dated]
 
 
 def _open_of(bar: Bar) -> Bar:
@@ -148,25 +223,25 @@ def _open_of(bar: Bar) -> Bar:
     return Bar(Millis(2 * bar.start - bar.at), bar.start, bar.open, bar.open, bar.open, bar.open)
 
 
-def _place(told: tuple[int, Tick]) -> tuple[int, int]:
+def _place(dated: tuple[int, Tick]) -> tuple[int, int]:
     """By time; what moves the market before what is settled by it."""
-    at, tick = told
+    at, tick = dated
     return at, (Bar, Depth, Mark, FundingRate).index(type(tick))
 
 
 def _convert_to_krw(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
-    """At the rate of the moment; nothing of a time whose rate is stale."""
+    """At the rate of the moment; times with a stale rate are dropped."""
     times = [row.at for row in rows]
-    found: list[Tick] = []
+    converted: list[Tick] = []
     for tick in ticks:
         place = bisect_right(times, tick.at) - 1
         if place < 0 or tick.at - times[place] > _RATE_MS or rows[place].value <= 0:
             continue
         rate = rows[place].value
         if isinstance(tick, Bar):
-            found.append(
+            converted.append(
                 Bar(tick.start, tick.at, tick.open * rate, tick.high * rate, tick.low * rate, tick.close * rate)
             )
         elif isinstance(tick, Mark):
-            found.append(Mark(tick.at, tick.price * rate))
-    return found
+            converted.append(Mark(tick.at, tick.price * rate))
+    return converted

@@ -1,7 +1,7 @@
 """The paper venue: an `OrderVenue` without money, its state in a log of its own.
 
-Every call first takes what others stored, then matches the market up to now, and stores what came of it before it
-answers. A process that dies loses nothing that was answered; the next one goes on from what is stored.
+Every call reads what others stored, matches the market up to now, and stores the result before it answers. A process
+that dies loses nothing that was answered.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from operator import itemgetter
 from typing import Final
 
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.tape import MarketTape
-from zuno.adapters.venues.paper.ticks import Tick
+from zuno.adapters.venues.paper.tape import MarketTape, Tick
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -71,7 +70,6 @@ class PaperVenue:
         self._sleep = sleep
         self._engine: PaperExchange | None = None
         self._matched: dict[Symbol, Millis] = {}
-        """Up to which moment the market of each symbol was matched."""
         self._busy = asyncio.Lock()
 
     async def now(self) -> Millis:
@@ -94,7 +92,7 @@ class PaperVenue:
         return quote
 
     async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
-        """`good_till` is the desk's to see to: there is no venue without one."""
+        """`good_till` is ignored: the desk sees to it."""
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
         if self._sleep is not None and self._latency_ms:
@@ -123,8 +121,8 @@ class PaperVenue:
 
     async def open_orders(self) -> tuple[Order, ...]:
         async with self._market() as (engine, _):
-            found = (engine.to_order(client_id) for client_id in engine.book.open_orders)
-            return tuple(order for order in found if order is not None)
+            orders = (engine.to_order(client_id) for client_id in engine.book.open_orders)
+            return tuple(order for order in orders if order is not None)
 
     async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
         async with self._market(symbol) as (engine, _):
@@ -171,9 +169,11 @@ class PaperVenue:
     async def _market(
         self, symbol: Symbol | None = None, later_ms: int = 0, opening_ms: int = 0
     ) -> AsyncIterator[tuple[PaperExchange, Millis]]:
-        """The exchange, matched up to now; what happens inside is stored at the end. A symbol that is asked about is
-        brought to now even where nothing is open in it. With `opening_ms` it, and no other, also shows the open of the
-        bar that begins now, which an order meets that was sent at a close."""
+        """The exchange, matched up to now; what happens inside is stored at the end.
+
+        A named symbol is brought to now even where nothing is open in it, and with `opening_ms` also shows the open of
+        the bar that begins now, which an order sent at a close meets.
+        """
         async with self._busy:
             try:
                 engine = await self._read_log()

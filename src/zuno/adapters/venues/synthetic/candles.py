@@ -1,6 +1,6 @@
-"""The synthetic market's bars: walked where time is finest, added up exactly wherever it is coarser.
+"""The synthetic market's bars: walked where time is finest, summed exactly wherever it is coarser.
 
-Prices are whole ticks and volumes whole lots until the very end, so that a sum has no order and no rounding.
+Prices are whole ticks and volumes whole lots until the very end, so that sums do not depend on order or rounding.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ from zuno.adapters.venues.synthetic.path import (
     hours_to_bars,
     sum_last_axis,
 )
-from zuno.adapters.venues.synthetic.takers import taker_buy_shares
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
-from zuno.trading.measure.portable import exp, log
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Series, Symbol, Timeframe, candles
+from zuno.trading.measure.portable import exp, log, tanh
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Series, Symbol, Timeframe, candles
 from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.ports.series import Batch
 
@@ -47,7 +46,7 @@ KRW_MINUTES_FROM: Final = END - 7 * DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class MarketPrecision:
-    """How finely a market counts: ticks to one unit of the quote, lots to one of the base."""
+    """A market's precision: ticks per unit of the quote, lots per unit of the base."""
 
     ticks: int
     lots: int
@@ -73,8 +72,6 @@ KRW_PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TickBars:
-    """Bars of one length in ticks and lots."""
-
     timeframe: Timeframe
     at: Ints
     open: Ints
@@ -94,7 +91,7 @@ class TickBars:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticMarket:
-    """One symbol's walk with the bars it made; what every other part of the market is drawn from."""
+    """One symbol's path with its bars; every other part of the market is drawn from it."""
 
     path: Path
     grain: MarketPrecision
@@ -111,7 +108,6 @@ class SyntheticMarket:
         return self.bars[Timeframe.M1]
 
     def minute_sigma(self) -> Floats:
-        """How far a minute goes, for each minute there is."""
         zone = ZONES[2]
         return np.repeat(self.path.sigma[hour_of(zone.start) :] / np.sqrt(60), 60)
 
@@ -129,12 +125,11 @@ def build_market(seed: int, path: Path) -> SyntheticMarket:
 
 
 def build_batches(made: SyntheticMarket) -> list[Batch[Any]]:
-    """What the perpetual's venue says of its bars."""
     return [_batch(candles(BINANCE, made.symbol, bars.timeframe), bars, made.grain) for bars in made.bars.values()]
 
 
 def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
-    """The same price in won, on a market that makes no bar without a trade and does not say who took."""
+    """The same price in won, on a market without empty bars and without taker volume."""
     grain = KRW_PRECISIONS[made.symbol]
     draw = RandomStream(seed, f"won {made.symbol}")
     bars, done = [], 0
@@ -210,15 +205,15 @@ def _walk_bars(path: Path, grain: MarketPrecision) -> tuple[list[TickBars], Ints
 def _volumes(
     seed: int, path: Path, grain: MarketPrecision, bars: Sequence[TickBars], went: Sequence[Floats]
 ) -> list[Ints]:
-    """By the hour of the day, and more when the market is restless or went far."""
-    found = []
+    """By the hour of the day, and more in volatile hours or after large moves."""
+    volumes = []
     for zone, native, far in zip(ZONES, bars, went, strict=True):
         draw = RandomStream(seed, f"volume {zone.bar} {path.symbol}")
         noise = exp(draw.normal(0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
         busy = _busy(seed, path, zone) * noise * (0.65 + 0.4 * np.minimum(np.abs(far), 6))
         dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
-        found.append(np.maximum(1, np.rint(dollars / grain.price(native.close) * grain.lots)).astype(np.int64))
-    return found
+        volumes.append(np.maximum(1, np.rint(dollars / grain.price(native.close) * grain.lots)).astype(np.int64))
+    return volumes
 
 
 def _bar_sigma(zone: PathZone, sigma: Floats) -> Floats:
@@ -230,7 +225,7 @@ def _bar_sigma(zone: PathZone, sigma: Floats) -> Floats:
 
 
 def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
-    """How much is traded against an ordinary time, bar by bar."""
+    """Volume against an ordinary time, bar by bar."""
     noise = RandomStream(seed, f"busy {path.symbol}").normal(size=HOURS)
     drift = exp(decay_noise(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
     season = by_daytime(0.4, np.arange(HOURS))
@@ -284,3 +279,49 @@ def _batch(series: Series[Candle], bars: TickBars, grain: MarketPrecision, taker
     taken: list[Any] = grain.size(bars.taker_buy).tolist() if taker else [None] * len(bars.at)
     columns = zip(bars.at.tolist(), *prices, grain.size(bars.volume).tolist(), taken, strict=True)
     return Batch(series, [Candle(Millis(at), *rest) for at, *rest in columns])
+
+
+BEHIND: Final = ((HOUR_MS, 0.021), (8 * HOUR_MS, 0.015))
+"""How long takers run behind a move, and how far: a share of the volume, one deviation."""
+OWN_MS, OWN = 24 * HOUR_MS, 0.009
+"""The same of what they do for reasons of their own, which have nothing to do with the price."""
+WITH, NOISE = 0.11, 0.03
+"""How far a minute's takers go with the minute itself, and how far they scatter."""
+_FARTHEST: Final = 5.0
+"""Deviations of a bar that are still followed: a jump is not."""
+
+
+def taker_buy_shares(seed: int, path: Path, surprises: Sequence[Floats]) -> list[Floats]:
+    """The share of each bar's volume that takers bought, zone by zone, from how far it went against what was usual.
+
+    Each lean is scaled to its bar's length, so that a day added up from minutes leans as far as one that was walked
+    whole. All of it looks back alone, and the price is symmetric given its past: takers say nothing of where it goes.
+    """
+    shares = []
+    behind = [_behind(surprises, memory) for memory, _ in BEHIND]
+    own = _own(seed, path)
+    for place, (zone, went) in enumerate(zip(ZONES, surprises, strict=True)):
+        noise = RandomStream(seed, f"takers {zone.bar} {path.symbol}").normal(size=zone.bars)
+        short = np.sqrt(MINUTE_MS / zone.bar)
+        leaning = sum(far * parts[place] for (_, far), parts in zip(BEHIND, behind, strict=True))
+        share = 0.5 + leaning + hours_to_bars(zone, own) + short * (WITH * tanh(went) + NOISE * noise)
+        shares.append(np.clip(share, 0.05, 0.95))
+    return shares
+
+
+def _behind(surprises: Sequence[Floats], memory: int) -> list[Floats]:
+    """What is left of all moves so far, each bar the mean over itself; of deviation one where bars are short."""
+    parts, last = [], 0.0
+    for zone, went in zip(ZONES, surprises, strict=True):
+        span = zone.bar / memory
+        keep = float(exp(-span))
+        left = decay_noise(np.clip(went, -_FARTHEST, _FARTHEST) * np.sqrt(1 - keep**2), keep, start=last)
+        last = float(left[-1])
+        parts.append(left * np.sqrt(2 * (span - 1 + keep)) / span)
+    return parts
+
+
+def _own(seed: int, path: Path) -> Floats:
+    keep = float(exp(-HOUR_MS / OWN_MS))
+    noise = RandomStream(seed, f"takers {path.symbol}").normal(size=HOURS)
+    return decay_noise(noise, keep) * OWN * float(np.sqrt(1 - keep**2))

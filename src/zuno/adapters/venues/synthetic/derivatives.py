@@ -1,8 +1,8 @@
-"""What three venues say of their perpetuals in the synthetic market: funding, open interest, longs to shorts, basis.
+"""Funding, open interest, long/short ratio and basis of three venues in the synthetic market.
 
-All of it follows the price and runs after it: holders pile in behind a move, pay for it, and are forced out by a jump.
-Where much is traded and the price goes far they come or leave by the per cent, at all venues together; whether they
-come or leave is drawn apart from which way the price goes.
+All of it follows the price: positions are opened behind a move, pay funding for it, and are forced out by a jump. In
+high volume and large moves open interest changes by the per cent at all venues together; whether it grows or shrinks is
+drawn independently of the price's direction.
 """
 
 from __future__ import annotations
@@ -28,46 +28,31 @@ from zuno.adapters.venues.synthetic.path import (
 )
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Funding,
-    Level,
-    MarkAndIndex,
-    Series,
-    Symbol,
-    Timeframe,
-    basis,
-    funding,
-    funding_next,
-    long_short,
-    open_interest,
-)
+from zuno.trading.model import market
 from zuno.trading.model.venues import BINANCE, BYBIT, OKX
 from zuno.trading.ports.series import Batch
 
 VENUES: Final[Mapping[str, float]] = {BINANCE: 1.0, BYBIT: 0.6, OKX: 0.45}
 """Each venue's open interest against the largest."""
-FOUR_HOURS: Final = (OKX, Symbol.ETHUSDT)
+FOUR_HOURS: Final = (OKX, market.Symbol.ETHUSDT)
 """Where funding is paid every four hours; everywhere else every eight."""
-OPEN_USD: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 6e9, Symbol.ETHUSDT: 4e9}
-GRID: Final = 5 * MINUTE_MS
-CLOSE_LOOK: Final = 2 * DAY_MS
-"""So long before the end a venue is read every five minutes; before that every hour, on the hour."""
+OPEN_USD: Final[Mapping[market.Symbol, float]] = {market.Symbol.BTCUSDT: 6e9, market.Symbol.ETHUSDT: 4e9}
+GRID: Final = 5 * market.MINUTE_MS
+CLOSE_LOOK: Final = 2 * market.DAY_MS
+"""So long before the end a venue is polled every five minutes; before that every hour."""
 TOLD: Final = 4
-"""Five minutes of an hour after which its jump, if it has one, has come: it lies in the first third."""
+"""Five-minute steps of an hour after which its jump, if any, has happened."""
 CROWD: Final = 0.010
-"""How far open interest goes in an hour that is restless by as much again as is usual, one deviation."""
+"""How far open interest moves in an hour of twice the usual volatility, one deviation."""
 MAX_EXCESS_VOLATILITY: Final = 3.0
-"""More than so much over the usual moves it no further."""
+"""Excess volatility beyond this has no further effect."""
 INTEREST, BAND, CAP = 0.0001, 0.0005, 0.0025
 """Of funding: what is paid when the premium is small, how far it pulls, and the most a venue takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """One symbol every five minutes over the time of hours: what happened by each moment."""
+    """One symbol every five minutes over the hourly span: what happened by each moment."""
 
     at: Ints
     step: Floats
@@ -76,7 +61,7 @@ class Grid:
     """That step against the usual one."""
     price: Floats
     volume: Floats
-    """In lots. Of an hour that has no minutes, the same part each time: nobody reads a venue within one."""
+    """In lots. Before there are minutes, an equal part of the hour: nobody polls within an hour there."""
 
 
 def build_grid(made: SyntheticMarket) -> Grid:
@@ -85,7 +70,7 @@ def build_grid(made: SyntheticMarket) -> Grid:
     usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
     at = HOURS_FROM + GRID * (1 + np.arange(len(step)))
     before = log(START[made.symbol]) + sum_last_axis(made.path.steps[0].reshape(-1))
-    early = made.bars[Timeframe.H1].volume[: len(hours)]
+    early = made.bars[market.Timeframe.H1].volume[: len(hours)]
     volume = np.concatenate([np.repeat(early / 12, 12), made.minutes.volume.reshape(-1, 5).sum(axis=1)])
     return Grid(at, step, np.clip(step / usual, -5, 5), exp(before + np.cumsum(step)), volume)
 
@@ -105,8 +90,7 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
 
 
 def mark_polled(at: Ints) -> NDArray[np.bool_]:
-    """When a venue was asked."""
-    return np.asarray(((at % HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
+    return np.asarray(((at % market.HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
 
 
 def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
@@ -116,31 +100,32 @@ def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
 
 
 def _rate(premium: Floats, hours: int) -> Floats:
-    """The venues' formula, for an interval of so many hours."""
     rate = premium + np.clip(INTEREST - premium, -BAND, BAND)
     return np.round(np.clip(rate, -CAP, CAP) * hours / 8, 8)
 
 
-def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Batch[Any]]:
+def _funding(venue: str, symbol: market.Symbol, seen: Grid, premium: Floats) -> list[Batch[Any]]:
     hours = 4 if (venue, symbol) == FOUR_HOURS else 8
-    size = hours * HOUR_MS // GRID
+    size = hours * market.HOUR_MS // GRID
     by_interval = premium.reshape(-1, size)
     settled = _rate(sum_last_axis(by_interval) / size, hours)
     so_far = np.cumsum(by_interval, axis=1) / np.arange(1, size + 1)
     predicted = _rate(so_far.reshape(-1), hours)
     read = mark_polled(seen.at)
     return [
-        _rows(funding(venue, symbol), seen.at[size - 1 :: size], settled, hours),
-        _rows(funding_next(venue, symbol), seen.at[read], predicted[read], hours),
+        _rows(market.funding(venue, symbol), seen.at[size - 1 :: size], settled, hours),
+        _rows(market.funding_next(venue, symbol), seen.at[read], predicted[read], hours),
     ]
 
 
 def _rows(series: Any, at: Ints, rates: Floats, hours: int) -> Batch[Any]:
-    return Batch(series, [Funding(*pair, float(hours)) for pair in zip(at.tolist(), rates.tolist(), strict=True)])
+    return Batch(
+        series, [market.Funding(*pair, float(hours)) for pair in zip(at.tolist(), rates.tolist(), strict=True)]
+    )
 
 
-def build_level_batch(series: Series[Level], at: Ints, values: Floats) -> Batch[Any]:
-    return Batch(series, list(map(Level._make, zip(at.tolist(), values.tolist(), strict=True))))
+def build_level_batch(series: market.Series[market.Level], at: Ints, values: Floats) -> Batch[Any]:
+    return Batch(series, list(map(market.Level._make, zip(at.tolist(), values.tolist(), strict=True))))
 
 
 def _open(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, crowd: Floats) -> Batch[Any]:
@@ -149,8 +134,8 @@ def _open(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, cro
     pushed = push + crowd + _jump_changes(draw, made, len(seen.at))
     level = decay_noise(pushed, 1 - 1 / 1_800)
     size = OPEN_USD[made.symbol] / START[made.symbol] * VENUES[venue] * exp(np.clip(level, -1.2, 1.2))
-    read = mark_polled(seen.at) | (seen.at % (4 * HOUR_MS) == 0)
-    return build_level_batch(open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
+    read = mark_polled(seen.at) | (seen.at % (4 * market.HOUR_MS) == 0)
+    return build_level_batch(market.open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
 
 
 def _crowd_moves(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
@@ -162,8 +147,8 @@ def _crowd_moves(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
         after = slice(hour * 12 + TOLD, hour * 12 + 12)
         way[after] = np.abs(way[after]) * (-1 if cascade else 1)
     square = np.square(seen.step)
-    went = np.sqrt(_lately(square, HOUR_MS) / _lately(square, 7 * DAY_MS))
-    traded = seen.volume / _lately(seen.volume, DAY_MS)
+    went = np.sqrt(_lately(square, market.HOUR_MS) / _lately(square, 7 * market.DAY_MS))
+    traded = seen.volume / _lately(seen.volume, market.DAY_MS)
     return np.asarray(
         way * CROWD / 12 * np.clip(np.minimum(went, traded) - 1, 0, MAX_EXCESS_VOLATILITY), dtype=np.float64
     )
@@ -189,13 +174,13 @@ def _jump_changes(draw: RandomStream, made: SyntheticMarket, count: int) -> Floa
     return torn
 
 
-def _crowd(draw: RandomStream, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
-    """Accounts buy what fell: longs to shorts lean against the last days."""
+def _crowd(draw: RandomStream, venue: str, symbol: market.Symbol, seen: Grid) -> Batch[Any]:
+    """Accounts buy dips: the ratio leans against the last days."""
     late = seen.at > MINUTES_FROM
     lean = decay_noise(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)
     ratio = np.round(1.35 * exp(np.clip(lean, -0.9, 0.9)), 4)
     read = mark_polled(seen.at[late])
-    return build_level_batch(long_short(venue, symbol), seen.at[late][read], ratio[read])
+    return build_level_batch(market.long_short(venue, symbol), seen.at[late][read], ratio[read])
 
 
 def _basis(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, premium: Floats) -> Batch[Any]:
@@ -204,4 +189,4 @@ def _basis(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, pr
     mark = np.round(seen.price[read] * (1 + apart), 2)
     spot = np.round(seen.price[read] / (1 + premium[read]), 2)
     columns = zip(seen.at[read].tolist(), mark.tolist(), spot.tolist(), strict=True)
-    return Batch(basis(venue, made.symbol), [MarkAndIndex(*row) for row in columns])
+    return Batch(market.basis(venue, made.symbol), [market.MarkAndIndex(*row) for row in columns])

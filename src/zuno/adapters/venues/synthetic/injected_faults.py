@@ -1,6 +1,6 @@
-"""What goes wrong in the synthetic market, where and when: the same places for every seed, none in the last two days.
+"""Faults in the synthetic market: the same places for every seed, none in the last two days.
 
-A store is offered these rows as a careless source would offer them; what becomes of them is its own affair.
+Stores are given these rows as a careless source would send them.
 """
 
 from __future__ import annotations
@@ -12,26 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Book,
-    Feed,
-    Series,
-    Timeframe,
-    alive,
-    basis,
-    books,
-    candles,
-    funding,
-    funding_next,
-    liquidations,
-    long_short,
-    open_interest,
-    options,
-    rates,
-)
+from zuno.trading.model import market
 from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch
 
@@ -39,8 +20,6 @@ Rows: TypeAlias = list[Any]
 
 
 class MarketFaultKind(StrEnum):
-    """Ways in which a feed is wrong."""
-
     GAP = "gap"
     REPEATED = "repeated"
     CORRECTED = "corrected"
@@ -57,26 +36,26 @@ class MarketFaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MarketFault:
-    """One stain on one series: rows from the first moment to the last, both included."""
+    """One fault in one series: rows from the first moment to the last, both included."""
 
     kind: MarketFaultKind
-    series: Series[Any]
+    series: market.Series[Any]
     first: Millis
     last: Millis
 
 
 def _before(days: int, hours: int = 0, minutes: int = 0) -> int:
-    """A moment so many days before the end, and so much later."""
-    return END - days * DAY_MS + hours * HOUR_MS + minutes * MINUTE_MS
+    """A moment so many days before the end, plus hours and minutes."""
+    return END - days * market.DAY_MS + hours * market.HOUR_MS + minutes * market.MINUTE_MS
 
 
-def _fault(kind: MarketFaultKind, series: Series[Any], first: int, last: int | None = None) -> MarketFault:
+def _fault(kind: MarketFaultKind, series: market.Series[Any], first: int, last: int | None = None) -> MarketFault:
     return MarketFault(kind, series, Millis(first), Millis(first if last is None else last))
 
 
-_BTC_MINUTES: Final = candles(BINANCE, "BTCUSDT", Timeframe.M1)
-_ETH_MINUTES: Final = candles(BINANCE, "ETHUSDT", Timeframe.M1)
-_BTC_HOURS: Final = candles(BINANCE, "BTCUSDT", Timeframe.H1)
+_BTC_MINUTES: Final = market.candles(BINANCE, "BTCUSDT", market.Timeframe.M1)
+_ETH_MINUTES: Final = market.candles(BINANCE, "ETHUSDT", market.Timeframe.M1)
+_BTC_HOURS: Final = market.candles(BINANCE, "BTCUSDT", market.Timeframe.H1)
 _OUT: Final = (_before(6, 10, 30), _before(6, 11, 30))
 _PERCENT: Final = (_before(11), _before(10) - 1)
 _SILENT: Final = (_before(8, 3, 20), _before(8, 3, 44))
@@ -93,25 +72,26 @@ MARKET_FAULTS: Final[Sequence[MarketFault]] = (
     # More than a thousand hours before the end: no indicator at the end looks back so far.
     _fault(MarketFaultKind.GAP, _BTC_HOURS, _before(44, 3)),
     _fault(MarketFaultKind.WRONG_SUM, _BTC_HOURS, _before(44, 15)),
-    *(_fault(MarketFaultKind.PERCENT, series(BYBIT, "BTCUSDT"), *_PERCENT) for series in (funding, funding_next)),
-    _fault(MarketFaultKind.FROZEN, open_interest(OKX, "ETHUSDT"), _before(9, 1), _before(9, 13)),
+    *(
+        _fault(MarketFaultKind.PERCENT, series(BYBIT, "BTCUSDT"), *_PERCENT)
+        for series in (market.funding, market.funding_next)
+    ),
+    _fault(MarketFaultKind.FROZEN, market.open_interest(OKX, "ETHUSDT"), _before(9, 1), _before(9, 13)),
     *(
         _fault(MarketFaultKind.GAP, series(OKX, symbol), *_OUT)
-        for series in (funding_next, open_interest, long_short, basis)
+        for series in (market.funding_next, market.open_interest, market.long_short, market.basis)
         for symbol in ("BTCUSDT", "ETHUSDT")
     ),
-    _fault(MarketFaultKind.GAP, rates(UPBIT, USDT_KRW), _before(12, 2), _before(12, 9)),
-    _fault(MarketFaultKind.CROSSED, books(BINANCE, "BTCUSDT"), _before(7, 16) - 500),
-    _fault(MarketFaultKind.NO_EXPIRIES, options(DERIBIT, "BTC"), _before(5, 12)),
-    _fault(MarketFaultKind.GAP, alive(Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),
-    _fault(MarketFaultKind.GAP, liquidations(BINANCE, "BTCUSDT"), _SILENT[0], _SILENT[1] + MINUTE_MS - 1),
+    _fault(MarketFaultKind.GAP, market.rates(UPBIT, USDT_KRW), _before(12, 2), _before(12, 9)),
+    _fault(MarketFaultKind.CROSSED, market.books(BINANCE, "BTCUSDT"), _before(7, 16) - 500),
+    _fault(MarketFaultKind.NO_EXPIRIES, market.options(DERIBIT, "BTC"), _before(5, 12)),
+    _fault(MarketFaultKind.GAP, market.alive(market.Feed.LIQUIDATIONS, BINANCE, "BTCUSDT"), *_SILENT),
+    _fault(MarketFaultKind.GAP, market.liquidations(BINANCE, "BTCUSDT"), _SILENT[0], _SILENT[1] + market.MINUTE_MS - 1),
 )
-"""Every stain there is."""
 
 
 def inject_faults(batches: Iterable[Batch[Any]], faults: Sequence[MarketFault] = MARKET_FAULTS) -> list[Batch[Any]]:
-    """The same batches with every stain on them."""
-    by_series: dict[Series[Any], list[MarketFault]] = {}
+    by_series: dict[market.Series[Any], list[MarketFault]] = {}
     for fault in faults:
         by_series.setdefault(fault.series, []).append(fault)
     return [_inject(batch, by_series.get(batch.series, [])) for batch in batches]
@@ -128,14 +108,9 @@ def _inject(batch: Batch[Any], faults: Sequence[MarketFault]) -> Batch[Any]:
     return replace(batch, rows=rows) if faults else batch
 
 
-def _shuffle(rows: Rows) -> Rows:
-    """Every third row first: out of order, and the same each time."""
-    return [row for start in (2, 0, 1) for row in rows[start::3]]
-
-
-def _cross(rows: Sequence[Book]) -> Rows:
+def _cross(rows: Sequence[market.Book]) -> Rows:
     """Best bid and best ask change places."""
-    return [Book(row.at, (row.asks[0], *row.bids[1:]), (row.bids[0], *row.asks[1:])) for row in rows]
+    return [market.Book(row.at, (row.asks[0], *row.bids[1:]), (row.bids[0], *row.asks[1:])) for row in rows]
 
 
 _EDITS: Final[Mapping[MarketFaultKind, Callable[[Rows], Rows]]] = {
@@ -146,7 +121,8 @@ _EDITS: Final[Mapping[MarketFaultKind, Callable[[Rows], Rows]]] = {
         *(row._replace(high=row.high + 100, close=row.high + 50) for row in rows),
         *rows,
     ],
-    MarketFaultKind.SHUFFLED: _shuffle,
+    # Every third row first: out of order, and the same each time.
+    MarketFaultKind.SHUFFLED: lambda rows: [row for start in (2, 0, 1) for row in rows[start::3]],
     MarketFaultKind.NOT_A_NUMBER: lambda rows: [row._replace(close=float("nan")) for row in rows],
     MarketFaultKind.UPSIDE_DOWN: lambda rows: [row._replace(high=row.low, low=row.high + 1) for row in rows],
     MarketFaultKind.NEGATIVE: lambda rows: [row._replace(volume=-row.volume) for row in rows],

@@ -1,4 +1,4 @@
-"""The synthetic economy: printed figures with the time the world could know them, mood and exchange rates."""
+"""The synthetic economy: figures with their release times, fear and greed, and exchange rates."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ DAILY: Final[Mapping[str, tuple[str, float, float, int]]] = {
     "GOLD": (YAHOO, 2_300.0, 0.009, 22),
     "OIL": (YAHOO, 72.0, 0.02, 22),
 }
-"""Whose, where it begins, how far it goes in a day (yields: in points, the rest as a share), and how many hours after
-the day began it is printed; 0: on the Monday after."""
+"""Source, start, daily deviation (yields: in points, the rest as a share), and hours from the day's start to its
+release; 0: on the Monday after."""
 SAME: Final[Mapping[str, str]] = {"NASDAQ": "NASDAQCOM", "OIL": "DCOILWTICO"}
-"""Figures that two sources print."""
+"""Figures that two sources publish."""
 HOLIDAYS: Final = frozenset({(1, 1), (7, 4), (12, 25)})
 MACRO_DAYS: Final = 430
 
@@ -80,14 +80,14 @@ def _daily(seed: int, name: str) -> list[MacroRelease]:
 
 
 def _release_time(day: datetime, hours: int) -> Millis:
-    """Never on a weekend; what is printed weekly on the Monday after, at 20:15."""
+    """Never on a weekend; weekly releases on the Monday after, at 20:15."""
     out = day + (timedelta(hours=hours) if hours else timedelta(days=7 - day.weekday(), hours=20))
     out += timedelta(days=7 - out.weekday()) if out.weekday() >= 5 else timedelta()
     return Millis(_millis(out) + 15 * MINUTE_MS)
 
 
 def _prices(seed: int) -> Iterator[MacroRelease]:
-    """Consumer prices: a month is printed in the middle of the next, and each January of it once more, revised."""
+    """Consumer prices: released in the middle of the next month, and each January once more, revised."""
     draw, level = RandomStream(seed, "macro CPIAUCSL"), 312.0
     for month, after in _months():
         level = round(level * (1 + 0.0022 + float(draw.normal(0.001))), 3)
@@ -103,7 +103,7 @@ def _policy() -> Iterator[MacroRelease]:
 
 
 def _months() -> Iterator[tuple[datetime, datetime]]:
-    """Each month that was printed by the end, with the one after it."""
+    """Each month released by the end, with the one after it."""
     end = datetime.fromtimestamp(END / 1_000, UTC)
     for back in range(14, 1, -1):
         month = end.year * 12 + end.month - 1 - back
@@ -119,7 +119,7 @@ def _millis(day: datetime) -> Millis:
 
 
 def _build_fear_greed(seed: int, made: SyntheticMarket) -> Batch[Any]:
-    """Greed after rises, fear after falls and in restless times; said at midnight of the days before."""
+    """High after rises, low after falls and in volatile times; published at midnight."""
     days = made.bars[Timeframe.D1]
     days = days.part(days.at >= HOURS_FROM)
     moved = log(days.close / days.open)
@@ -147,7 +147,7 @@ def _rates(seed: int, krw_rate: Floats) -> list[Batch[Any]]:
 
 
 def draw_depegs(seed: int, at: Ints) -> Floats:
-    """In some panics one of the two tokens is doubted: it slips by the per cent within hours and is back in days."""
+    """In some panics one of the two tokens loses its peg by per cents within hours, and regains it in days."""
     draw, slip = RandomStream(seed, "slip"), np.zeros(len(at))
     for hour in draw_panics(seed).tolist():
         doubted, way, far = draw.uniform() < 0.6, draw.integers(0, 2) * 2 - 1, draw.uniform(0.015, 0.04)

@@ -1,7 +1,7 @@
-"""The synthetic market's options: a chain every hour and an index of implied volatility, from how restless it is.
+"""The synthetic market's options: a chain every hour and an index of implied volatility.
 
-Near expiries follow today's restlessness and far ones the long run, so the term structure turns over in a panic; puts
-get dear after a fall.
+Near expiries follow today's volatility and far ones the long run, so the term structure inverts in a panic; puts get
+dear after a fall.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIDE: Final = 7
 DVOL_DAYS: Final = 120
 YEAR_MS: Final = 365 * DAY_MS
 FADE_YEARS: Final = 12 / 365
-"""How fast restlessness is thought to pass."""
+"""How fast volatility is expected to return to the usual."""
 PREMIUM: Final = 7.0
 """Vol points a buyer pays over what is expected, for a far expiry; hardly any for tomorrow's."""
 _TENS: Final = np.array([float(10**power) for power in range(16)])
@@ -47,7 +47,7 @@ _MONTHS: Final = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolatilityState:
-    """What options go by, hour by hour over the time of hours: yearly volatility now and in the long run, and fear."""
+    """What options are priced from, hour by hour: yearly volatility now and in the long run, and fear."""
 
     now: Floats
     usual: Floats
@@ -141,7 +141,6 @@ def _smiles(mood: VolatilityState, places: Ints, at: Ints, spot: Floats) -> _Smi
 def _half(
     seed: int, base: str, names: dict[tuple[int, float, bool], str], smiles: _Smiles, call: bool
 ) -> list[list[OptionQuote]]:
-    """The puts, or the calls, hour by hour."""
     held = _open_interest(seed, smiles, call)
     traded = np.round(held * (0.02 + 0.05 * _hash_uniform(seed + 1, smiles.at, smiles.strike, call)), 1)
     columns = (smiles.expiry, smiles.strike, smiles.mark_iv, held, traded, smiles.forward)
@@ -154,8 +153,8 @@ def _half(
 
 
 def _strikes(forward: Floats, atm: Floats, years: Floats) -> Floats:
-    """Fifteen around each forward, a third to two thirds of the expected move apart: on a ladder of whole numbers that
-    stays where it is until the market is another."""
+    """Fifteen strikes around each forward, a third to two thirds of the expected move apart, on a ladder of round
+    numbers."""
     apart = np.maximum(_power_of_two(atm / 100 * np.sqrt(years) / 3), 2.0**-8)[:, :, None]
     apart = np.maximum(apart, _power_of_two(1.5 / forward)[:, :, None])
     exact = exp(apart * (np.rint(log(forward)[:, :, None] / apart) + np.arange(-SIDE, SIDE + 1)))
@@ -164,7 +163,7 @@ def _strikes(forward: Floats, atm: Floats, years: Floats) -> Floats:
 
 
 def _power_of_two(values: Floats) -> Floats:
-    """The least one that is no less."""
+    """The least power of two that is no less."""
     mantissa, exponent = np.frexp(values)
     return np.asarray(np.ldexp(1.0, exponent - (mantissa == 0.5)))
 
@@ -177,7 +176,7 @@ def _open_interest(seed: int, smiles: _Smiles, call: bool) -> Floats:
 
 
 def _hash_uniform(seed: int, left: Any, right: Any, call: bool) -> Floats:
-    """A number in [0, 1) that belongs to these: the same whenever it is asked for."""
+    """A number in [0, 1) that depends on these arguments alone."""
     mixed = np.asarray(left, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= np.asarray(np.rint(right), dtype=np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed += np.uint64((2 * seed + call) * 0x165667B19E3779F9 % 2**64)
@@ -199,7 +198,6 @@ def _list_expiries(day: int) -> tuple[int, ...]:
 
 
 def _last_friday(today: datetime, ahead: int) -> datetime:
-    """Of the month so many months from this one."""
     month = today.year * 12 + today.month - 1 + ahead + 1
     end = datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) - timedelta(days=1)
     return end - timedelta(days=(end.weekday() - 4) % 7)

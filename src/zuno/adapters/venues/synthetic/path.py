@@ -1,11 +1,11 @@
-"""Where prices go in the synthetic market: how far is drawn from one side of chance, which way from another.
+"""Prices of the synthetic market: the size of a move is drawn from one random stream, its direction from another.
 
-Every step of the logarithm is symmetric given all that came before: movement clusters, jumps and panics change how far
-it goes and never which way. So whatever a rule has seen, the mirror image of what follows is exactly as likely, and no
-rule has an edge. Nothing that is shown may look at a later step; `mirrored` is there to prove it.
+Every log step is symmetric given all that came before: volatility clusters, jumps and panics change its size and never
+its direction. So the mirror image of what follows is exactly as likely, and no rule has an edge. Nothing that is shown
+may depend on a later step; `mirror` is there to prove it.
 
-Time is cut into minutes where the desk looks closely, into hours before that and into days before those; each of these
-bars is walked in smaller steps, so that it has a high and a low of its own.
+Time is cut into minutes near the end, hours before that and days before those; each bar is walked in smaller steps, so
+that it has a high and a low of its own.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Jumps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """One symbol's walk, and what drives it, which nobody is ever told."""
+    """One symbol's path and its hidden volatility."""
 
     symbol: Symbol
     sigma: Floats
@@ -87,7 +87,7 @@ class Path:
     jumps: Jumps
 
     def mirror(self, after: int) -> Path:
-        """The walk that goes the other way from then on: as likely as this one."""
+        """The path with the opposite moves from then on: as likely as this one."""
         flipped = []
         for zone, steps in zip(ZONES, self.steps, strict=True):
             flat = steps.reshape(-1).copy()
@@ -98,12 +98,11 @@ class Path:
 
 class RandomStream:
     """Draws that are the same on every machine; each part of a market has a stream of its own name, so that a change in
-    one leaves the numbers of the others alone.
+    one leaves the others alone.
 
-    Of numpy's draws the words are promised and most normals are one product of them. The tails of its normals and
-    exponentials are a library's logarithm, and what it scales a compiler may fuse: so draws are cut to whole 2⁻³² and
-    scaled here. Counts are left as they are: their draw is held against an exponential, and ends another way where
-    both agree in sixteen digits.
+    numpy promises the bits, but the tails of its normals and exponentials use a library's logarithm and scaling may be
+    fused by a compiler: so draws are cut to whole 2⁻³² and scaled here. Poisson counts are left as they are: they
+    differ only where two doubles agree in sixteen digits.
     """
 
     def __init__(self, seed: int, name: str) -> None:
@@ -133,7 +132,7 @@ def _quantise(drawn: Any) -> Any:
 
 
 def sum_last_axis(values: Floats) -> Floats:
-    """Along the last axis, in its order: of a plain sum numpy promises none."""
+    """Sum along the last axis, in order: numpy's own sum promises no order."""
     return np.asarray(np.cumsum(values, axis=-1)[..., -1])
 
 
@@ -177,7 +176,7 @@ def hour_of(at: int) -> int:
 
 
 def hours_to_bars(zone: PathZone, hours: Floats) -> Floats:
-    """A number for each hour from the first day on, made one for each bar of a zone: the mean of its hours."""
+    """A number per hour as one per bar of a zone: the mean of its hours."""
     part = hours[hour_of(zone.start) : hour_of(zone.end)]
     if zone.bar > HOUR_MS:
         return np.asarray(sum_last_axis(part.reshape(zone.bars, -1)) / (len(part) // zone.bars), dtype=np.float64)
@@ -216,7 +215,7 @@ def draw_panics(seed: int) -> Ints:
 
 
 def _movement(seed: int, aftershock: Floats) -> Floats:
-    """How restless each hour is against an ordinary one, for both symbols."""
+    """Volatility of each hour against an ordinary one, for both symbols."""
     draw = RandomStream(seed, "movement")
     weeks = decay_noise(draw.normal(size=HOURS), 1 - 1 / 480) * 0.45 * np.sqrt(2 / 480)
     hours = decay_noise(draw.normal(size=HOURS), 1 - 1 / 12) * 0.32 * np.sqrt(2 / 12)

@@ -1,10 +1,10 @@
-"""A synthetic market in which two setups keep coming back, for whoever asks whether memory helps.
+"""A synthetic market in which two setups recur, to study whether memory helps.
 
-Every eight hours a slot begins. Some slots are drawn by chance: for an hour the book leans far to one side and large
-takers with it, which gives the desk something to trade, always the same side in one market. What else is seen tells
-two setups apart: funding, mood, open interest, accounts and basis. With consequences, the price then goes against that
-side after the first setup and with it after the second, further than a usual stop or target. Without, the very same
-signs mean nothing: the walk has no edge, as everywhere else in this package.
+Every eight hours a slot begins. In some slots, drawn at random, the book leans far to one side for an hour and large
+takers with it, always the same side in one market, which gives the desk something to trade. Funding, fear and greed,
+open interest, long/short ratio and basis tell the two setups apart. With consequences, the price then goes against that
+side after the first setup and with it after the second, further than a usual stop or target. Without, the same signs
+mean nothing: the path has no edge.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ _BARS: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class SetupSignals:
-    """What tells a setup from the other."""
-
     funding: float
     """Predicted, as if for eight hours: not as much as would keep the desk from trading."""
     mood: float
@@ -67,11 +65,11 @@ def planted_origin(seed: int, *, consequences: bool) -> Origin:
 def planted_slots(seed: int) -> tuple[tuple[Millis, Setup], ...]:
     """When the slots that are looked at begin, and their setups: of every five slots, one of each."""
     draw = RandomStream(seed, "planted")
-    found: list[tuple[Millis, Setup]] = []
+    slots: list[tuple[Millis, Setup]] = []
     for block in range(MINUTES_FROM, END - BLOCK * SLOT_MS + 1, BLOCK * SLOT_MS):
         places = draw.permutation(BLOCK).tolist()
-        found += sorted((Millis(block + place * SLOT_MS), setup) for place, setup in zip(places, SETUPS, strict=False))
-    return tuple(found)
+        slots += sorted((Millis(block + place * SLOT_MS), setup) for place, setup in zip(places, SETUPS, strict=False))
+    return tuple(slots)
 
 
 def planted_side(seed: int) -> Side:
@@ -80,7 +78,6 @@ def planted_side(seed: int) -> Side:
 
 
 def planted_batches(seed: int, *, consequences: bool) -> list[Batch[Any]]:
-    """Everything a store is to be filled with, clean."""
     slots = planted_slots(seed)
     walks = draw_paths(seed)
     if consequences:
@@ -123,8 +120,6 @@ def mean_range(steps: Floats) -> float:
 
 
 class _SignalPlanter:
-    """Puts a market's signs into its feeds."""
-
     def __init__(self, slots: Sequence[tuple[Millis, Setup]], side: Side) -> None:
         self._slots = dict(slots)
         self._side = side
@@ -166,19 +161,19 @@ class _SignalPlanter:
         return None if setup is None else SETUP_SIGNALS.get(setup)
 
     def _keep_looks(self, batch: Batch[Any]) -> Batch[Any]:
-        """Of books and option chains a cycle reads the newest alone: the others would be stored for nothing."""
+        """A cycle reads only the newest book and option chain: the others would be stored for nothing."""
         return replace(batch, rows=[row for row in batch.rows if self._setup_at(row.at) is not None])
 
     def _moods(self, rows: Sequence[Level]) -> list[Level]:
-        """Said anew at the start of a slot that was drawn, and what was said before once its signs are gone."""
-        said = {row.at: row for row in rows}
+        """A new value at the start of a slot with signs, and the old one again once its signs are gone."""
+        levels = {row.at: row for row in rows}
         kept = sorted(rows)
         for start, setup in self._slots.items():
             if setup != "ordinary":
                 last = max(row for row in kept if row.at <= start)
-                said[start] = Level(start, SETUP_SIGNALS[setup].mood)
-                said.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
-        return [said[at] for at in sorted(said)]
+                levels[start] = Level(start, SETUP_SIGNALS[setup].mood)
+                levels.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
+        return [levels[at] for at in sorted(levels)]
 
 
 def _lean(book: Book, side: Side) -> Book:

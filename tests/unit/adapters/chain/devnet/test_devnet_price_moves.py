@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from zuno.adapters.chain.devnet.price_moves import PriceMover
 from zuno.adapters.chain.devnet.process import DevnetProcess, DevnetWorld
-from zuno.adapters.chain.devnet.serve_world import open_node
+from zuno.adapters.chain.devnet.serve_world import PriceMover, open_node
 from zuno.adapters.chain.world import DEFAULT_SEED, SWAP_ROUTER, WETH
 from zuno.kernel.errors import Broken, Refused
 from zuno.lp.plan import calldata

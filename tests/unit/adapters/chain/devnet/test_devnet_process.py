@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.devnet.process import DevnetProcess
-from zuno.adapters.file_lock import FileLock
-from zuno.adapters.process_identity import ProcessIdentity
+from zuno.adapters.file_lock import FileLock, ProcessIdentity
 from zuno.kernel.errors import Unavailable
 
 STAND_IN = Path(__file__).with_name("stand_in.py")

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from zuno.adapters.chain.rpc.broadcast import classify_refusal, send_to_nodes
 from zuno.adapters.chain.rpc.errors import NoSuchMethod, NotConnected, TransactionRejected, parse_error
+from zuno.adapters.chain.rpc.node import classify_refusal, send_to_nodes
 from zuno.adapters.chain.rpc.transport import Endpoint, FailoverProvider, RpcRequest
 from zuno.kernel.errors import Malformed, Refused, Unavailable, ZunoError
 from zuno.lp.ports.spending import SendResult

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.ledger import ETHER, amount_given, received_by_pools
 from zuno.adapters.chain.rpc.node import Log
-from zuno.adapters.chain.rpc.payments import expected_payment
-from zuno.adapters.chain.rpc.pool_effects import PoolEffects
+from zuno.adapters.chain.rpc.payments import PoolEffects, expected_payment
 from zuno.adapters.chain.rpc.position_record import Share
 from zuno.adapters.chain.rpc.replay import LiquidityEvent, PoolBlock, ReplayedChange, split_fees
 from zuno.amm.fees import earned_rounding_down

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.contracts import BLOCK_GAS, gas_needed
 from zuno.adapters.chain.sim.engine import SentTransaction, SimWorld
-from zuno.adapters.chain.sim.gas import BLOCK_GAS, gas_needed
 from zuno.adapters.chain.sim.history import position_history
 from zuno.adapters.chain.sim.ledger import PROPOSER
 from zuno.adapters.chain.sim.world_file import SimFile

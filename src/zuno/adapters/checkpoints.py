@@ -1,4 +1,4 @@
-"""Checkpoints in one SQLite file. It may be lost: the journal alone knows every run."""
+"""LangGraph checkpoints of trading runs, in a file of the home or in Postgres. Plain values alone are kept."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zuno.adapters.checkpoints import strict_serializer
-from zuno.adapters.full_disk import build_database_error
+from zuno.adapters.atomic_file import build_database_error
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
 
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_CONNECT_SECONDS = 10
+
+
+def strict_serializer() -> JsonPlusSerializer:
+    """A serializer of plain values alone: the library's default imports and calls whatever a file names."""
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    return JsonPlusSerializer(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
 
 
 @asynccontextmanager
 async def sqlite_checkpoints(path: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """The saver, for one run; made by the first write."""
+    """The saver, for one run; made by the first write. The file may be lost: the journal alone knows every run."""
     thread, loop = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zuno-checkpoints"), asyncio.get_running_loop()
     saver: Any = None
     try:
@@ -46,8 +56,7 @@ def _open_saver(path: Path, thread: ThreadPoolExecutor) -> BaseCheckpointSaver[s
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     class ThreadedSaver(SqliteSaver):
-        """The library's saver in a thread of its own, a write being one call to it: a caller that is cancelled cuts
-        none in two. The library's other one goes there and back for every statement."""
+        """The library's saver in one thread, each write one call: a cancelled caller cuts none in two."""
 
         async def aget_tuple(self, *given: Any) -> Any:
             return await self._call(self.get_tuple, *given)
@@ -76,3 +85,28 @@ def _open_saver(path: Path, thread: ThreadPoolExecutor) -> BaseCheckpointSaver[s
     with suppress(OSError):  # somebody else's file: the home itself is closed to others
         path.chmod(0o600)
     return saver
+
+
+@asynccontextmanager
+async def postgres_checkpoints(url: str) -> AsyncIterator[AsyncPostgresSaver]:
+    """The saver, for one run. The URL, which holds a password, is in no error."""
+    try:
+        import psycopg
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        from psycopg.rows import dict_row
+    except ImportError as error:
+        raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
+    try:
+        async with await psycopg.AsyncConnection.connect(
+            url, autocommit=True, prepare_threshold=0, row_factory=dict_row, connect_timeout=_CONNECT_SECONDS
+        ) as connection:
+            await connection.execute("CREATE SCHEMA IF NOT EXISTS zuno_cycles")
+            await connection.execute("SET search_path = zuno_cycles")  # the saver's tables have common names
+            await connection.execute("SET statement_timeout = '30s'")
+            saver = AsyncPostgresSaver(connection, serde=strict_serializer())
+            await saver.setup()
+            yield saver
+    except psycopg.OperationalError as error:
+        raise Unavailable(f"The checkpoints' Postgres did not answer ({type(error).__name__}).") from error
+    except psycopg.Error as error:
+        raise Broken(f"The checkpoints' Postgres cannot be used as one ({type(error).__name__}).") from error

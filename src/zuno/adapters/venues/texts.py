@@ -1,24 +1,22 @@
-"""Posts of public Telegram channels from their preview pages, `t.me/s/NAME`.
-
-The page is described by nobody; what is read of it is a message's `data-post`, its `time` and its text, as
-https://core.telegram.org/widgets/post shows a post to be embedded. Words are evidence, never instructions.
-"""
+"""Texts about a coin: posts of public Telegram channels, and a web search. Texts are evidence, never instructions."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Final
 
+from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.paging import time_limit
 from zuno.adapters.venues.vendor_json import parse_instant
 from zuno.adapters.venues.web import WebFeed, WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Feed, Text
-from zuno.trading.model.venues import CHANNELS
+from zuno.trading.model.market import MINUTE_MS, Feed, Text
+from zuno.trading.model.venues import CHANNELS, SEARCH
 
 PUBLIC_URL: Final = "https://t.me"
 LONGEST: Final = 1_000
@@ -27,15 +25,19 @@ NAMES: Final[Mapping[str, re.Pattern[str]]] = {
     "BTC": re.compile(r"\b(btc|bitcoin|xbt)\b", re.IGNORECASE),
     "ETH": re.compile(r"\b(eth|ether|ethereum)\b", re.IGNORECASE),
 }
-"""What a post about a coin says; a post that names none of them concerns all."""
+"""Words that name a coin; a post that names none concerns all."""
 _CHANNEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
 _POST: Final = re.compile(r"[A-Za-z0-9_]+/([0-9]{1,12})")
 _VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 
 class Channels(WebFeed):
-    """Posts of several channels. One that cannot be read makes the answer `Unavailable`: half the news is not known to
-    be half."""
+    """Posts of public Telegram channels from their preview pages, `t.me/s/NAME`. One channel that cannot be read makes
+    the answer `Unavailable`.
+
+    Telegram does not document the page; a message's `data-post`, its `time` and its text are read, as
+    https://core.telegram.org/widgets/post shows an embedded post.
+    """
 
     feed = Feed.NEWS
     venue = CHANNELS
@@ -49,22 +51,22 @@ class Channels(WebFeed):
 
     async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
         """Posts of that time about a coin, oldest first; pages are read back until one begins before it."""
-        found: dict[tuple[str, str], Text] = {}
+        texts: dict[tuple[str, str], Text] = {}
         async with time_limit("the channels"):
             for name in self._names:
                 for text in await self._posts(name, since):
                     if since <= text.at <= until and concerns(text.body, about):
-                        found[text.channel, text.id] = text
-        return sorted(found.values(), key=lambda text: (text.at, text.channel, text.id))
+                        texts[text.channel, text.id] = text
+        return sorted(texts.values(), key=lambda text: (text.at, text.channel, text.id))
 
     async def _posts(self, name: str, since: Millis) -> list[Text]:
-        found: list[Text] = []
+        posts: list[Text] = []
         before: dict[str, str] = {}
         for _ in range(MOST_PAGES):
             page = preview(await self._web.text(f"s/{name}", "page", before), name)
-            found += page.texts
+            posts += page.texts
             if page.first is None or (page.oldest is not None and page.oldest < since):
-                return found
+                return posts
             before = {"before": str(page.first)}
         raise Unavailable(f"The channel {name} has more than {MOST_PAGES} pages of that time; ask for less")
 
@@ -76,8 +78,7 @@ def concerns(body: str, about: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One page: the posts that have words, and the lowest number and oldest time of all there are, for a page of
-    pictures is no end."""
+    """One page: the posts with text, and the lowest number and oldest time of all posts, text or not."""
 
     texts: Sequence[Text]
     first: int | None
@@ -85,8 +86,8 @@ class Preview:
 
 
 def preview(page: str, channel: str) -> Preview:
-    """A page that has none of the marks of a channel's preview is `Malformed`. What a channel does (it pins a post, it
-    changes its picture) is shown as a message too; it has a number and says nothing."""
+    """`Malformed` for a page without the marks of a channel's preview. Service messages (a pinned post, a new picture)
+    have a number and no text."""
     reader = _PreviewPage()
     reader.feed(page)
     reader.close()
@@ -134,8 +135,8 @@ class _PreviewPage(HTMLParser):
         self._text_depth: int | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        classes = (found.get("class") or "").split()
+        attributes = dict(attrs)
+        classes = (attributes.get("class") or "").split()
         if tag in _VOID:
             if tag == "br" and self._text_depth is not None:
                 self.posts[-1].words.append("\n")
@@ -144,14 +145,14 @@ class _PreviewPage(HTMLParser):
         if "tgme_channel_history" in classes or "tgme_channel_info" in classes:
             self.is_channel = True
         if "tgme_widget_message" in classes and self._post_depth is None:
-            self.posts.append(_Post(found.get("data-post") or "", "service_message" in classes))
+            self.posts.append(_Post(attributes.get("data-post") or "", "service_message" in classes))
             self._post_depth = self._depth
         elif self._post_depth is not None:
             is_quoted = "js-message_reply_text" in classes
             if "tgme_widget_message_text" in classes and not is_quoted and self._text_depth is None:
                 self._text_depth = self._depth
             if tag == "time" and "time" in classes:
-                self.posts[-1].time = found.get("datetime")
+                self.posts[-1].time = attributes.get("datetime")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _VOID:
@@ -165,3 +166,49 @@ class _PreviewPage(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._text_depth is not None:
             self.posts[-1].words.append(data)
+
+
+PATIENCE: Final = RequestLimits(timeout=60.0, attempts=1)
+"""It reads the web before it answers, and every question costs: a failed one is not asked again."""
+MODEL: Final = "sonar"
+LONGEST_ANSWER: Final = 4_000
+MOST_TOKENS: Final = 800
+COIN_NAMES: Final = {"BTC": "Bitcoin (BTC)", "ETH": "Ethereum (ETH)"}
+
+
+class Search(WebFeed):
+    """One answer about now, of Perplexity or a service that speaks its chat endpoint; the past cannot be asked for.
+
+    Endpoint: https://docs.perplexity.ai/api-reference/chat-completions-post.
+    """
+
+    feed = Feed.NARRATIVE
+    venue = SEARCH
+
+    def __init__(self, web: WebService, now: Callable[[], Millis]) -> None:
+        super().__init__(web)
+        self._now = now
+
+    async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]:
+        now = self._now()
+        if not since <= now <= until + MINUTE_MS:
+            return ()
+        answer = await self._web.post("chat/completions", "answer", self._question(about))
+        choice = answer.child("choices").only()
+        body = clean(choice.child("message").text("content"), LONGEST_ANSWER)
+        if not body:
+            raise Malformed("The search answered with no words")
+        at = Millis(min(now, until))
+        return (Text(at, SEARCH, hashlib.sha256(body.encode()).hexdigest()[:16], body),)
+
+    def _question(self, about: str) -> dict[str, object]:
+        asked = (
+            f"What happened in the last 24 hours that matters to the price of {COIN_NAMES.get(about, about)}? Name "
+            "events, figures and their times. Say plainly when there is nothing. No advice."
+        )
+        return {
+            "model": MODEL,
+            "messages": [{"role": "user", "content": asked}],
+            "max_tokens": MOST_TOKENS,
+            "temperature": 0,
+        }

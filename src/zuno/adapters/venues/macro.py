@@ -1,0 +1,205 @@
+"""Figures of the economy and the market's mood: FRED, Yahoo's charts, alternative.me's index of fear and greed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from operator import attrgetter, itemgetter
+from typing import Final
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+from zuno.adapters.venues.paging import time_limit
+from zuno.adapters.venues.vendor_json import VendorJson, order_rows
+from zuno.adapters.venues.web import RequestDeclined, WebFeed, WebService
+from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.kernel.units import Millis
+from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Level, MacroRelease
+from zuno.trading.model.venues import ALTERNATIVE, FIGURES, FRED, YAHOO
+
+BEHIND: Final = 6 * HOUR_MS
+"""St. Louis after UTC, in winter; in summer its day is taken to begin an hour late."""
+DAY_OVER: Final = DAY_MS + BEHIND
+"""From midnight UTC of a day to its end in St. Louis."""
+SPAN: Final = 2 * 365 * DAY_MS
+REVISED_FOR: Final = 3 * 365 * DAY_MS
+"""FRED gives at most 2,000 vintages at once: days are asked for by twos of years, with three years of revisions."""
+MOST_SPANS: Final = 20
+MOST_ROWS: Final = 100_000
+NO_PRINT: Final = "."
+NO_VINTAGES: Final = b"does not exist in ALFRED"
+SAME_DAY: Final = frozenset({"NASDAQCOM"})
+"""The others are printed the day after, the week after or, of months, weeks after the day they are named by: without
+revisions nobody knows when."""
+
+
+class Fred(WebFeed):
+    """Figures of the economy by FRED's own names, each with the day it was released and every revision of it.
+
+    Endpoint: https://fred.stlouisfed.org/docs/api/fred/series_observations.html. `realtime_start` is the day from which
+    a value held; FRED tells no hour, so a release counts as known when that day was over in St. Louis. Days after
+    FRED's own today cannot be asked for. Where it keeps no revisions of a figure, only one that is released on the day
+    it speaks of is taken, as known when that day was over.
+    """
+
+    venue = FRED
+
+    def __init__(self, web: WebService, api_key: str, now: Callable[[], Millis]) -> None:
+        super().__init__(web)
+        self._key = api_key
+        self._now = now
+
+    @property
+    def figures(self) -> Sequence[str]:
+        return FIGURES[FRED]
+
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
+        """All releases of each day, oldest release first."""
+        if figure not in self.figures:
+            raise Unavailable(f"FRED is not asked for {figure}: it gives {', '.join(self.figures)}")
+        spans = range(since, until + 1, SPAN)
+        if len(spans) > MOST_SPANS:
+            raise Refused(f"FRED is asked for at most {MOST_SPANS * 2} years at once; ask for less time")
+        releases: set[MacroRelease] = set()
+        async with time_limit("FRED's observations"):
+            for start in spans:
+                end = min(until, start + SPAN - 1)
+                releases.update(await self._span(figure, start, end))
+        return sorted((row for row in releases if since <= row.at <= until), key=attrgetter("at", "released"))
+
+    async def _span(self, figure: str, start: int, end: int) -> Sequence[MacroRelease]:
+        today = self._now() - BEHIND
+        known = {"realtime_start": _day(min(start, today)), "realtime_end": _day(min(end + REVISED_FOR, today))}
+        try:
+            return list(_prints(await self._observations(figure, start, end, known), "realtime_start"))
+        except RequestDeclined as refusal:
+            if NO_VINTAGES not in refusal.body or figure not in SAME_DAY:
+                raise
+        return list(_prints(await self._observations(figure, start, end, {}), "date"))
+
+    async def _observations(self, figure: str, start: int, end: int, known: Mapping[str, str]) -> VendorJson:
+        params = {
+            "series_id": figure,
+            "api_key": self._key,
+            "file_type": "json",
+            "observation_start": _day(start),
+            "observation_end": _day(end),
+            "limit": str(MOST_ROWS),
+            **known,
+        }
+        return await self._web.json("series/observations", "observations", params)
+
+
+def _prints(answer: VendorJson, released_on: str) -> Iterator[MacroRelease]:
+    """A value of "." is no release. An answer with fewer rows than its own count is `Malformed`."""
+    rows = answer.children("observations")
+    if answer.whole("count") != len(rows):
+        raise Malformed(f"FRED counts {answer.whole('count')} observations and sent {len(rows)}")
+    for row in rows:
+        released = Millis(row.day(released_on) + DAY_OVER)
+        at = row.day("date")
+        if row.text("value") != NO_PRINT:
+            yield MacroRelease(at, row.number("value"), released)
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at / 1_000, UTC).strftime("%Y-%m-%d")
+
+
+SYMBOLS: Final[Mapping[str, str]] = {"DXY": "DX-Y.NYB", "NASDAQ": "^IXIC", "GOLD": "GC=F", "OIL": "CL=F"}
+
+
+class Yahoo(WebFeed):
+    """Daily closes of the dollar index, the Nasdaq, gold and oil; a close is released when the exchange's day is over.
+
+    Endpoint: GET /v8/finance/chart/{symbol}, which Yahoo does not document; its form is described in
+    https://github.com/ranaroussi/yfinance (data of `history`).
+    """
+
+    venue = YAHOO
+
+    @property
+    def figures(self) -> Sequence[str]:
+        return tuple(SYMBOLS)
+
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
+        if figure not in SYMBOLS:
+            raise Unavailable(f"Yahoo is not asked for {figure}: it gives {', '.join(SYMBOLS)}")
+        params = {
+            "period1": str((since - DAY_MS) // SECOND_MS),
+            "period2": str((until + 2 * DAY_MS) // SECOND_MS),
+            "interval": "1d",
+        }
+        path = f"v8/finance/chart/{quote(SYMBOLS[figure], safe='')}"
+        answer = await self._web.json(path, "chart", params)
+        return order_rows("Yahoo's closes", list(_closes(answer.child("chart").child("result").only())), since, until)
+
+
+def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
+    """By the exchange's own days. A null is a day without a close; the day that still trades has none yet. Of two rows
+    of one day (its bar, and the last trade) the later counts."""
+    meta = chart.child("meta")
+    zone = _zone(meta)
+    last_trade = meta.moment_of_seconds("regularMarketTime")
+    session = meta.child("currentTradingPeriod").child("regular")
+    start, end = session.moment_of_seconds("start"), session.moment_of_seconds("end")
+    # After a session the period rolls on to the next one, which begins after the last trade: over a weekend, Monday's.
+    session_over = end <= last_trade or start > last_trade
+    today = _date(last_trade, zone)
+    times = chart.children("timestamp")
+    closes = chart.child("indicators").child("quote").only().child("close")
+    if len(times) != len(closes.items()):
+        raise Malformed(f"{chart.what} has {len(times)} times and {len(closes.items())} closes")
+    stamps = VendorJson(chart.what, [stamp.value for stamp in times])
+    rows = [(stamps.moment_of_seconds(place), closes.maybe_number(place)) for place in range(len(times))]
+    by_day = {_date(at, zone): value for at, value in sorted(rows, key=itemgetter(0)) if value is not None}
+    for day, value in by_day.items():
+        if day < today or (day == today and session_over):
+            yield MacroRelease(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
+
+
+def _zone(meta: VendorJson) -> ZoneInfo:
+    """The exchange's time zone; the offset beside its name is of today alone."""
+    try:
+        return ZoneInfo(meta.text("exchangeTimezoneName"))
+    except (KeyError, ValueError, OSError):  # no such name, or one that is no name
+        raise Malformed(f"{meta.what}: field 'exchangeTimezoneName' is no time zone") from None
+
+
+def _date(at: Millis, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(at / SECOND_MS, zone).date()
+
+
+def _midnight(day: date, zone: tzinfo) -> Millis:
+    return Millis(round(datetime.combine(day, time(), zone).timestamp()) * SECOND_MS)
+
+
+INDEX: Final = "index"
+
+
+class FearGreed(WebFeed):
+    """The index of fear and greed, 0 to 100: one value a day, stamped when it was published.
+
+    Endpoint: https://alternative.me/crypto/fear-and-greed-index/#api.
+    """
+
+    venue = ALTERNATIVE
+
+    def __init__(self, web: WebService, now: Callable[[], Millis]) -> None:
+        super().__init__(web)
+        self._now = now
+
+    async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
+        """The service counts days back from its own today: two more than needed are asked for."""
+        if name != INDEX:
+            raise Unavailable(f"alternative.me publishes {INDEX}, not {name}")
+        days = max(1, (self._now() - since) // DAY_MS + 2)
+        answer = await self._web.json("fng/", "index", {"limit": str(days), "format": "json"})
+        return order_rows("alternative.me's index", [_level(row) for row in answer.children("data")], since, until)
+
+
+def _level(row: VendorJson) -> Level:
+    value = row.number("value")
+    if not 0 <= value <= 100:
+        raise Malformed(f"alternative.me's index is {value:g}, which is not between 0 and 100")
+    return Level(row.moment_of_seconds("timestamp"), value)
