@@ -44,7 +44,8 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.market import Level, Mode, Side, Symbol
 from zuno.trading.model.outcome import AnomalyRecord, Chart, MissingInput, Outcome, with_hash
 from zuno.trading.run.record import summarise_run
-from zuno.trading.service.runs_view import RunLine, RunRecord, compute_run_view
+from zuno.trading.service.run_to_view import compute_run_view
+from zuno.trading.service.runs_view import RunLine, RunRecord
 
 AS_OF = Millis(1_767_225_600_000)
 RUN = "run_00112233445566aa"

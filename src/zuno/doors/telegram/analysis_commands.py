@@ -62,13 +62,13 @@ async def show_report(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
         case "why":
             yield render(await reports.why(run))
         case "page":
-            report = await _load_report(zuno, run)
+            report = await reports.show(run)
             yield Reply("", document=Document(f"{report.view.run_id}.html", report.page.encode()))
         case "experts":
             why = await reports.why(run)
             yield render(why) if why.run is None else show_experts(why.run)
         case _:
-            yield _show_report(await _load_report(zuno, run))
+            yield _show_report(await reports.show(run))
 
 
 async def show_why(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -100,13 +100,6 @@ async def show_memory(asked: ChatRequest, zuno: Zuno) -> Reply:
 def _show_report(report: Report) -> Reply:
     """The chart with the trade drawn in, where something is to be opened, and the card under it."""
     return replace(render(report.view), photo=report.trade or report.image)
-
-
-async def _load_report(zuno: Zuno, run: str) -> Report:
-    """A run that was cut off is refused, not taken up: `zuno trade resume` does that."""
-    if not await zuno.cycles().has_ended(run):
-        await zuno.cycles().outcome(run)  # says what is wrong with it
-    return await Reports(zuno.cycles()).resume(run, lambda event: None)
 
 
 async def _find_newest_run(reports: Reports) -> str:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from zuno.kernel.clock import iso
-from zuno.kernel.view import ForeignText, View, sanitise
-from zuno.provenance.facts import FactSheet
-from zuno.provenance.slots import cited_ids, render
-from zuno.trading.agents.learned import describe_cut, find_cut, lesson_id, memory_id, read_feedback, read_memories
-from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import Decision
+from zuno.kernel.view import ForeignText, View
 from zuno.trading.model.memory import LessonReview, LessonStanding, PostMortem
 from zuno.trading.model.memory_slots import LessonNote, MemoryNote
 
@@ -209,37 +202,3 @@ def lesson_view(note: LessonNote) -> LessonView:
         written=iso(note.written),
         expires=iso(note.expires),
     )
-
-
-def read_memory_view(bundle: Bundle, decision: Decision, facts: FactSheet) -> ReadMemoryView | None:
-    """None: the desk was not asked what it remembers."""
-    recalled, feedback = read_memories(bundle), read_feedback(bundle)
-    if recalled is None:
-        return None
-    names = {memory_id(place): note.id for place, note in enumerate(recalled.memories, 1)}
-    names |= {lesson_id(place): note.id for place, note in enumerate(feedback.lessons, 1)}
-    used = {id_.partition(".")[0] for id_ in cited_ids(_texts(decision))}
-    return ReadMemoryView(
-        setup=recalled.setup,
-        source=recalled.source,
-        note=recalled.note,
-        memories=tuple(map(memory_view, recalled.memories)),
-        lessons=tuple(map(lesson_view, feedback.lessons)),
-        cited=tuple(id_ for name, id_ in names.items() if name in used),
-        changed=sanitise(render(_describe_change(bundle, decision), facts)),
-    )
-
-
-def _texts(decision: Decision) -> Iterator[str]:
-    yield from decision.reasoning.model_dump().values()
-    yield decision.ev_rationale
-    yield from decision.key_factors
-
-
-def _describe_change(bundle: Bundle, decision: Decision) -> str:
-    """Of the rules, whose Judge claims less by a rule of its own; a model's words say it themselves."""
-    side = decision.decision.side
-    if side is None or decision.source in ("model", "repaired"):
-        return ""
-    cut = find_cut(bundle, side)
-    return "" if cut is None else describe_cut(cut)

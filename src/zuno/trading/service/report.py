@@ -89,15 +89,17 @@ class Reports:
         `run_id`: of a run that has a name before it begins."""
         whole = await self._cycles.account_name(symbol, as_of, account) if execute else None
         outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart, account=whole, run_id=run_id)
-        report = await self._report(outcome.run_id)
+        report = await self.show(outcome.run_id)
         return replace(report, view=report.view.model_copy(update={"notes": (*notes, *report.view.notes)}))
 
     async def resume(self, run_id: str, listen: Listen) -> Report:
         """The rest of a run that was broken off; one that has ended is shown as it is."""
-        outcome = await self._cycles.resume(run_id, listen)
-        return await self._report(outcome.run_id)
+        if not await self._cycles.has_ended(run_id):
+            await self._cycles.resume(run_id, listen)
+        return await self.show(run_id)
 
-    async def _report(self, run_id: str) -> Report:
+    async def show(self, run_id: str) -> Report:
+        """A run that has ended; `Refused` for another."""
         record = await self._cycles.record(run_id)
         return build_report(record, await self._cycles.paint_trade(record))
 

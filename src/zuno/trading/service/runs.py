@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, JournalUpgradeView, pack_view, store_missing_views
-from zuno.journal.port import Entry, Journal
+from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError
@@ -63,7 +63,8 @@ from zuno.trading.run.record import (
 )
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext, replay_run
-from zuno.trading.service.runs_view import RunLine, RunRecord, RunView, run_decision, view_run_journal
+from zuno.trading.service.run_to_view import run_decision, view_run_journal
+from zuno.trading.service.runs_view import RunLine, RunRecord, RunView
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
@@ -194,8 +195,7 @@ class Cycles:
         return _ended_outcome(await self._open_journal(run_id))
 
     async def record(self, run_id: str) -> RunRecord:
-        """A run that has not ended has no outcome."""
-        journal = await self._with.journal()
+        """Everything on record of a run, loaded once. A run that has not ended has no outcome."""
         notebook = await self._open_journal(run_id)
         if not notebook.has(Node.CONTEXT_GATHERING):
             _check_current(notebook)
@@ -204,18 +204,20 @@ class Cycles:
                 f"{run_id} was cut off when {came} and before the market was; `zuno trade resume {run_id}` takes it up "
                 "again."
             )
-        (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
+        asked = notebook.read(STARTED, RunRequest)
         chart = notebook.read(Node.GENERATE_CHART, ChartRecord).chart if notebook.has(Node.GENERATE_CHART) else None
         end = notebook.read(ENDED, RunSummary) if notebook.has(ENDED) else None
         outcome = None if end is None else _ended_outcome(notebook)
         return RunRecord(
-            line=_run_line(started, notebook.read(Node.COLLECT_DATA, MarketMoment), end),
+            line=_run_line(
+                notebook.run_id, notebook.started_at, asked, notebook.read(Node.COLLECT_DATA, MarketMoment), end
+            ),
             outcome=outcome,
             view=None if outcome is None else await run_decision(notebook, outcome).show(self._with.code()),
             attempts=tuple(notebook.attempts),
-            picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
+            picture=None if chart is None else await notebook.journal.bundle(Digest(chart.sha256)),
             nodes=tuple(node for node in Node if notebook.has(node)),
-            live=notebook.read(STARTED, RunRequest).live,
+            live=asked.live,
         )
 
     async def store_missing_views(self) -> JournalUpgradeView:
@@ -259,7 +261,8 @@ class Cycles:
             end = await past.find_summary(run_id)
             known = [] if end else await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
             moment = MarketMoment.model_validate(dict(known[0].payload)) if known else None
-            lines.append(_run_line(entry, end or moment, end))
+            asked = RunRequest.model_validate(dict(entry.payload))
+            lines.append(_run_line(run_id, entry.at, asked, end or moment, end))
         return tuple(lines)
 
     async def replay(self, run_id: str) -> ReplayView:
@@ -465,14 +468,15 @@ def _ended_outcome(notebook: RunJournal) -> Outcome:
     return outcome_at_end(notebook.read(Node.GENERATE_REPORT, ReportRecord).outcome, notebook.read(ENDED, RunSummary))
 
 
-def _run_line(started: Entry, moment: MarketMoment | RunSummary | None, end: RunSummary | None) -> RunLine:
-    asked = RunRequest.model_validate(dict(started.payload))
+def _run_line(
+    run_id: str, at: Millis, asked: RunRequest, moment: MarketMoment | RunSummary | None, end: RunSummary | None
+) -> RunLine:
     return RunLine(
-        run_id=started.request_id or "",
+        run_id=run_id,
         symbol=asked.symbol,
         mode=asked.mode,
         as_of=None if moment is None else moment.as_of,
-        at=started.at,
+        at=at,
         state="ended" if end is not None else "expired" if asked.older else "unfinished",
         end=end,
         origin=None if moment is None else moment.origin,

@@ -5,29 +5,18 @@ Every text in it may be a model's: one printable line, bounded.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-from pydantic import BaseModel, FieldSerializationInfo, field_serializer
+from pydantic import FieldSerializationInfo, field_serializer
 
-from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, Facts
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, RecordedView, View, sanitise
+from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.llm.port import Attempt
-from zuno.provenance.facts import FactSheet
-from zuno.provenance.slots import list_cited, render
-from zuno.trading.agents.case import Case, build_case
-from zuno.trading.agents.judge import judge_facts, own_figures
-from zuno.trading.agents.prompt_budget import Section
-from zuno.trading.agents.prompt_facts import build_sheet
-from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.cycle import (
-    STARTED,
     AnswerSource,
     Blackboard,
     Decision,
@@ -40,13 +29,10 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import MissingInput, Outcome
-from zuno.trading.rules.draft import RuleName
-from zuno.trading.run.record import ENDED, RunJournal, RunRequest, RunSummary, load_bundle
-from zuno.trading.service.features_view import AnomalyView, SourceView, absent_views, anomaly_view, iso, source_views
-from zuno.trading.service.memory_view import ReadMemoryView, read_memory_view
+from zuno.trading.run.record import RunSummary
+from zuno.trading.service.features_view import AnomalyView, SourceView, iso
+from zuno.trading.service.memory_view import ReadMemoryView
 from zuno.trading.service.origin_view import OriginView
-
-P = TypeVar("P", bound=BaseModel)
 
 
 class RulingExecutionView(View):
@@ -213,96 +199,12 @@ class RunRecord:
 
 def run_view(record: RunRecord) -> RunView:
     """A run as it is shown; where its picture and its page are put is their reader's affair."""
-    if record.view is None:
-        raise Refused(
-            f"{record.line.run_id} has not ended; `zuno trade resume {record.line.run_id}` takes it up again."
-        )
-    return record.view
-
-
-def compute_run_view(
-    outcome: Outcome, case: Case, *, live: bool = False, execution: RulingExecutionView | None = None
-) -> tuple[RunView, Facts]:
-    """The view of an outcome by today's code, and the facts that it cites."""
-    facts, bundle = run_facts(case, outcome), case.bundle
-    changes = _printed_changes(outcome, facts)
-    view = RunView(
-        synthetic=bundle.synthetic,
-        live=live,
-        origin=outcome.origin,
-        run_id=outcome.run_id,
-        symbol=outcome.symbol,
-        mode=outcome.mode,
-        as_of=iso(outcome.as_of),
-        bundle_hash=outcome.bundle,
-        meta=sanitise_part(outcome.meta, facts),
-        regime=outcome.meta.regime,
-        anomalies=tuple(
-            anomaly_view(bundle, anomaly.rule, anomaly.label, sanitise(anomaly.said)) for anomaly in outcome.anomalies
-        ),
-        blackboard=sanitise_part(outcome.board, facts),
-        decision=sanitise_part(outcome.decision, facts),
-        ev=outcome.expectation,
-        ruling=sanitise_part(outcome.ruling.model_copy(update={"changes": changes})),
-        sources=source_views(bundle),
-        absent=absent_views(bundle),
-        degraded=tuple(map(sanitise_part, outcome.degraded)),
-        voices=tuple(map(sanitise_part, outcome.voices)),
-        chart=None,
-        report=None,
-        hash=outcome.hash,
-        code=outcome.code,
-        notes=outcome.notes,
-        execution=execution,
-        memory=read_memory_view(bundle, outcome.decision, facts),
-    )
-    said = (outcome.meta, outcome.board, outcome.decision, outcome.ruling)
-    return view, list_cited((text for part in said for text in _texts(part.model_dump())), facts)
-
-
-def view_run_journal(notebook: RunJournal, outcome: Outcome, case: Case) -> tuple[RunView, Facts]:
-    """The same of a run in its journal, which has come to its end."""
-    asked, done = notebook.read(STARTED, RunRequest), notebook.read_execution()
-    execution = None if done is None else RulingExecutionView(**done.model_dump(), account=asked.account)
-    return compute_run_view(outcome, case, live=asked.live, execution=execution)
-
-
-def run_decision(notebook: RunJournal, outcome: Outcome) -> DecisionRecord[RunView]:
-    async def compute() -> tuple[RunView, Facts]:
-        bundle = await load_bundle(notebook.journal, outcome.bundle)
-        # On a thread: a desk that runs is not held up by views of runs before.
-        return await asyncio.to_thread(lambda: view_run_journal(notebook, outcome, build_case(bundle)))
-
-    stored = notebook.raw(DECISION_VIEW) if notebook.has(DECISION_VIEW) else None
-    return DecisionRecord(RunView, notebook.read(ENDED, RunSummary).hash, stored, compute)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
-
-
-def run_facts(case: Case, outcome: Outcome) -> FactSheet:
-    """The facts of a finished run: its texts are printed from these."""
-    decision = outcome.decision
-    before_review = []
-    for change in outcome.ruling.changes:
-        if change.by == RuleName.TIGHTENED.value:
-            break
-        before_review.append(change)
-    sizes = {"allocation_pct": float(decision.allocation_pct), "leverage": float(decision.leverage)}
-    sizes |= {
-        change.field: float(change.to)
-        for change in before_review
-        if change.field in sizes and isinstance(change.to, int | float)
-    }
-    drafted = draft_lines(decision, sizes["allocation_pct"], sizes["leverage"], outcome.expectation)
-    draft = Section("draft", 0, (*drafted, *change_lines(before_review)))
-    judged = judge_facts(case, outcome.meta, outcome.board)
-    return build_sheet((draft, account_section(case)), (*judged.values(), *own_figures(decision, case)))
+    if record.view is not None:
+        return record.view
+    run_id, symbol = record.line.run_id, record.line.symbol
+    if record.line.state == "expired":
+        raise Refused(f"{run_id} was begun in an older edition and has expired; `zuno trade run {symbol}` begins anew.")
+    raise Refused(f"{run_id} has not ended; `zuno trade resume {run_id}` takes it up again.")
 
 
 def why_view(record: RunRecord) -> CycleWhyView:
@@ -330,28 +232,6 @@ def runs_view(lines: Sequence[RunLine], most: int | None = None) -> RunsView:
     """The first `most` of them; any further one says that there are more."""
     shown = lines[:most]
     return RunsView(runs=tuple(map(_line_view, shown)), more=len(lines) > len(shown))
-
-
-def _printed_changes(outcome: Outcome, facts: FactSheet) -> tuple[RuleChange, ...]:
-    """What the rules changed; the risk officer's reasons cite facts."""
-    changes = outcome.ruling.changes
-    return tuple(change.model_copy(update={"why": render(change.why, facts)}) for change in changes)
-
-
-def sanitise_part(part: P, facts: FactSheet | None = None) -> P:
-    """The same part with every text in it safe for a screen, and its figures printed. Why a model was not heard is no
-    text of an agent, and quotes what was wrong with one."""
-    return part.model_copy(
-        update={name: _sanitise_value(value, None if name == "why" else facts) for name, value in part}
-    )
-
-
-def _sanitise_value(value: Any, facts: FactSheet | None) -> Any:
-    if isinstance(value, BaseModel):
-        return sanitise_part(value, facts)
-    if isinstance(value, str) and not isinstance(value, Enum):
-        return sanitise(value if facts is None else render(value, facts))
-    return type(value)(_sanitise_value(item, facts) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _attempt_view(attempt: Attempt) -> AttemptView:

@@ -23,7 +23,7 @@ from zuno.trading.model.cycle import LONG_TEXT, Call, Decision, JudgeOpinion
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import Verdict
 from zuno.trading.model.memory_slots import MEMORY, NOBODY
-from zuno.trading.service.memory_view import read_memory_view
+from zuno.trading.service.run_to_view import read_memory_view
 
 LONG, SHORT = Side.LONG, Side.SHORT
 SUCCESS, FAILURE, FLAT = Verdict.SUCCESS, Verdict.FAILURE, Verdict.FLAT
