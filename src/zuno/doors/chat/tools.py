@@ -16,10 +16,9 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
 from zuno.lp.service.plan_view import PLAN_KIND
-from zuno.present.document import Documented
+from zuno.present.document import Documented, document_of
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
-from zuno.trading.service.runs_view import CycleWhyView
 
 Slots = Mapping[str, str]
 GROUPS: Final = ("day", "week", "month", "symbol", "exit", "side")
@@ -35,8 +34,8 @@ class Tool:
     """What a person sends for the same view, with its arguments in capitals."""
     description: str
     look: Callable[[Zuno, Slots], Awaitable[View]]
-    write: Callable[[Any, FactWriter], ToolFacts]
-    """The view as facts."""
+    write: Callable[[Any, FactWriter], ToolFacts] | None
+    """The view as facts; None: it has a document."""
     prefix: str
     """Of the ids of its facts."""
     takes: Mapping[str, bool] = field(default_factory=dict)
@@ -45,7 +44,9 @@ class Tool:
     """Of arguments that are one of a few words."""
 
     def write_facts(self, view: View, facts: FactWriter) -> ToolFacts:
-        return facts.document(view.to_document()) if isinstance(view, Documented) else self.write(view, facts)
+        if self.write is not None and not isinstance(view, Documented):
+            return self.write(view, facts)
+        return facts.document(document_of(view))
 
     @property
     def spec(self) -> ToolSpec:
@@ -69,13 +70,6 @@ class Tool:
 async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:
     which = slots.get("reference") or slots.get("run") or await zuno.audit().last_request((PLAN_KIND, DECIDED))
     return await (Reports(zuno.cycles()).why(which) if which.startswith("run_") else zuno.archive().why(which))
-
-
-def _write_reference(view: View, facts: FactWriter) -> ToolFacts:
-    writer: Callable[[Any, FactWriter], ToolFacts] = (
-        trading_facts.write_cycle_why if isinstance(view, CycleWhyView) else lp_facts.write_why
-    )
-    return writer(view, facts)
 
 
 TOOLS: Final = {
@@ -144,7 +138,7 @@ TOOLS: Final = {
             "/report list",
             "the trading desk's runs: decision, ruling, veto",
             lambda zuno, slots: Reports(zuno.cycles()).runs(),
-            trading_facts.write_runs,
+            None,
             "runs",
         ),
         Tool(
@@ -152,7 +146,7 @@ TOOLS: Final = {
             "/why REFERENCE",
             "why a decision was made; reference: run_…, plan_… or req_…, the last decision if empty",
             _look_at_reference,
-            _write_reference,
+            lp_facts.write_why,
             "why",
             {"reference": False},
         ),
@@ -161,7 +155,7 @@ TOOLS: Final = {
             "/memory",
             "post-mortems of closed trades; symbol: BTCUSDT or ETHUSDT",
             lambda zuno, slots: zuno.memory().list(_MOST_LINES, slots.get("symbol")),
-            trading_facts.write_memories,
+            None,
             "memories",
             {"symbol": False},
         ),
@@ -170,7 +164,7 @@ TOOLS: Final = {
             "/memory search QUERY",
             "post-mortems by words; query: symbol, side, exit, outcome or setup",
             lambda zuno, slots: zuno.memory().search(slots["query"], 5),
-            trading_facts.write_search,
+            None,
             "found",
             {"query": True},
         ),
@@ -179,7 +173,7 @@ TOOLS: Final = {
             "/memory lessons",
             "lessons drawn from post-mortems",
             lambda zuno, slots: zuno.memory().lessons(),
-            trading_facts.write_lessons,
+            None,
             "lessons",
         ),
         Tool(

@@ -10,7 +10,6 @@ from zuno.doors.telegram import (
     learning_messages,
     lp_messages,
     plan_messages,
-    run_messages,
 )
 from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.reply import Button, Reply
@@ -38,8 +37,6 @@ from zuno.trading.service.account_view import (
     TradesView,
 )
 from zuno.trading.service.learning_view import EvaluationView, TradeCalibrationView, VetoesView
-from zuno.trading.service.memory_view import ForgottenView, LessonsView, MemoriesView, PostMortemView, SearchView
-from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
 from zuno.trading.service.trade_desk import DeskStopView
 
 
@@ -75,14 +72,6 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     LocksView: account_messages.show_locks,
     MandateStateView: account_messages.show_mandate,
     ActionView: account_messages.show_action,
-    RunView: run_messages.show_run,
-    CycleWhyView: run_messages.show_why,
-    RunsView: run_messages.show_runs,
-    MemoriesView: learning_messages.show_memories,
-    SearchView: learning_messages.show_search,
-    PostMortemView: learning_messages.show_post_mortem,
-    LessonsView: learning_messages.show_lessons,
-    ForgottenView: learning_messages.show_forgotten,
     EvaluationView: learning_messages.show_evaluation,
     TradeCalibrationView: learning_messages.show_calibration,
     VetoesView: learning_messages.show_vetoes,

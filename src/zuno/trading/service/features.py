@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from zuno.journal.port import Journal
 from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -34,17 +35,8 @@ from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.run.record import MarketMoment
-from zuno.trading.service.features_view import (
-    CandlesView,
-    CandleView,
-    ChartView,
-    FeaturesView,
-    MarketChartView,
-    chart_view,
-    features_view,
-    iso,
-    market_chart_view,
-)
+from zuno.trading.service.features_to_view import chart_view, features_view, market_chart_view
+from zuno.trading.service.features_view import CandlesView, CandleView, ChartView, FeaturesView, MarketChartView
 
 DEFAULT_SEED: Final = 1
 SAME_VISIT: Final = MINUTE_MS

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel import arguments
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -44,7 +45,6 @@ from zuno.trading.rules.manual_changes import MAX_MANUAL_LEVERAGE, find_resting,
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.features_view import iso
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.prices import Prices, read_prices
 

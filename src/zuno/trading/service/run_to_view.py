@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, Facts
+from zuno.kernel.clock import iso
 from zuno.kernel.view import sanitise
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cited_ids, list_cited, render
@@ -25,9 +26,9 @@ from zuno.trading.model.cycle import STARTED, Decision
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.run.record import ENDED, RunJournal, RunRequest, RunSummary, load_bundle
-from zuno.trading.service.features_view import absent_views, anomaly_view, iso, source_views
+from zuno.trading.service.features_to_view import absent_views, anomaly_view, source_views
 from zuno.trading.service.memory_view import ReadMemoryView, lesson_view, memory_view
-from zuno.trading.service.runs_view import RulingExecutionView, RunView
+from zuno.trading.service.run_view import RulingExecutionView, RunView
 
 P = TypeVar("P", bound=BaseModel)
 

@@ -70,7 +70,8 @@ from zuno.trading.run.record import (
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext, replay_run
 from zuno.trading.service.run_to_view import run_decision, view_run_journal
-from zuno.trading.service.runs_view import RunLine, RunRecord, RunView
+from zuno.trading.service.run_view import RunView
+from zuno.trading.service.runs_view import RunLine, RunRecord
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver

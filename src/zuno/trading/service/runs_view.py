@@ -1,99 +1,25 @@
-"""What one cycle of the trading desk came to, in the names of the public JSON: camel case around the desk's own parts.
-
-Every text in it may be a model's: one printable line, bounded.
-"""
+"""Runs of the trading desk as the journal has them: their list, and the argument of one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import FieldSerializationInfo, field_serializer
-
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, RecordedView, View
+from zuno.kernel.view import ForeignText, View
 from zuno.llm.port import Attempt
+from zuno.present.document import Act, Block, Document, Mark, Tone, Value, document, facts, lines, section, table
+from zuno.present.values import bad, count, foreign, id_, number, percent, quiet, strong
 from zuno.trading.model.bundle import CANDLES_ONLY
-from zuno.trading.model.cycle import (
-    AnswerSource,
-    Blackboard,
-    Decision,
-    Expectation,
-    FirstExpectation,
-    Meta,
-    Node,
-    RuleChange,
-    Ruling,
-)
+from zuno.trading.model.cycle import Node, RuleChange
 from zuno.trading.model.market import Mode, Symbol
-from zuno.trading.model.outcome import MissingInput, Outcome
+from zuno.trading.model.outcome import Outcome
 from zuno.trading.run.record import RunSummary
-from zuno.trading.service.features_view import AnomalyView, SourceView, iso
-from zuno.trading.service.memory_view import ReadMemoryView
 from zuno.trading.service.origin_view import OriginView
-
-
-class RulingExecutionView(View):
-    """What came of a ruling at the order gate."""
-
-    state: str
-    """held, refused, working, open, closing, closed or ended."""
-    reason: ForeignText
-    intent: str | None
-    account: str | None = None
-    """Who acted, by its whole name."""
-
-
-class RunView(OriginView, RecordedView):
-    """A run that has ended."""
-
-    run_id: str
-    symbol: str
-    mode: str
-    as_of: str
-    bundle_hash: str
-    meta: Meta
-    regime: str
-    anomalies: tuple[AnomalyView, ...]
-    blackboard: Blackboard
-    decision: Decision
-    """The Judge as validated: before expectancy, budget, CRO and guard."""
-    ev: Expectation | FirstExpectation | None
-    """None: nothing was to be opened. JSON then has nulls, beside what the models cost."""
-    ruling: Ruling
-    sources: tuple[SourceView, ...]
-    absent: tuple[MissingInput, ...]
-    degraded: tuple[MissingInput, ...]
-    voices: tuple[AnswerSource, ...]
-    chart: str | None
-    """Where the picture was put; null where there is none."""
-    trade_chart: str | None = None
-    """Where the picture of the trade was put; null where nothing was to be opened."""
-    report: str | None
-    """Where the page was put."""
-    code: str
-    """The version of Zuno that decided it."""
-    notes: tuple[ForeignText, ...] = ()
-    execution: RulingExecutionView | None = None
-    """Null where nobody was to act on the ruling."""
-    memory: ReadMemoryView | None = None
-    """What the Judge read of closed trades; null where the desk was not asked."""
-
-    @property
-    def llm_cost_usd(self) -> float:
-        """A voice whose price nobody knows adds nothing."""
-        return self.ev.llm_cost_usd if self.ev else sum(voice.usd or 0.0 for voice in self.voices)
-
-    @field_serializer("ev")
-    def _ev_fields(
-        self, ev: Expectation | FirstExpectation | None, info: FieldSerializationInfo
-    ) -> dict[str, bool | int | float | None] | None:
-        if ev is not None or info.round_trip:
-            return None if ev is None else ev.model_dump(by_alias=True)
-        names = [field.alias or name for name, field in Expectation.model_fields.items()]
-        return {**dict.fromkeys(names), "llm_cost_usd": self.llm_cost_usd}
+from zuno.trading.service.run_view import RunView, call_text, model_cost
 
 
 class AttemptView(View):
@@ -117,6 +43,11 @@ class AttemptView(View):
 class CycleWhyView(OriginView):
     """The argument of a run as the journal has it; no model is asked."""
 
+    LEFT_OUT: ClassVar = RunView.LEFT_OUT.union(
+        (f"RunView.{name}" for name in ("chart", "trade_chart", "report", "sources", "code", "symbol", "mode")),
+        (f"RunView.{name}" for name in ("as_of", "origin", "run_id", "bundle_hash", "live")),
+        (f"SourceView.{name}" for name in ("feed", "source", "as_of", "age_seconds", "stale")),
+    )
     run_id: str
     symbol: str
     mode: str
@@ -134,8 +65,65 @@ class CycleWhyView(OriginView):
     waiting: tuple[str, ...] = ()
     """Those that are not."""
 
+    def to_document(self) -> Document:
+        run = self.run
+        started = ("started", f"{self.started}, {self.state}")
+        label = "SYNTHETIC" if self.synthetic else "PAPER" if run is None else run.label
+        asked = section("What models were asked", *self._attempt_blocks())
+        headline = f"{label} · Why: {self.symbol} {self.mode}"
+        context = foreign(f"as of {self.as_of} · {self.market}")
+        if run is None:
+            reached = facts(
+                ("run", id_(self.run_id)),
+                started,
+                ("on record", ", ".join(self.reached)),
+                ("not reached", bad(", ".join(self.waiting))),
+            )
+            again = f"it has not ended; `zuno trade resume {self.run_id}` takes it up again"
+            return document(headline, reached, asked, context=context, notes=(again,), as_of=self.as_of)
+        return document(
+            headline,
+            *run.to_sections(self.rules),
+            asked,
+            section(
+                "On record",
+                facts(
+                    ("run", id_(self.run_id)), started, ("outcome", run.hash), ("bundle", self.bundle_hash or "none")
+                ),
+            ),
+            context=context,
+            urgent=run.warnings,
+            notes=run.ending_notes,
+            as_of=self.as_of,
+        )
+
+    def _attempt_blocks(self) -> tuple[Block | None, ...]:
+        if not self.attempts:
+            return (lines("None: the rules spoke for everybody."),)
+        rows = [
+            (
+                strong(f"{attempt.role} {attempt.attempt}"),
+                foreign(attempt.model),
+                Value(attempt.outcome, Tone.PLAIN if attempt.outcome == "ok" else Tone.BAD),
+                count(attempt.tokens),
+                model_cost(attempt.usd),
+                "yes" if attempt.estimated else "",
+                number(attempt.latency_ms / 1000, 1, unit="s"),
+            )
+            for attempt in self.attempts
+        ]
+        columns = ("role", "model", "outcome", "tokens", "cost", "estimated", "time")
+        texts = (
+            foreign(f"{attempt.role} {attempt.attempt}: {text}", Tone.QUIET)
+            for attempt in self.attempts
+            for text in (attempt.why, attempt.said)
+            if text
+        )
+        return table(columns, rows, spare=("time", "estimated", "tokens", "model")), lines(*texts, mark=Mark.QUOTE)
+
 
 class RunLineView(View):
+    LEFT_OUT: ClassVar = frozenset({"hash"})
     run_id: str
     symbol: str
     mode: str
@@ -159,6 +147,35 @@ class RunsView(View):
     runs: tuple[RunLineView, ...]
     more: bool = False
     """Whether older runs are left out."""
+
+    def to_document(self) -> Document:
+        if not self.runs:
+            return document("Runs", lines("No run is on record; `zuno trade run BTCUSDT` makes one."))
+        rows = [
+            (
+                id_(run.run_id),
+                run.symbol,
+                run.mode,
+                "–" if run.as_of is None else f"{run.as_of[:16]}Z",
+                bad(run.state) if run.ruling is None else strong(call_text(run.ruling)),
+                "SYNTHETIC" if run.synthetic else "CANDLES ONLY" if run.candles_only else "",
+                call_text(run.decision),
+                foreign(run.veto or "–"),
+                percent(run.allocation_pct),
+                number(run.leverage, unit="×"),
+                run.regime or "–",
+                run.started,
+            )
+            for run in self.runs
+        ]
+        columns = ("run", "symbol", "mode", "as of", "ruling", "market", "judge", "veto", "size", "leverage", "regime")
+        spare = ("started", "regime", "leverage", "size", "veto", "judge", "market", "mode", "as of")
+        return document(
+            "Runs, newest first",
+            table((*columns, "started"), rows, spare=spare),
+            lines(quiet("older runs are left out")) if self.more else None,
+            acts=(Act("Why", f"trade why {self.runs[0].run_id}"),),
+        )
 
 
 @dataclass(frozen=True, slots=True)

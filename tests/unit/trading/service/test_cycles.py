@@ -23,6 +23,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.venues.synthetic.path import END
 from zuno.journal.port import Author
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Usage
@@ -37,7 +38,6 @@ from zuno.trading.model.record import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of, load_bundle
-from zuno.trading.service.features_view import iso
 from zuno.trading.service.report import Reports
 from zuno.trading.service.run_replay import counted_attempts
 
