@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -17,11 +17,15 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class NotRecorded(Missing):
-    """There is no figure because this home never recorded its feed, and says so. A rule that would fire on a missing
-    figure tells that it was not judged; whoever does not know the difference takes it for missing."""
+    """Missing because this home never recorded the feed: rules report it as not judged instead of firing."""
 
 
 Known: TypeAlias = T | Missing
+
+
+def pick(source: object, *names: str) -> dict[str, Any]:
+    """These attributes by name, for a record that has fields of the same names."""
+    return {name: getattr(source, name) for name in names}
 
 
 def or_none(figure: Known[T]) -> T | None:

@@ -20,7 +20,7 @@ from zuno.trading.measure.triage import Rule
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
 from zuno.trading.model.outcome import MissingInput
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
@@ -46,19 +46,14 @@ def market_chart_view(bundle: Bundle, picture: Picture, notes: tuple[str, ...] =
         for name in ("columns", "forced"):
             price["heat"][name] = [[round(cell) for cell in column] for column in price["heat"][name]]
     return MarketChartView(
-        synthetic=bundle.synthetic,
-        origin=bundle.origin,
-        symbol=bundle.symbol,
-        mode=bundle.mode,
+        **pick(bundle, "synthetic", "origin", "symbol", "mode"),
         interval=picture.timeframe,
         interval_ms=picture.timeframe.millis,
         as_of=iso(bundle.as_of),
         source=str(series),
         age_seconds=None if block is None else block.age,
         stale=None if block is None else block.stale,
-        first=picture.first,
-        places=picture.places,
-        width=picture.width,
+        **pick(picture, "first", "places", "width"),
         price=price,
         panels=tuple(map(plain, picture.panels)),
         levels=() if isinstance(picture.price, MissingPanel) else tuple(plain(mark) for mark in picture.price.marks),
@@ -69,10 +64,7 @@ def market_chart_view(bundle: Bundle, picture: Picture, notes: tuple[str, ...] =
 def chart_view(bundle: Bundle, name: str, numbers: dict[str, Any], notes: tuple[str, ...] = ()) -> ChartView:
     moment = iso(bundle.as_of).replace(":", "").replace("-", "")
     return ChartView(
-        synthetic=bundle.synthetic,
-        origin=bundle.origin,
-        symbol=bundle.symbol,
-        mode=bundle.mode,
+        **pick(bundle, "synthetic", "origin", "symbol", "mode"),
         as_of=iso(bundle.as_of),
         bundle_hash=name,
         file=f"{bundle.symbol}-{bundle.mode}-{moment}.png",
@@ -83,10 +75,7 @@ def chart_view(bundle: Bundle, name: str, numbers: dict[str, Any], notes: tuple[
 
 def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, ...] = ()) -> FeaturesView:
     return FeaturesView(
-        synthetic=bundle.synthetic,
-        origin=bundle.origin,
-        symbol=bundle.symbol,
-        mode=bundle.mode,
+        **pick(bundle, "synthetic", "origin", "symbol", "mode"),
         as_of=iso(bundle.as_of),
         bundle_hash=name,
         features=_all_features(bundle, found),
@@ -171,7 +160,7 @@ def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
     def bars(timeframe: Timeframe) -> list[Series[Any]]:
         return [candles(BINANCE, symbol, timeframe)]
 
-    def by_timeframe(what: str, shape: Any) -> dict[str, Any]:
+    def by_timeframe(shape: Any) -> dict[str, Any]:
         return {
             timeframe.value: _group(bundle, bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
             for timeframe, frame in found.frames
@@ -180,8 +169,8 @@ def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
     tape = [market.liquidations(venue, symbol) for venue in TAPES]
     interest = [market.open_interest(venue, symbol) for venue in _interest_venues(found)]
     return {
-        "indicators": by_timeframe("indicators", lambda frame: frame.readings),
-        "structure": by_timeframe("structure", lambda frame: _structure(frame.structure)),
+        "indicators": by_timeframe(lambda frame: frame.readings),
+        "structure": by_timeframe(lambda frame: _structure(frame.structure)),
         "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
         "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
         "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in found.perpetuals},
@@ -287,17 +276,13 @@ def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[st
 
 
 def _shock(bundle: Bundle, shock: Shock) -> ShockView:
-    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in shock.moves)
-    way = "up" if shock.up else "down"
-    age = (bundle.as_of - shock.at) // SECOND_MS
     return ShockView(
+        **pick(shock, "price", "further"),
         at=iso(shock.at),
-        age_seconds=age,
+        age_seconds=(bundle.as_of - shock.at) // SECOND_MS,
         source=BINANCE,
-        price=shock.price,
-        direction=way,
-        further=shock.further,
-        moves=moves,
+        direction="up" if shock.up else "down",
+        moves=tuple(pick(move, "minutes", "share", "threshold") for move in shock.moves),
     )
 
 

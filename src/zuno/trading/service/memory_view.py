@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.view import ForeignText, View
@@ -22,7 +22,8 @@ from zuno.present.document import (
     table,
 )
 from zuno.present.values import count, foreign, hours, id_, multiple, number, percent
-from zuno.trading.model.memory import LessonReview, LessonStanding, PostMortem
+from zuno.trading.model.known import pick
+from zuno.trading.model.memory import Lesson, LessonReview, LessonStanding, PostMortem
 from zuno.trading.model.memory_slots import LessonNote, MemoryNote
 
 _NONE: Final = "No trade was learned from yet; `zuno trade evaluate` learns from every trade that has closed."
@@ -100,7 +101,7 @@ class SearchView(View):
             for memory in self.memories
         )
         nothing = lines("Nothing like it is remembered.") if not self.memories else None
-        notes = [f"from {self.source}", *([foreign(self.note)] if self.note else [])]
+        notes = (foreign(note) for note in (f"from {self.source}", self.note) if note)
         return document(foreign(f"Memory: {self.query}"), nothing, *memories, notes=notes)
 
 
@@ -282,76 +283,41 @@ def _memory_table(memories: Sequence[MemoryView], *, recalled: bool = False) -> 
 
 
 def memory_view(note: MemoryNote) -> MemoryView:
-    return MemoryView(
-        id=note.id,
-        symbol=note.symbol,
-        closed=iso(note.closed),
-        setup=note.setup,
-        outcome=note.outcome,
-        constraint=note.constraint,
-        r=note.r,
-        similarity=note.similarity,
-        side=note.side,
-        verdict=note.verdict,
-    )
+    return MemoryView(**pick(note, *MemoryView.model_fields) | {"closed": iso(note.closed)})
 
 
-def post_mortem_view(told: PostMortem) -> PostMortemView:
-    summary = told.summary
+def post_mortem_view(post_mortem: PostMortem) -> PostMortemView:
+    summary = post_mortem.summary
+    own = ("id", "account", "symbol", "side", "mode", "regime", "setup", "outcome", "constraint", "verdict")
     return PostMortemView(
-        id=told.id,
-        market=told.origin,
-        account=told.account,
-        symbol=told.symbol,
-        side=told.side,
-        mode=told.mode,
-        regime=told.regime,
+        **pick(post_mortem, *own, "source", "why_rules"),
+        market=post_mortem.origin,
         exchange=summary.exchange,
         opened=iso(summary.opened),
-        closed=iso(told.closed),
+        closed=iso(post_mortem.closed),
         exit_reason=summary.reason,
-        setup=told.setup,
-        outcome=told.outcome,
-        constraint=told.constraint,
-        verdict=told.verdict,
-        path=PathView.model_validate(told.path.model_dump()),
+        path=PathView(**pick(post_mortem.path, *PathView.model_fields)),
         fees=f"{summary.fees:f}",
         funding=f"{summary.funding:f}",
         net_pnl=f"{summary.net_pnl:f}",
         run_id=summary.decision,
-        source=told.source,
-        why_rules=told.why_rules,
     )
 
 
 def standing_view(standing: LessonStanding, review: LessonReview | None) -> LessonStandingView:
-    lesson = standing.lesson
     return LessonStandingView(
-        id=lesson.id,
-        side=lesson.side,
-        condition=lesson.condition,
-        text=lesson.text,
-        verdict=lesson.verdict,
-        cases=lesson.cases,
-        written=iso(lesson.written),
-        expires=iso(lesson.expires),
-        state=standing.state,
+        **_lesson_fields(standing.lesson),
+        **pick(standing, "state", "confirmed", "contradicted"),
         since=iso(standing.since),
-        against=lesson.against,
-        confirmed=standing.confirmed,
-        contradicted=standing.contradicted,
+        against=standing.lesson.against,
         review="" if review is None else review.text,
     )
 
 
 def lesson_view(note: LessonNote) -> LessonView:
-    return LessonView(
-        id=note.id,
-        side=note.side,
-        condition=note.condition,
-        text=note.text,
-        verdict=note.verdict,
-        cases=note.cases,
-        written=iso(note.written),
-        expires=iso(note.expires),
-    )
+    return LessonView(**_lesson_fields(note))
+
+
+def _lesson_fields(lesson: Lesson | LessonNote) -> dict[str, Any]:
+    times = {"written": iso(lesson.written), "expires": iso(lesson.expires)}
+    return pick(lesson, *LessonView.model_fields) | times

@@ -23,6 +23,7 @@ from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import STARTED, Decision
+from zuno.trading.model.known import pick
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.run.record import ENDED, RunJournal, RunRequest, RunSummary, load_bundle
@@ -41,12 +42,9 @@ def compute_run_view(
     # The risk officer's reasons cite facts.
     changes = [change.model_copy(update={"why": render(change.why, facts)}) for change in outcome.ruling.changes]
     view = RunView(
+        **pick(outcome, "origin", "run_id", "symbol", "mode", "hash", "code", "notes"),
         synthetic=bundle.synthetic,
         live=live,
-        origin=outcome.origin,
-        run_id=outcome.run_id,
-        symbol=outcome.symbol,
-        mode=outcome.mode,
         as_of=iso(outcome.as_of),
         bundle_hash=outcome.bundle,
         meta=sanitise_part(outcome.meta, facts),
@@ -64,9 +62,6 @@ def compute_run_view(
         voices=tuple(map(sanitise_part, outcome.voices)),
         chart=None,
         report=None,
-        hash=outcome.hash,
-        code=outcome.code,
-        notes=outcome.notes,
         execution=execution,
         memory=read_memory_view(bundle, outcome.decision, facts),
     )

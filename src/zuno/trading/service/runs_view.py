@@ -15,6 +15,7 @@ from zuno.present.document import Act, Block, Document, Mark, Tone, Value, docum
 from zuno.present.values import bad, count, foreign, id_, number, percent, quiet, strong
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.cycle import Node, RuleChange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.run.record import RunSummary
@@ -230,12 +231,9 @@ def why_view(record: RunRecord) -> CycleWhyView:
         synthetic=origin.startswith("SYNTHETIC"),
         live=record.live,
         origin=origin,
-        run_id=line.run_id,
-        symbol=line.symbol,
-        mode=line.mode,
+        **pick(line, "run_id", "symbol", "mode", "state"),
         as_of="" if line.as_of is None else iso(line.as_of),
         bundle_hash=None if run is None else run.bundle_hash,
-        state=line.state,
         started=iso(line.at),
         attempts=tuple(map(_attempt_view, record.attempts)),
         rules=() if run is None else run.ruling.changes,
@@ -253,35 +251,20 @@ def runs_view(lines: Sequence[RunLine], most: int | None = None) -> RunsView:
 
 def _attempt_view(attempt: Attempt) -> AttemptView:
     return AttemptView(
-        role=attempt.role,
-        attempt=attempt.attempt,
-        model=attempt.model,
-        outcome=attempt.outcome,
-        why=attempt.why,
+        **pick(attempt, "role", "attempt", "model", "outcome", "why", "estimated", "latency_ms"),
         said=attempt.raw,
         tokens=attempt.tokens_in + attempt.tokens_out,
         usd=None if attempt.usd is None else float(attempt.usd),
-        estimated=attempt.estimated,
-        latency_ms=attempt.latency_ms,
     )
 
 
 def _line_view(line: RunLine) -> RunLineView:
-    end, origin = line.end, line.origin
+    origin, ended = line.origin, ("regime", "decision", "ruling", "allocation_pct", "leverage", "veto", "hash")
     return RunLineView(
-        run_id=line.run_id,
-        symbol=line.symbol,
-        mode=line.mode,
+        **pick(line, "run_id", "symbol", "mode", "state"),
+        **(dict.fromkeys(ended) if line.end is None else pick(line.end, *ended)),
         as_of=None if line.as_of is None else iso(line.as_of),
         started=iso(line.at),
-        state=line.state,
         synthetic=None if origin is None else origin.startswith("SYNTHETIC"),
         candles_only=None if origin is None else origin.startswith(CANDLES_ONLY),
-        regime=None if end is None else end.regime,
-        decision=None if end is None else end.decision,
-        ruling=None if end is None else end.ruling,
-        allocation_pct=None if end is None else end.allocation_pct,
-        leverage=None if end is None else end.leverage,
-        veto=None if end is None else end.veto,
-        hash=None if end is None else end.hash,
     )
