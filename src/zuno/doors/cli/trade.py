@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from zuno.kernel.view import View
     from zuno.trading.service.features_view import ChartView
     from zuno.trading.service.report import Report
+    from zuno.trading.service.run_view import RunView
     from zuno.trading.service.runs import Listen
-    from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
+    from zuno.trading.service.runs_view import CycleWhyView, RunsView
     from zuno.trading.service.trade_desk import DeskEvent
 
 trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")

@@ -32,7 +32,7 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.known import Known, Missing, or_none, pick
 from zuno.trading.model.market import HOUR_MS, Side, Symbol, Timeframe, candles, parse_symbol
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
@@ -565,40 +565,22 @@ def _error_clause(error: ZunoError) -> str:
 def _position_view(holding: Holding, prices: Prices) -> PositionView:
     mark = or_none(prices.of(holding.symbol, holding.exchange))
     gain = None if mark is None else unrealised_pnl(holding, mark)
+    own = ("id", "symbol", "exchange", "side", "quantity", "entry", "leverage", "margin", "stop", "hold")
     return PositionView(
-        id=holding.id,
-        symbol=holding.symbol,
-        exchange=holding.exchange,
-        side=holding.side,
-        quantity=holding.quantity,
-        entry=holding.entry,
-        leverage=holding.leverage,
+        **pick(holding, *own),
         currency=holding.exchange.currency,
-        margin=holding.margin,
         mark=mark,
         unrealised=gain,
         gain_pct=None if gain is None else gain / (holding.quantity * holding.entry) * 100,
-        stop=holding.stop,
         target=holding.take,
-        hold=holding.hold,
         hold_until=None if holding.hold is None else iso(Millis(holding.opened + parse_hours(holding.hold) * HOUR_MS)),
         opened=iso(holding.opened),
     )
 
 
 def _order_view(order: RestingOrder) -> OrderView:
-    return OrderView(
-        id=order.id,
-        symbol=order.symbol,
-        exchange=order.exchange,
-        side=order.side,
-        quantity=order.quantity,
-        price=order.price,
-        leverage=order.leverage,
-        currency=order.exchange.currency,
-        margin=order.margin,
-        placed=iso(order.placed),
-    )
+    own = ("id", "symbol", "exchange", "side", "quantity", "price", "leverage", "margin")
+    return OrderView(**pick(order, *own), currency=order.exchange.currency, placed=iso(order.placed))
 
 
 def _inventory_view(pool: Liquidity, prices: Prices) -> InventoryView:
