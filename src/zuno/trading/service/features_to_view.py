@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 from pydantic.alias_generators import to_camel
@@ -73,20 +74,22 @@ def chart_view(bundle: Bundle, name: str, numbers: dict[str, Any], notes: tuple[
     )
 
 
-def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, ...] = ()) -> FeaturesView:
+def features_view(bundle: Bundle, name: str, features: Features, notes: tuple[str, ...] = ()) -> FeaturesView:
     return FeaturesView(
         **pick(bundle, "synthetic", "origin", "symbol", "mode"),
         as_of=iso(bundle.as_of),
         bundle_hash=name,
-        features=_all_features(bundle, found),
+        features=_all_features(bundle, features),
         anomalies=tuple(
-            anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in found.triage.anomalies
+            anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in features.triage.anomalies
         ),
         unjudged=(
-            *(UnjudgedView(rule=gap.rule, why=gap.reason) for gap in found.triage.unknown),
-            *_unwatched_shocks(found.watch),
+            *(UnjudgedView(rule=gap.rule, why=gap.reason) for gap in features.triage.unknown),
+            *_unwatched_shocks(features.watch),
         ),
-        shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, shock) for shock in found.watch.shocks),
+        shocks=()
+        if isinstance(features.watch, Missing)
+        else tuple(_shock(bundle, shock) for shock in features.watch.shocks),
         sources=source_views(bundle),
         absent=absent_views(bundle),
         notes=notes,
@@ -119,15 +122,15 @@ def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> Ano
         for series in _series_of_rules(bundle.symbol)[rule]
         if not isinstance(fresh_rows(bundle, series), Missing)
     ]
-    found = _group(bundle, used, None)
+    group = _group(bundle, used, None)
     return AnomalyView(
         name=label or rule,
         rule=rule,
         label=label,
         said=said,
-        source=found["source"],
-        as_of=found["asOf"],
-        age_seconds=found["ageSeconds"],
+        source=group["source"],
+        as_of=group["asOf"],
+        age_seconds=group["ageSeconds"],
     )
 
 
@@ -154,46 +157,42 @@ def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
         )
 
 
-def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
+def _all_features(bundle: Bundle, features: Features) -> dict[str, Any]:
     symbol, base = bundle.symbol, bundle.symbol.base
+    group = partial(_group, bundle)
 
     def bars(timeframe: Timeframe) -> list[Series[Any]]:
         return [candles(BINANCE, symbol, timeframe)]
 
     def by_timeframe(shape: Any) -> dict[str, Any]:
         return {
-            timeframe.value: _group(bundle, bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
-            for timeframe, frame in found.frames
+            timeframe.value: group(bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
+            for timeframe, frame in features.frames
         }
 
     tape = [market.liquidations(venue, symbol) for venue in TAPES]
-    interest = [market.open_interest(venue, symbol) for venue in _interest_venues(found)]
+    interest = [market.open_interest(venue, symbol) for venue in _interest_venues(features)]
     return {
         "indicators": by_timeframe(lambda frame: frame.readings),
         "structure": by_timeframe(lambda frame: _structure(frame.structure)),
-        "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
-        "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
-        "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in found.perpetuals},
-        "openInterest": _group(bundle, interest, {"hour": found.open_interest_hour, "day": found.open_interest_day}),
-        "book": _group(bundle, [market.books(BINANCE, symbol)], {"figures": found.book, "fakeWalls": found.walls}),
-        "liquidations": _group(bundle, tape, found.forced),
-        "whales": _group(
-            bundle, [market.whales(BINANCE, symbol)], {"hour": found.whales_hour, "day": found.whales_day}
-        ),
-        "options": _group(bundle, [market.options(DERIBIT, base)], found.surface),
-        "shocks": _group(bundle, bars(Timeframe.M1), found.watch),
-        "dvol": _group(bundle, [market.dvol(DERIBIT, base)], found.dvol),
+        "levels": list(_levels(bundle, [frame for _, frame in features.frames if isinstance(frame, Frame)])),
+        "volatility": group(bars(Timeframe.H1), features.volatility),
+        "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in features.perpetuals},
+        "openInterest": group(interest, {"hour": features.open_interest_hour, "day": features.open_interest_day}),
+        "book": group([market.books(BINANCE, symbol)], {"figures": features.book, "fakeWalls": features.walls}),
+        "liquidations": group(tape, features.forced),
+        "whales": group([market.whales(BINANCE, symbol)], {"hour": features.whales_hour, "day": features.whales_day}),
+        "options": group([market.options(DERIBIT, base)], features.surface),
+        "shocks": group(bars(Timeframe.M1), features.watch),
+        "dvol": group([market.dvol(DERIBIT, base)], features.dvol),
         "macro": {
-            **{
-                name: _group(bundle, [market.macro(*name.split("/", 1))], figure)
-                for name, figure in found.economy.figures
-            },
-            "2s10s": _group(bundle, [market.macro("fred", "DGS2"), market.macro("fred", "DGS10")], found.economy.slope),
+            **{name: group([market.macro(*name.split("/", 1))], figure) for name, figure in features.economy.figures},
+            "2s10s": group([market.macro("fred", "DGS2"), market.macro("fred", "DGS10")], features.economy.slope),
         },
-        "sentiment": {"fearGreed": _group(bundle, [market.fear_greed(ALTERNATIVE)], found.mood)},
+        "sentiment": {"fearGreed": group([market.fear_greed(ALTERNATIVE)], features.mood)},
         "rates": {
-            USDT_KRW: _group(bundle, [market.rates(UPBIT, USDT_KRW)], found.krw_rate),
-            USDC_USDT: _group(bundle, [market.rates(BINANCE, USDC_USDT)], found.dollar),
+            USDT_KRW: group([market.rates(UPBIT, USDT_KRW)], features.krw_rate),
+            USDC_USDT: group([market.rates(BINANCE, USDC_USDT)], features.dollar),
         },
         "words": {
             feed.value: [
@@ -211,39 +210,38 @@ def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
     }
 
 
-def _interest_venues(found: Features) -> list[str]:
+def _interest_venues(features: Features) -> list[str]:
     """The venues whose open interest is in the changes; all that were asked where there is no change."""
-    changes = [
-        change for change in (found.open_interest_hour, found.open_interest_day) if not isinstance(change, Missing)
-    ]
-    asked = [perpetual.venue for perpetual in found.perpetuals]
-    return [venue for venue in asked if any(venue in change.venues for change in changes)] if changes else asked
+    changes = (features.open_interest_hour, features.open_interest_day)
+    counted = {venue for change in changes if not isinstance(change, Missing) for venue in change.venues}
+    asked = [perpetual.venue for perpetual in features.perpetuals]
+    return [venue for venue in asked if venue in counted] if counted else asked
 
 
 def _perpetual(bundle: Bundle, symbol: Symbol, perpetual: Perpetual) -> dict[str, Any]:
-    venue = perpetual.venue
+    venue, group = perpetual.venue, partial(_group, bundle)
     return {
-        "fundingPredicted": _group(bundle, [market.funding_next(venue, symbol)], perpetual.predicted),
-        "fundingWeek": _group(bundle, [market.funding(venue, symbol)], perpetual.week),
-        "openInterest": _group(bundle, [market.open_interest(venue, symbol)], perpetual.open_interest),
-        "longShare": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_share),
-        "basisBps": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_bps),
-        "longRank": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_rank),
-        "basisRank": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_rank),
+        "fundingPredicted": group([market.funding_next(venue, symbol)], perpetual.predicted),
+        "fundingWeek": group([market.funding(venue, symbol)], perpetual.week),
+        "openInterest": group([market.open_interest(venue, symbol)], perpetual.open_interest),
+        "longShare": group([market.long_short(venue, symbol)], perpetual.long_share),
+        "basisBps": group([market.basis(venue, symbol)], perpetual.basis_bps),
+        "longRank": group([market.long_short(venue, symbol)], perpetual.long_rank),
+        "basisRank": group([market.basis(venue, symbol)], perpetual.basis_rank),
     }
 
 
-def _structure(found: Structure) -> dict[str, Any]:
-    newest = {name: getattr(found, name)[-count:] for name, count in _SHOWN.items()}
+def _structure(structure: Structure) -> dict[str, Any]:
+    newest = {name: getattr(structure, name)[-count:] for name, count in _SHOWN.items()}
     return {
-        "trend": found.trend,
+        "trend": structure.trend,
         **newest,
-        "openGaps": [gap for gap in found.gaps if gap.filled_at is None],
-        "fibonacci": found.fibonacci,
-        "lines": [line for line in found.lines if line.broken_at is None],
-        "volumeProfile": found.profile,
-        "anchoredVwaps": found.anchored,
-        "zones": found.zones,
+        "openGaps": [gap for gap in structure.gaps if gap.filled_at is None],
+        "fibonacci": structure.fibonacci,
+        "lines": [line for line in structure.lines if line.broken_at is None],
+        "volumeProfile": structure.profile,
+        "anchoredVwaps": structure.anchored,
+        "zones": structure.zones,
     }
 
 
@@ -262,16 +260,16 @@ def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]
             }
 
 
-def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[str, Any]:
+def _group(bundle: Bundle, series: Iterable[Series[Any]], value: Any) -> dict[str, Any]:
     """Figures beside where they come from; they are as old as the oldest of what they rest on."""
-    blocks = [block for each in series if (block := bundle.block(each)) is not None]
+    blocks = [block for name in series if (block := bundle.block(name)) is not None]
     oldest = min(blocks, key=lambda block: block.as_of, default=None)
     return {
         "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
         "asOf": None if oldest is None else iso(oldest.as_of),
         "ageSeconds": None if oldest is None else oldest.age,
         "stale": any(block.stale for block in blocks) if blocks else None,
-        "value": plain(found),
+        "value": plain(value),
     }
 
 

@@ -319,27 +319,31 @@ def _figure_table(figures: Iterable[tuple[str, Any, Read]]) -> Table:
     return table(("", "figure", "age"), [(name, _show(group, write), _age(group)) for name, group, write in figures])
 
 
-def _market_figures(found: Mapping[str, Any]) -> Iterator[tuple[str, Any, Read]]:
-    yield "24 h volatility", found["volatility"], _volatility_text
+def _market_figures(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any, Read]]:
+    yield "24 h volatility", figures["volatility"], _volatility_text
     for span in ("hour", "day"):
-        group = _inside(found["openInterest"], span)
+        group = _inside(figures["openInterest"], span)
         yield f"open interest, {span}", group, lambda value: f"{100 * value['share']:+.2f} %"
-    book = _inside(found["book"], "figures")
+    book = _inside(figures["book"], "figures")
     yield "spread", book, lambda value: f"{value['spreadBps']:.2f} bps"
     yield "imbalance", _inside(book, "imbalance"), "{:+.2f}".format
     yield "buy $100k", _inside(book, "buySlippageBps"), "{:+.2f} bps".format
     yield "sell $100k", _inside(book, "sellSlippageBps"), "{:+.2f} bps".format
-    yield "fake walls", _inside(found["book"], "fakeWalls"), _wall_text
-    yield "longs liquidated, hour", _inside(found["liquidations"], "longsHour"), _liquidation_text
-    yield "shorts liquidated, hour", _inside(found["liquidations"], "shortsHour"), _liquidation_text
+    yield "fake walls", _inside(figures["book"], "fakeWalls"), _wall_text
+    yield "longs liquidated, hour", _inside(figures["liquidations"], "longsHour"), _liquidation_text
+    yield "shorts liquidated, hour", _inside(figures["liquidations"], "shortsHour"), _liquidation_text
     for span in ("hour", "day"):
-        yield f"whales, {span}", _inside(found["whales"], span), _whale_text
-    yield "ATM IV 7 d / 30 d", found["options"], _tenor_text
-    yield "skew 25Δ 30 d", _inside(found["options"], "month", "skew25"), "{:+.1f} points".format
-    yield "put/call by interest", _inside(found["options"], "putCallOpenInterest"), "{:.2f}".format
-    yield "DVOL", found["dvol"], lambda value: f"{value['value']:.1f} (mean {value['mean']:.1f} of {value['points']} h)"
-    yield "fear & greed", found["sentiment"]["fearGreed"], lambda value: f"{value['value']:.0f}"
-    for pair, group in found["rates"].items():
+        yield f"whales, {span}", _inside(figures["whales"], span), _whale_text
+    yield "ATM IV 7 d / 30 d", figures["options"], _tenor_text
+    yield "skew 25Δ 30 d", _inside(figures["options"], "month", "skew25"), "{:+.1f} points".format
+    yield "put/call by interest", _inside(figures["options"], "putCallOpenInterest"), "{:.2f}".format
+    yield (
+        "DVOL",
+        figures["dvol"],
+        lambda value: f"{value['value']:.1f} (mean {value['mean']:.1f} of {value['points']} h)",
+    )
+    yield "fear & greed", figures["sentiment"]["fearGreed"], lambda value: f"{value['value']:.0f}"
+    for pair, group in figures["rates"].items():
         yield pair, group, lambda value: format_number(value["value"])
 
 

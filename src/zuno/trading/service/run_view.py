@@ -275,7 +275,7 @@ def headline_notes(view: RunView) -> tuple[str, ...]:
 
 def judge_reasons(view: RunView) -> Iterator[tuple[str, str]]:
     """What the Judge gives as reasons, by subject; what an expert's rationale says already is not said again."""
-    reasoning, told = view.decision.reasoning, _rationales(view)
+    reasoning, rationales = view.decision.reasoning, _rationales(view)
     named = (
         ("regime", reasoning.meta_agent_context),
         ("technical", reasoning.technical),
@@ -284,12 +284,12 @@ def judge_reasons(view: RunView) -> Iterator[tuple[str, str]]:
         ("narrative", reasoning.narrative),
         ("expectancy", view.decision.ev_rationale),
     )
-    yield from ((name, text) for name, text in named if text and not _repeats(text, told))
+    yield from ((name, text) for name, text in named if text and not _repeats(text, rationales))
 
 
 def key_factors(view: RunView) -> tuple[str, ...]:
-    told = _rationales(view)
-    return tuple(factor for factor in view.decision.key_factors if not _repeats(factor, told))
+    rationales = _rationales(view)
+    return tuple(factor for factor in view.decision.key_factors if not _repeats(factor, rationales))
 
 
 def _rationales(view: RunView) -> frozenset[str]:
@@ -298,11 +298,11 @@ def _rationales(view: RunView) -> frozenset[str]:
     return frozenset(text.rstrip(". ") for text in (view.meta.rationale, *(entry.rationale for entry in entries)))
 
 
-def _repeats(text: str, told: frozenset[str]) -> bool:
+def _repeats(text: str, rationales: frozenset[str]) -> bool:
     """Whether it is a part of one of these, with or without the name of who said it."""
     plain = text.rstrip(". ")
     unnamed = plain.partition(": ")[2] or plain
-    return any(plain in said or unnamed in said for said in told)
+    return any(plain in rationale or unnamed in rationale for rationale in rationales)
 
 
 def price_distances(decision: Decision) -> tuple[float, float] | None:
@@ -321,13 +321,13 @@ def feed_ages(sources: Sequence[SourceView]) -> tuple[FeedAges, ...]:
     return tuple(
         FeedAges(
             feed,
-            ", ".join(dict.fromkeys(source.source for source in found)),
-            len(found),
-            max(source.as_of for source in found),
-            max(source.age_seconds for source in found),
-            sum(source.stale for source in found),
+            ", ".join(dict.fromkeys(source.source for source in series)),
+            len(series),
+            max(source.as_of for source in series),
+            max(source.age_seconds for source in series),
+            sum(source.stale for source in series),
         )
-        for feed, found in feeds.items()
+        for feed, series in feeds.items()
     )
 
 
