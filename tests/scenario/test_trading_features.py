@@ -143,7 +143,7 @@ def test_nonsense_is_told(invented: Path, arguments: tuple[str, ...], code: int,
 def test_the_screen_says_synthetic_and_shows_the_figures(invented: Path) -> None:
     said = asked(invented, "BTCUSDT")
     assert said.code == 0, said.err
-    assert f"SYNTHETIC seed {SEED}" in said.out.splitlines()[0]
+    assert f"SYNTHETIC seed {SEED}" in said.out.splitlines()[1]
     for word in ("RSI 14", "MACD histogram", "tenkan", "POC", "skew 25Δ", "fred/DGS10", "bundle "):
         assert word in said.out
 
