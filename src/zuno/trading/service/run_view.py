@@ -16,6 +16,7 @@ from zuno.kernel.numbers_text import format_number, format_signed, format_span
 from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.present.document import (
     Act,
+    Block,
     Document,
     Facts,
     Lines,
@@ -158,24 +159,12 @@ class RunView(OriginView, RecordedView):
 
     def to_document(self) -> Document:
         """Everything, from the ruling down to the age of the data it stands on."""
-        pictures = (("chart", self.chart), ("the trade", self.trade_chart))
-        return document(
-            f"{self.label} · {self.symbol} {self.mode}: {call_text(self.ruling.decision)}",
-            *self.to_sections(self.ruling.changes),
-            section("Data", _age_table(self.sources)),
-            section("On record", _record_facts(self)),
-            context=self.context,
-            urgent=self.warnings,
-            notes=self.ending_notes,
-            acts=(Act("Why", f"trade why {self.run_id}"),),
-            pictures=[Picture(file, caption) for caption, file in pictures if file is not None],
-            as_of=self.as_of,
-        )
+        data, record = section("Data", _age_table(self.sources)), section("On record", _record_facts(self))
+        return self._write_document(*self.to_sections(self.ruling.changes), data, record)
 
     def to_summary(self) -> Document:
         """The ruling with its trade card, short enough to stand under a picture."""
-        return document(
-            f"{self.label} · {self.symbol} {self.mode}: {call_text(self.ruling.decision)}",
+        return self._write_document(
             _ruling_facts(self),
             facts(
                 ("regime", f"{self.regime} {speaker_text(self.meta.source)}"),
@@ -183,10 +172,18 @@ class RunView(OriginView, RecordedView):
                 ("models", model_cost(self.llm_cost_usd)),
                 ("run", id_(self.run_id)),
             ),
+        )
+
+    def _write_document(self, *parts: Block | Section) -> Document:
+        pictures = (("chart", self.chart), ("the trade", self.trade_chart))
+        return document(
+            f"{self.label} · {self.symbol} {self.mode}: {call_text(self.ruling.decision)}",
+            *parts,
             context=self.context,
             urgent=self.warnings,
             notes=self.ending_notes,
             acts=(Act("Why", f"trade why {self.run_id}"),),
+            pictures=[Picture(file, caption) for caption, file in pictures if file is not None],
             as_of=self.as_of,
         )
 
