@@ -137,7 +137,7 @@ TOOLS: Final = {
             "trade_runs",
             "/report list",
             "the trading desk's runs: decision, ruling, veto",
-            lambda zuno, slots: Reports(zuno.cycles()).runs(),
+            lambda zuno, slots: zuno.cycles().runs(),
             None,
             "runs",
         ),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.report import Report
     from zuno.trading.service.run_view import RunView
     from zuno.trading.service.runs import Listen
-    from zuno.trading.service.runs_view import CycleWhyView, RunsView
+    from zuno.trading.service.runs_view import CycleWhyView
     from zuno.trading.service.trade_desk import DeskEvent
 
 trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")
@@ -166,13 +166,7 @@ def trade_why(ctx: typer.Context, run: RunId, home: Home = None, json: Json = Fa
 @trade.command("runs")
 def trade_runs(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
-
-    async def fetch(zuno: Zuno) -> RunsView:
-        from zuno.trading.service.report import Reports
-
-        return await Reports(zuno.cycles()).runs()
-
-    run_command.answer(ctx.obj.at(home), json, fetch)
+    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.cycles().runs())
 
 
 @trade.command("start")

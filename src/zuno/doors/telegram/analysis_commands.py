@@ -55,12 +55,12 @@ async def show_report(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
     words = list(asked.words)
     reports = Reports(zuno.cycles())
     if words == ["list"]:
-        yield render(await reports.runs(MOST_RUNS))
+        yield render(await zuno.cycles().runs(MOST_RUNS))
         return
     part = words.pop() if words and words[-1] in PARTS else None
     if len(words) > 1:
         raise UsageError(f"Write `/report [RUN] [{'|'.join(PARTS)}]`, or `/report list`.")
-    run = words[0] if words else await _find_newest_run(reports)
+    run = words[0] if words else await _find_newest_run(zuno)
     match part:
         case "replay":
             yield render(await zuno.cycles().replay(run))
@@ -81,7 +81,7 @@ async def show_why(asked: ChatRequest, zuno: Zuno) -> Reply:
     if len(asked.words) > 1:
         raise UsageError("Write `/why DECISION`: the id of a run, a plan or a request.")
     reports = Reports(zuno.cycles())
-    decision = asked.words[0] if asked.words else await _find_newest_run(reports)
+    decision = asked.words[0] if asked.words else await _find_newest_run(zuno)
     if decision.startswith(RUN_PREFIX):
         return await _show_why(reports, decision)
     return render(await zuno.archive().why(decision))
@@ -135,8 +135,8 @@ def _progress_line(node: Node, event: NodeEvent) -> str:
     return f"{_MARKS[event.state]} {text(node.replace('_', ' '))}{f' · {text(about)}' if about else ''}"
 
 
-async def _find_newest_run(reports: Reports) -> str:
-    for run in (await reports.runs()).runs:
+async def _find_newest_run(zuno: Zuno) -> str:
+    for run in (await zuno.cycles().runs()).runs:
         if run.state == "ended":
             return run.run_id
     raise NotFound("No run is on record; `/analyze BTC` makes one.")

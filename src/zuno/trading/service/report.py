@@ -25,7 +25,7 @@ from zuno.trading.service.run_view import (
     price_distances,
     shared_reason,
 )
-from zuno.trading.service.runs_view import CycleWhyView, RunsView, run_view, runs_view, why_view
+from zuno.trading.service.runs_view import CycleWhyView, run_view, why_view
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -84,12 +84,6 @@ class Reports:
 
     async def why(self, run_id: str) -> CycleWhyView:
         return why_view(await self._cycles.record(run_id))
-
-    async def runs(self, count: int | None = None, before: str | None = None) -> RunsView:
-        from zuno.trading.service.runs import MOST
-
-        most = count or MOST
-        return runs_view(await self._cycles.runs(most + 1, before), most)
 
 
 def build_report(record: RunRecord, trade: bytes | None = None) -> Report:

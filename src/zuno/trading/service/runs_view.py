@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused
@@ -16,9 +15,8 @@ from zuno.present.values import bad, count, foreign, id_, number, percent, quiet
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.cycle import Node, RuleChange
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.outcome import Outcome
-from zuno.trading.run.record import RunSummary
+from zuno.trading.run.record import MarketMoment, RunRequest, RunSummary
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.run_view import RunView, call_text, model_cost
 
@@ -132,6 +130,7 @@ class RunLineView(View):
     """Null: it was cut off before the moment was known."""
     started: str
     state: str
+    """ended, unfinished, or expired: an older edition began it, and nobody can finish it any more."""
     synthetic: bool | None
     candles_only: bool | None
     """Both null: it was cut off before the moment was known."""
@@ -180,29 +179,12 @@ class RunsView(View):
 
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
-    """One run as the journal knows it."""
-
-    run_id: str
-    symbol: Symbol
-    mode: Mode
-    as_of: Millis | None
-    """None: it was cut off before the moment was known."""
-    at: Millis
-    """When it was started, by the clock on the wall."""
-    state: Literal["ended", "unfinished", "expired"]
-    """`expired`: an older edition began it, and nobody can finish it any more."""
-    end: RunSummary | None
-    """None as long as it has not ended."""
-    origin: str | None = None
-    """Whose past it is about; None as long as the moment is not known."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunRecord:
     """Everything that is on record of a run: for a report or for whoever asks why."""
 
-    line: RunLine
+    line: RunLineView
+    origin: str
+    """The market it is about."""
     outcome: Outcome | None
     """None as long as it has not ended."""
     view: RunView | None
@@ -226,27 +208,19 @@ def run_view(record: RunRecord) -> RunView:
 
 
 def why_view(record: RunRecord) -> CycleWhyView:
-    line, run, origin = record.line, record.view, record.line.origin or ""
+    line, run = record.line, record.view
     return CycleWhyView(
-        synthetic=origin.startswith("SYNTHETIC"),
-        live=record.live,
-        origin=origin,
-        **pick(line, "run_id", "symbol", "mode", "state"),
-        as_of="" if line.as_of is None else iso(line.as_of),
+        **pick(line, "run_id", "symbol", "mode", "state", "started"),
+        **pick(record, "origin", "live"),
+        synthetic=bool(line.synthetic),
+        as_of=line.as_of or "",
         bundle_hash=None if run is None else run.bundle_hash,
-        started=iso(line.at),
         attempts=tuple(map(_attempt_view, record.attempts)),
         rules=() if run is None else run.ruling.changes,
         run=run,
         reached=record.nodes,
         waiting=tuple(node for node in Node if node not in record.nodes),
     )
-
-
-def runs_view(lines: Sequence[RunLine], most: int | None = None) -> RunsView:
-    """The first `most` of them; any further one says that there are more."""
-    shown = lines[:most]
-    return RunsView(runs=tuple(map(_line_view, shown)), more=len(lines) > len(shown))
 
 
 def _attempt_view(attempt: Attempt) -> AttemptView:
@@ -258,13 +232,18 @@ def _attempt_view(attempt: Attempt) -> AttemptView:
     )
 
 
-def _line_view(line: RunLine) -> RunLineView:
-    origin, ended = line.origin, ("regime", "decision", "ruling", "allocation_pct", "leverage", "veto", "hash")
+def run_line_view(
+    run_id: str, started: Millis, asked: RunRequest, moment: MarketMoment | RunSummary | None, end: RunSummary | None
+) -> RunLineView:
+    """`moment`: None where it was cut off before the moment was known."""
+    ended = ("regime", "decision", "ruling", "allocation_pct", "leverage", "veto", "hash")
     return RunLineView(
-        **pick(line, "run_id", "symbol", "mode", "state"),
-        **(dict.fromkeys(ended) if line.end is None else pick(line.end, *ended)),
-        as_of=None if line.as_of is None else iso(line.as_of),
-        started=iso(line.at),
-        synthetic=None if origin is None else origin.startswith("SYNTHETIC"),
-        candles_only=None if origin is None else origin.startswith(CANDLES_ONLY),
+        **pick(asked, "symbol", "mode"),
+        **(dict.fromkeys(ended) if end is None else pick(end, *ended)),
+        run_id=run_id,
+        as_of=None if moment is None else iso(moment.as_of),
+        started=iso(started),
+        state="ended" if end is not None else "expired" if asked.older else "unfinished",
+        synthetic=None if moment is None else moment.origin.startswith("SYNTHETIC"),
+        candles_only=None if moment is None else moment.origin.startswith(CANDLES_ONLY),
     )

@@ -23,7 +23,7 @@ from zuno.present.text import to_text
 from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.service.report import page
-from zuno.trading.service.runs_view import RunsView, run_view, runs_view, why_view
+from zuno.trading.service.runs_view import RunsView, run_view, why_view
 
 GOLDEN = paths.GOLDEN / "trade"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]\u202eevil\u2066\u200b\x00\r\nsecond line"
@@ -46,7 +46,13 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
         "exit": run_view(out),
         "why": why_view(kept),
         "broken_off": why_view(unfinished()),
-        "runs": runs_view([long.line, kept.line, unfinished().line]),
+        "runs": RunsView(
+            runs=(
+                long.line,
+                kept.line,
+                unfinished().line,
+            )
+        ),
     }[name]
     file = GOLDEN / f"{name}_{width}.txt"
     if os.environ.get("WRITE_GOLDEN"):
@@ -56,7 +62,16 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
 
 
 def test_a_list_of_runs_says_their_mode_at_eighty_columns() -> None:
-    _, head, *rows = screen(runs_view([told().line, told(ruling=left()).line, unfinished().line]), 80).splitlines()
+    _, head, *rows = screen(
+        RunsView(
+            runs=(
+                told().line,
+                told(ruling=left()).line,
+                unfinished().line,
+            )
+        ),
+        80,
+    ).splitlines()
     assert head.split() == ["run", "symbol", "mode", "as", "of", "ruling", "market"]
     assert [row.split()[-2] for row in rows[:3]] == ["LONG", "CLOSE", "unfinished"]
 
@@ -96,7 +111,7 @@ def test_why_of_a_run_that_was_killed_says_how_far_it_came() -> None:
 
 def test_a_hostile_model_cannot_move_the_cursor() -> None:
     found = spoilt(HOSTILE)
-    for view in (run_view(found), why_view(found), runs_view([found.line])):
+    for view in (run_view(found), why_view(found), RunsView(runs=(found.line,))):
         text = screen(view, 200)
         assert "evil" in text
         assert not set("\x1b\x07\u202e\u2066\u200b\x00\r") & set(text)
@@ -117,7 +132,7 @@ def test_an_empty_list_says_how_to_fill_it() -> None:
 
 
 def test_every_view_has_its_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    for view in (run_view(told()), why_view(told()), runs_view([told().line])):
+    for view in (run_view(told()), why_view(told()), RunsView(runs=(told().line,))):
         render(view)
     assert capsys.readouterr().out.count(RUN) >= 3
 

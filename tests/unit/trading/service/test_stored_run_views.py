@@ -93,7 +93,7 @@ async def test_a_look_loads_a_record_once(desk: Desk, monkeypatch: pytest.Monkey
         await look(outcome.run_id)
         assert walks == [{"request_id": outcome.run_id}]
     walks.clear()
-    assert [line.run_id for line in (await reports.runs()).runs] == [outcome.run_id]
+    assert [line.run_id for line in (await desk.cycles.runs()).runs] == [outcome.run_id]
     assert walks == []
 
 
