@@ -473,7 +473,7 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     broken = await cut_off(desk, Node.JUDGE_AGENT)
     lines = (await desk.cycles.runs()).runs
     assert [(line.run_id, line.state, line.as_of, line.synthetic) for line in lines] == [
-        (broken, "unfinished", iso(END), True),
+        (broken, "unfinished", iso(Millis(END)), True),
         (early, "unfinished", None, None),
         (ended.run_id, "ended", iso(ended.as_of), True),
     ]
@@ -491,7 +491,7 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     with pytest.raises(Refused, match="was cut off"):
         await desk.cycles.record(early)
     told = await desk.cycles.record(broken)
-    assert (told.line.state, told.line.as_of, told.picture is not None) == ("unfinished", iso(END), True)
+    assert (told.line.state, told.line.as_of, told.picture is not None) == ("unfinished", iso(Millis(END)), True)
 
 
 @pytest.mark.parametrize("wrong", ["plan_0123456789ab", "run_123", "req_0123456789abcdef", "", "run_" + "g" * 16])
