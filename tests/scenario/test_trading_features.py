@@ -13,6 +13,7 @@ import pytest
 
 from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import Features, measure_features
@@ -35,7 +36,7 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, FRED, OKX, PERPETUALS, wanted_series
 from zuno.trading.ports.series import Batch, Origin, Slice
-from zuno.trading.service.features_view import features_view, iso
+from zuno.trading.service.features_to_view import features_view
 
 END = Millis(1_767_225_600_000)
 SEED = "7"
@@ -142,7 +143,7 @@ def test_nonsense_is_told(invented: Path, arguments: tuple[str, ...], code: int,
 def test_the_screen_says_synthetic_and_shows_the_figures(invented: Path) -> None:
     said = asked(invented, "BTCUSDT")
     assert said.code == 0, said.err
-    assert f"SYNTHETIC seed {SEED}" in said.out.splitlines()[0]
+    assert f"SYNTHETIC seed {SEED}" in said.out.splitlines()[1]
     for word in ("RSI 14", "MACD histogram", "tenkan", "POC", "skew 25Δ", "fred/DGS10", "bundle "):
         assert word in said.out
 

@@ -12,7 +12,7 @@ from zuno.kernel.view import View
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.recommend import Waiting
 from zuno.settings import Settings
-from zuno.trading.service.runs_view import run_view, runs_view, why_view
+from zuno.trading.service.runs_view import RunsView, run_view, why_view
 from zuno.wiring.application import Application
 
 
@@ -37,7 +37,13 @@ def _views_of_runs() -> dict[str, View]:
         "run_held": run_view(told(ruling=held())),
         "run_why": why_view(told(ruling=held())),
         "run_unfinished": why_view(unfinished()),
-        "runs": runs_view([told().line, told(ruling=held()).line, unfinished().line]),
+        "runs": RunsView(
+            runs=(
+                told().line,
+                told(ruling=held()).line,
+                unfinished().line,
+            )
+        ),
     }
 
 

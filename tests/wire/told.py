@@ -13,6 +13,7 @@ from zuno.trading.agents.case import build_case
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
 from zuno.trading.model.cycle import (
+    EDITION,
     AnomalyRecord,
     AnswerSource,
     Blackboard,
@@ -47,8 +48,9 @@ from zuno.trading.model.cycle import (
     with_hash,
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
-from zuno.trading.run.record import summarise_run
-from zuno.trading.service.runs_view import RunLine, RunRecord, compute_run_view
+from zuno.trading.run.record import MarketMoment, RunRequest, summarise_run
+from zuno.trading.service.run_to_view import compute_run_view
+from zuno.trading.service.runs_view import RunRecord, run_line_view
 
 AS_OF = Millis(1_767_225_600_000)
 RUN = "run_00112233445566aa"
@@ -369,28 +371,27 @@ def attempts() -> tuple[Attempt, ...]:
     )
 
 
+STARTED_AT = Millis(AS_OF + 3_600_000)
+
+
+def ask_for(symbol: Symbol, mode: Mode) -> RunRequest:
+    return RunRequest(symbol=symbol, mode=mode, as_of=None, live=False, chart=True, edition=EDITION)
+
+
 def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: Any) -> RunRecord:
     """A run that has ended."""
     ended = found or outcome(**changed)
-    line = RunLine(
-        run_id=ended.run_id,
-        symbol=ended.symbol,
-        mode=ended.mode,
-        as_of=ended.as_of,
-        at=Millis(AS_OF + 3_600_000),
-        state="ended",
-        end=summarise_run(ended),
-        origin=ended.origin,
-    )
+    end = summarise_run(ended)
+    line = run_line_view(ended.run_id, STARTED_AT, ask_for(ended.symbol, ended.mode), end, end)
     view, _ = compute_run_view(ended, build_case(bundle(ended.origin)))
-    return RunRecord(line, ended, view, attempts(), picture)
+    return RunRecord(line, ended.origin, ended, view, attempts(), picture)
 
 
 def unfinished() -> RunRecord:
-    began = Millis(AS_OF + 3_600_000)
-    line = RunLine(RUN, Symbol.BTCUSDT, Mode.SWING, AS_OF, began, "unfinished", None, bundle().origin)
+    moment = MarketMoment(as_of=AS_OF, origin=bundle().origin)
+    line = run_line_view(RUN, STARTED_AT, ask_for(Symbol.BTCUSDT, Mode.SWING), moment, None)
     reached = (Node.COLLECT_DATA, Node.CONTEXT_GATHERING, Node.TRIAGE, Node.GENERATE_CHART, Node.META_AGENT)
-    return RunRecord(line, None, None, attempts()[:1], None, reached)
+    return RunRecord(line, moment.origin, None, None, attempts()[:1], None, reached)
 
 
 FREE = frozenset(

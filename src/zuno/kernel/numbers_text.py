@@ -100,3 +100,28 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
     if high <= low:
         return _BARS[3] * len(picked)
     return "".join(_BARS[min(7, int((value - low) / (high - low) * 8))] for value in picked)
+
+
+def format_number(value: float | str | None) -> str:
+    """Rounded for eyes: a price, a share, or a word that stands in a figure's place."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    size = abs(value)
+    if value == int(value) and size < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if size >= 100_000 else f"{value:,.2f}" if size >= 10 else f"{value:,.4g}"
+
+
+def format_signed(value: float | None, places: int = 2) -> str:
+    if value is None:
+        return "–"
+    return f"{value:+,.{places}f}".replace("-", "−") if round(value, places) else f"{0:.{places}f}"
+
+
+def format_span(seconds: int) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

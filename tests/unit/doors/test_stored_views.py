@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tests.paths import GOLDEN
 from tests.wire.told import told
-from zuno.doors.chat import lp_facts, trading_facts
+from zuno.doors.chat import lp_facts
 from zuno.doors.chat.facts import FactWriter
 from zuno.doors.cli.render import _render_view as cli_screen
 from zuno.doors.telegram.render import render as telegram_message
@@ -22,8 +22,10 @@ from zuno.journal.decision_view import DecisionRecord, pack_view
 from zuno.kernel.view import RecordedView, View, write_document
 from zuno.lp.service.archive import WhyView
 from zuno.lp.service.plan_view import PlanView
+from zuno.present.text import to_text
 from zuno.trading.service.report import page
-from zuno.trading.service.runs_view import RunView, why_view
+from zuno.trading.service.run_view import RunView
+from zuno.trading.service.runs_view import why_view
 
 VIEWS = GOLDEN / "views"
 RUNS = sorted(VIEWS.glob("run_*.json"))
@@ -52,12 +54,12 @@ def stored(file: Any, shape: type[Any]) -> Any:
 def of_run(view: RunView) -> dict[str, str]:
     why = why_view(replace(told(), view=view))
     return {
-        "screen": screen(view),
-        "why": screen(why),
+        "screen": to_text(view.to_document(), 200),
+        "why": to_text(why.to_document(), 200),
         "document": write_document(why),
         "message": telegram_message(why).html,
         "page": page(view, None),
-        "chat": trading_facts.write_cycle_why(why, FactWriter("run")).model_dump_json(),
+        "chat": FactWriter("run").document(why.to_document()).model_dump_json(),
     }
 
 
@@ -85,10 +87,8 @@ def test_a_stored_run_is_shown_by_every_door(file: Any) -> None:
     assert (view.computed_by, view.symbol, view.execution.state) == (None, "BTCUSDT", "open")
     shown = of_run(view)
     for figure in RUN_FIGURES:
-        assert [door for door, text in shown.items() if figure not in text and door not in ("message", "chat")] == []
+        assert [door for door, text in shown.items() if figure not in text] == []
     assert str(view.ruling.card.entry) in write_document(view)
-    assert f"Judge {view.decision.decision.value}" in shown["chat"]
-    assert view.decision.decision.value in shown["message"]
     assert "computed by" not in "".join(shown.values())
 
 

@@ -23,6 +23,34 @@ STRANGER = "§"
 ROOMS = ("doors", "journal", "lab", "lp.service", "lp.watch", "trading.service", "trading.watch")
 OPTIONAL = ("zuno.doors.web", "zuno.doors.mcp", "zuno.doors.telegram")
 """Need a vendor that may be absent; their views are no answers."""
+
+
+def features(close: float) -> dict[str, Any]:
+    """What `FeaturesView` holds where next to nothing could be measured."""
+    about = {"source": "binance", "asOf": "2026-01-01T00:00:00Z", "ageSeconds": 60, "stale": True}
+    gone = {**about, "ageSeconds": None, "value": {"missing": "no rows"}}
+    level = {"id": "1h.pivot", "kind": "pivot", "price": close + 1, "since": "2026-01-01T00:00:00Z"}
+    whole = ("volatility", "openInterest", "book", "liquidations", "whales", "options", "dvol")
+    perpetual = ("fundingPredicted", "fundingWeek", "openInterest", "longShare", "basisBps")
+    return {
+        "indicators": {"1h": {**about, "value": {"close": close, "squeeze": True}}, "4h": gone},
+        "structure": {"1h": gone},
+        "levels": [level],
+        "derivatives": {"binance": dict.fromkeys(perpetual, gone)},
+        **dict.fromkeys(whole, gone),
+        "macro": {"fred/DGS2": gone},
+        "sentiment": {"fearGreed": gone},
+        "rates": {"USDT/KRW": gone},
+    }
+
+
+def chart_numbers(close: float) -> dict[str, Any]:
+    level = {"label": "POC", "kind": "poc", "price": close + 1}
+    price = {"last": {"close": close}, "levels": [level], "heat": None}
+    panel = {"title": "CVD", "last": None, "unit": "BTC", "note": ""}
+    return {"bars": 120, "timeframe": "1h", "price": price, "panels": [panel], "notes": [], "absent": []}
+
+
 KNOWN: dict[str, tuple[Any, ...]] = {
     "symbol": ("BTCUSDT", "ETHUSDT"),
     "symbols": (("BTCUSDT",), ("ETHUSDT", "BTCUSDT")),
@@ -30,8 +58,12 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "regime": ("all", "TREND"),
     "account": ("live", "demo", "paper:SYNTHETIC", "paper:SYNTHETIC:alpha"),
     "stops": ("venue", "desk"),
+    "RunView.mode": ("swing", "position"),
+    "FeaturesView.features": tuple(map(features, (100.0, 200.0))),
+    "ShockView.moves": (({"minutes": 5.0, "share": 0.02},), ({"minutes": 15.0, "share": -0.03},)),
+    "ChartView.numbers": tuple(map(chart_numbers, (100.0, 200.0))),
 }
-"""Fields whose text is one of a few, though their type does not say so."""
+"""Fields whose value is one of a few, though their type does not say so; with the name of the class, in that alone."""
 
 
 def answers() -> list[type[View]]:
@@ -60,9 +92,12 @@ class Maker:
 
     def view(self, kind: type[BaseModel]) -> Any:
         kind.model_rebuild()
-        return kind(**{name: self.field(name, info) for name, info in kind.model_fields.items()})
+        fields = {name: self.field(kind, name, info) for name, info in kind.model_fields.items()}
+        return kind(**fields) if issubclass(kind, View) else kind.model_construct(**fields)  # without its bounds
 
-    def field(self, name: str, info: FieldInfo) -> Any:
+    def field(self, owner: type[BaseModel], name: str, info: FieldInfo) -> Any:
+        if known := KNOWN.get(f"{owner.__name__}.{name}"):
+            return self._random.choice(known)
         if name in KNOWN and info.annotation in (str, tuple[str, ...]):
             return self._random.choice(KNOWN[name])
         foreign = any(isinstance(part, AfterValidator) and part.func is sanitise for part in info.metadata)
@@ -144,7 +179,10 @@ def changes(view: Any, maker: Maker) -> Iterator[tuple[type[View], str, Callable
                 def replace(value: Any, name: str = name) -> Any:
                     return rebuild(node.model_copy(update={name: value}))
 
-                yield type(node), name, lambda replace=replace, name=name, info=info: replace(maker.field(name, info))  # type: ignore[misc]
+                def change(replace: Any = replace, name: str = name, info: FieldInfo = info) -> Any:
+                    return replace(maker.field(type(node), name, info))
+
+                yield type(node), name, change
                 if not left_out(type(node), name, type(view)):
                     yield from walk(getattr(node, name), replace)
         elif isinstance(node, tuple):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from zuno.doors.chat import lp_facts, trading_facts
+from zuno.doors.chat import lp_facts
 from zuno.doors.chat.facts import FactWriter, ToolFacts
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
@@ -19,7 +19,6 @@ from zuno.lp.service.plan_view import PLAN_KIND
 from zuno.present.document import Documented, document_of
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
-from zuno.trading.service.runs_view import CycleWhyView
 
 Slots = Mapping[str, str]
 GROUPS: Final = ("day", "week", "month", "symbol", "exit", "side")
@@ -70,13 +69,6 @@ class Tool:
 async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:
     which = slots.get("reference") or slots.get("run") or await zuno.audit().last_request((PLAN_KIND, DECIDED))
     return await (Reports(zuno.cycles()).why(which) if which.startswith("run_") else zuno.archive().why(which))
-
-
-def _write_reference(view: View, facts: FactWriter) -> ToolFacts:
-    writer: Callable[[Any, FactWriter], ToolFacts] = (
-        trading_facts.write_cycle_why if isinstance(view, CycleWhyView) else lp_facts.write_why
-    )
-    return writer(view, facts)
 
 
 TOOLS: Final = {
@@ -137,9 +129,8 @@ TOOLS: Final = {
             "trade_runs",
             "/report list",
             "the trading desk's runs: decision, ruling, veto",
-            lambda zuno, slots: Reports(zuno.cycles()).runs(),
+            lambda zuno, slots: zuno.cycles().runs(),
             "runs",
-            write=trading_facts.write_runs,
         ),
         Tool(
             "why",
@@ -148,7 +139,7 @@ TOOLS: Final = {
             _look_at_reference,
             "why",
             {"reference": False},
-            write=_write_reference,
+            write=lp_facts.write_why,
         ),
         Tool(
             "memory_list",
@@ -157,7 +148,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.memory().list(_MOST_LINES, slots.get("symbol")),
             "memories",
             {"symbol": False},
-            write=trading_facts.write_memories,
         ),
         Tool(
             "memory_search",
@@ -166,7 +156,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.memory().search(slots["query"], 5),
             "found",
             {"query": True},
-            write=trading_facts.write_search,
         ),
         Tool(
             "memory_lessons",
@@ -174,7 +163,6 @@ TOOLS: Final = {
             "lessons drawn from post-mortems",
             lambda zuno, slots: zuno.memory().lessons(),
             "lessons",
-            write=trading_facts.write_lessons,
         ),
         Tool(
             "positions",

@@ -15,7 +15,7 @@ from rich.text import Text
 from zuno.doors.cli.layout import BAD, QUIET, console
 from zuno.kernel.text import plain_text
 from zuno.trading.model.cycle import Node
-from zuno.trading.service.report import SPOKE
+from zuno.trading.service.run_view import SPOKE
 
 if TYPE_CHECKING:
     from zuno.trading.model.cycle import NodeEvent

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from zuno.trading.service.learning_view import TradeCalibrationView
     from zuno.trading.service.profit_view import PerformanceView
     from zuno.trading.service.report import Report
+    from zuno.trading.service.run_view import RunView
     from zuno.trading.service.runs import Listen
-    from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
+    from zuno.trading.service.runs_view import CycleWhyView, RunsView
     from zuno.trading.service.trade_desk import DeskEvent
 
 
@@ -160,9 +161,7 @@ async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
 @command(trade, "runs")
 async def trade_runs(zuno: Zuno, /) -> RunsView:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
-    from zuno.trading.service.report import Reports
-
-    return await Reports(zuno.cycles()).runs()
+    return await zuno.cycles().runs()
 
 
 @trade.command("start")

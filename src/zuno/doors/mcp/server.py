@@ -163,7 +163,7 @@ class AssistantServer:
     ) -> types.ListResourcesResult:
         try:
             plans = (await self._services.archive().plans(MOST_LISTED)).plans
-            runs = await self._services.cycles().runs(MOST_LISTED)
+            runs = (await self._services.cycles().runs(MOST_LISTED)).runs
         except Exception as error:  # the border, as above
             raise MCPError(types.INTERNAL_ERROR, describe_error(error)) from None
         listed = [(f"{_PLANS}{plan.plan_id}", plan.plan_id, f"{plan.kind} on {plan.chain}") for plan in plans]

@@ -17,7 +17,7 @@ from zuno.trading.model.cycle import NodeEvent, Outcome
 from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView
-from zuno.trading.service.runs_view import RunLine, RunRecord
+from zuno.trading.service.runs_view import RunRecord, RunsView
 
 
 class LpReader(Protocol):
@@ -87,7 +87,7 @@ class Analyst(Protocol):
 
     async def record(self, run_id: str) -> RunRecord: ...
 
-    async def runs(self, count: int | None = None, before: str | None = None) -> tuple[RunLine, ...]: ...
+    async def runs(self, count: int | None = None, before: str | None = None) -> RunsView: ...
 
     async def replay(self, run_id: str) -> ReplayView: ...
 

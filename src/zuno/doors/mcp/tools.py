@@ -21,7 +21,7 @@ from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView
-from zuno.trading.service.runs_view import CycleWhyView, RunsView, runs_view, why_view
+from zuno.trading.service.runs_view import CycleWhyView, RunsView, why_view
 
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 PositionId = Annotated[str, Field(min_length=1, max_length=80, description="Position id (NFT token id), as in 1.")]
@@ -133,7 +133,7 @@ class AssistantTool:
 
 
 async def _list_runs(desk: Desk, asked: RunsArguments) -> RunsView:
-    return runs_view(await desk.services.cycles().runs(asked.limit + 1, asked.before), asked.limit)
+    return await desk.services.cycles().runs(asked.limit, asked.before)
 
 
 async def get_run(desk: Desk, run_id: str) -> CycleWhyView:

@@ -7,19 +7,24 @@ from dataclasses import replace
 from typing import Final
 
 from zuno.doors.telegram.commands import ChatRequest, Command, Level
-from zuno.doors.telegram.layout import warning
-from zuno.doors.telegram.render import render
-from zuno.doors.telegram.reply import Attachment, Reply
-from zuno.doors.telegram.run_messages import show_experts, show_progress
+from zuno.doors.telegram.layout import bold, italic, join, paragraphs, text, warning
+from zuno.doors.telegram.render import render, render_document
+from zuno.doors.telegram.reply import Attachment, Button, Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound, UsageError, ZunoError
+from zuno.kernel.text import plain_text
 from zuno.trading.model.cycle import Node, NodeEvent
 from zuno.trading.model.market import Mode, parse_mode, parse_symbol
 from zuno.trading.service.report import Report, Reports
+from zuno.trading.service.run_view import SPOKE
 
 RUN_PREFIX: Final = "run_"
 PARTS: Final = ("experts", "page", "replay", "why")
 """Of a report, by the word that follows its run."""
+MOST_RUNS: Final = 10
+MOST_MEMORIES: Final = 8
+_NOTE_CHARS: Final = 80
+_MARKS: Final = {"waits": "⏳", "speaks": "✓", "done": "✓", "skipped": "–"}
 
 
 async def analyze(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
@@ -49,25 +54,25 @@ async def show_report(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
     words = list(asked.words)
     reports = Reports(zuno.cycles())
     if words == ["list"]:
-        yield render(await reports.runs())
+        yield render(await zuno.cycles().runs(MOST_RUNS))
         return
     part = words.pop() if words and words[-1] in PARTS else None
     if len(words) > 1:
         raise UsageError(f"Write `/report [RUN] [{'|'.join(PARTS)}]`, or `/report list`.")
-    run = words[0] if words else await _find_newest_run(reports)
+    run = words[0] if words else await _find_newest_run(zuno)
     match part:
         case "replay":
             yield render(await zuno.cycles().replay(run))
         case "why":
-            yield render(await reports.why(run))
+            yield await _show_why(reports, run)
         case "page":
-            report = await _load_report(zuno, run)
+            report = await reports.show(run)
             yield Reply("", document=Attachment(f"{report.view.run_id}.html", report.page.encode()))
         case "experts":
             why = await reports.why(run)
-            yield render(why) if why.run is None else show_experts(why.run)
+            yield render(why) if why.run is None else render_document(why.run.to_experts_document())
         case _:
-            yield _show_report(await _load_report(zuno, run))
+            yield _show_report(await reports.show(run))
 
 
 async def show_why(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -75,9 +80,9 @@ async def show_why(asked: ChatRequest, zuno: Zuno) -> Reply:
     if len(asked.words) > 1:
         raise UsageError("Write `/why DECISION`: the id of a run, a plan or a request.")
     reports = Reports(zuno.cycles())
-    decision = asked.words[0] if asked.words else await _find_newest_run(reports)
+    decision = asked.words[0] if asked.words else await _find_newest_run(zuno)
     if decision.startswith(RUN_PREFIX):
-        return render(await reports.why(decision))
+        return await _show_why(reports, decision)
     return render(await zuno.archive().why(decision))
 
 
@@ -85,7 +90,7 @@ async def show_memory(asked: ChatRequest, zuno: Zuno) -> Reply:
     memory = zuno.memory()
     match asked.words:
         case ():
-            return render(await memory.list())
+            return render(await memory.list(MOST_MEMORIES))
         case ("lessons",):
             return render(await memory.lessons())
         case ("search", *query) if query:
@@ -98,18 +103,39 @@ async def show_memory(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 def _show_report(report: Report) -> Reply:
     """The chart with the trade drawn in, where something is to be opened, and the card under it."""
-    return replace(render(report.view), photo=report.trade or report.image)
+    reply = _offer_parts(render_document(report.view.to_summary()), report.view.run_id)
+    return replace(reply, photo=report.trade or report.image)
 
 
-async def _load_report(zuno: Zuno, run: str) -> Report:
-    """A run that was cut off is refused, not taken up: `zuno trade resume` does that."""
-    if not await zuno.cycles().has_ended(run):
-        await zuno.cycles().outcome(run)  # says what is wrong with it
-    return await Reports(zuno.cycles()).resume(run, lambda event: None)
+async def _show_why(reports: Reports, run: str) -> Reply:
+    why = await reports.why(run)
+    return render(why) if why.run is None else _offer_parts(render(why), why.run_id)
 
 
-async def _find_newest_run(reports: Reports) -> str:
-    for run in (await reports.runs()).runs:
+def _offer_parts(reply: Reply, run_id: str) -> Reply:
+    parts = (("Experts", "experts"), ("Full page", "page"), ("Replay", "replay"))
+    return replace(reply, buttons=(*reply.buttons, *(Button(name, f"/report {run_id} {part}") for name, part in parts)))
+
+
+def show_progress(symbol: str, mode: str, heard: dict[Node, NodeEvent], *, over: bool = False) -> str:
+    """Who waits and who spoke, for a message that is edited."""
+    lines = [_progress_line(node, heard[node]) for node in Node if node in heard]
+    left = sum(node not in heard for node in Node)
+    spent = f"spent ${sum(event.usd or 0.0 for event in heard.values()):.4f}"
+    tail = italic(spent if over else f"{left} steps to go · {spent}")
+    return paragraphs(bold(f"{'Analysed' if over else 'Analysing'} {symbol}, {mode}"), join(*lines), tail)
+
+
+def _progress_line(node: Node, event: NodeEvent) -> str:
+    who = "" if event.source is None else SPOKE[event.source]
+    cost = f"${event.usd:.4f}" if event.usd else ""
+    told = plain_text(event.note, _NOTE_CHARS) if event.note and event.source != "deterministic" else ""
+    about = ", ".join(part for part in (who, cost, told) if part)
+    return f"{_MARKS[event.state]} {text(node.replace('_', ' '))}{f' · {text(about)}' if about else ''}"
+
+
+async def _find_newest_run(zuno: Zuno) -> str:
+    for run in (await zuno.cycles().runs()).runs:
         if run.state == "ended":
             return run.run_id
     raise NotFound("No run is on record; `/analyze BTC` makes one.")

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from zuno.doors.telegram import (
-    learning_messages,
     lp_messages,
     plan_messages,
-    run_messages,
 )
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.telegram.terminal_words import chat_command, translate_commands
@@ -22,8 +20,6 @@ from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfVie
 from zuno.lp.watch.alerts import AlertsView, AnsweredView, RuleView
 from zuno.present.document import Document, Documented
 from zuno.present.html import to_html
-from zuno.trading.service.memory_view import ForgottenView, LessonsView, MemoriesView, PostMortemView, SearchView
-from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
 
 
 def render(view: View) -> Reply:
@@ -43,14 +39,6 @@ def render_document(document: Document) -> Reply:
 
 
 MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
-    RunView: run_messages.show_run,
-    CycleWhyView: run_messages.show_why,
-    RunsView: run_messages.show_runs,
-    MemoriesView: learning_messages.show_memories,
-    SearchView: learning_messages.show_search,
-    PostMortemView: learning_messages.show_post_mortem,
-    LessonsView: learning_messages.show_lessons,
-    ForgottenView: learning_messages.show_forgotten,
     PositionsView: lp_messages.show_positions,
     InspectView: lp_messages.show_inspect,
     PnlView: lp_messages.show_pnl,

@@ -19,6 +19,7 @@ from zuno.llm.port import Attempt, Image, ModelRequest
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import (
     EDITION,
+    STARTED,
     AgentAnswer,
     AnomalyRecord,
     Call,
@@ -209,6 +210,8 @@ class RunJournal:
     def __init__(self, journal: Journal, run_id: str) -> None:
         self.journal = journal
         self.run_id = run_id
+        self.started_at = Millis(0)
+        """By the clock on the wall; 0 where nobody started it."""
         self.attempts: list[Attempt] = []
         self._kept: dict[str, Mapping[str, Json]] = {}
         self._digests: dict[str, Digest] = {}
@@ -222,6 +225,8 @@ class RunJournal:
                 self._remember(Attempt.model_validate(dict(entry.payload)))
             else:
                 self._kept.setdefault(entry.kind, entry.payload)
+            if entry.kind == STARTED:
+                self.started_at = entry.at
         return self
 
     async def record(self, attempt: Attempt) -> None:

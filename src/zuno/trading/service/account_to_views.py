@@ -8,6 +8,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Symbol
 from zuno.trading.model.orders import ZERO, Fill, to_decimal
 from zuno.trading.model.trade_events import MandateGranted, TradeSummary
@@ -79,24 +80,11 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
 
 def profit_row_view(name: str, found: Performance) -> ProfitRowView:
     return ProfitRowView(
+        **pick(found, "trades", "wins", "losses", "win_rate", "net_pnl", "gross_pnl", "profit_factor", "expectancy_r"),
+        **pick(found, "r_trades", "fees", "funding", "model_cost", "best", "worst", "unconverted"),
         name=name,
-        trades=found.trades,
-        wins=found.wins,
-        losses=found.losses,
-        win_rate=to_float(found.win_rate),
-        net_pnl=float(found.net_pnl),
-        gross_pnl=float(found.gross_pnl),
-        profit_factor=to_float(found.profit_factor),
         expectancy_usd=to_float(found.expectancy),
-        expectancy_r=to_float(found.expectancy_r),
-        r_trades=found.r_trades,
         mean_duration_hours=None if found.mean_duration_ms is None else found.mean_duration_ms / HOUR_MS,
-        fees=float(found.fees),
-        funding=float(found.funding),
-        model_cost=float(found.model_cost),
-        best=to_float(found.best),
-        worst=to_float(found.worst),
-        unconverted=found.unconverted,
     )
 
 
@@ -105,14 +93,9 @@ def mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | N
         return None
     mandate = granted.mandate
     return MandateView(
+        **pick(mandate, "symbols", "venues", "stops", "judge_fallback", "max_margin_per_trade_usd"),
+        **pick(mandate, "max_margin_per_day_usd", "max_daily_loss_usd"),
         hash=granted.hash,
-        symbols=mandate.symbols,
-        venues=mandate.venues,
-        max_margin_per_trade_usd=float(mandate.max_margin_per_trade_usd),
-        max_margin_per_day_usd=float(mandate.max_margin_per_day_usd),
-        max_daily_loss_usd=float(mandate.max_daily_loss_usd),
-        stops=mandate.stops,
-        judge_fallback=mandate.judge_fallback,
         granted=iso(mandate.granted),
         expires=iso(mandate.expires),
         active=mandate.expires > now,
@@ -154,29 +137,16 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
     orders = [] if trade.manual else _orders_of(page.book, trade)
     protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
     return TradePositionView(
-        id=trade.id,
-        symbol=trade.symbol,
-        exchange=trade.exchange,
-        side=trade.side,
-        quantity=float(trade.quantity),
-        entry=float(trade.entry),
-        leverage=float(trade.leverage),
+        **pick(trade, "id", "symbol", "exchange", "side", "quantity", "entry", "leverage", "margin", "stop", "target"),
+        **pick(trade, "fees", "funding", "manual", "exploration", "decision"),
         currency=trade.exchange.currency,
-        margin=float(trade.margin),
         mark=to_float(mark),
         unrealised=to_float(gain),
         gain_pct=to_float(None if gain is None else gain / trade.cost * 100),
         r=to_float(None if gain is None or not risk else gain / risk),
-        stop=to_float(trade.stop),
-        target=to_float(trade.target),
         liquidation=to_float(_liquidation_price(trade)),
         hold_until=None if trade.hold_until is None else iso(trade.hold_until),
         opened=iso(trade.opened),
-        fees=float(trade.fees),
-        funding=float(trade.funding),
-        manual=trade.manual,
-        exploration=trade.exploration,
-        decision=trade.decision,
         stop_order=protective.get("stop"),
         target_order=protective.get("target"),
         orders=tuple(order.request.client_id for order in orders),
@@ -198,26 +168,16 @@ def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
     request = order.request
     intent = book.intents.get(order.intent)
     return TradeOrderView(
+        **pick(request, "exchange", "symbol", "side", "type", "quantity", "time_in_force", "reduce_only"),
+        **pick(order, "venue_id", "purpose", "average_price", "status", "reason"),
         id=request.client_id,
-        venue_id=order.venue_id,
-        exchange=request.exchange,
-        symbol=request.symbol,
-        side=request.side,
-        type=request.type,
-        purpose=order.purpose,
-        quantity=float(request.quantity),
         filled=float(max(order.filled, order.booked)),
         price=to_float(request.price if request.price is not None else request.trigger),
-        average_price=to_float(order.average_price),
         currency=request.exchange.currency,
-        time_in_force=request.time_in_force,
-        reduce_only=request.reduce_only,
-        status=order.status,
         planned=iso(order.planned),
         expires=None if order.expires is None else iso(order.expires),
         intent=order.intent or None,
         decision=None if intent is None else intent.intent.decision,
-        reason=order.reason,
     )
 
 
@@ -264,64 +224,38 @@ def to_float(amount: Decimal | None) -> float | None:
 
 def fill_view(fill: Fill) -> FillView:
     return FillView(
-        id=fill.id,
+        **pick(fill, "id", "exchange", "symbol", "side", "quantity", "price", "fee", "maker", "liquidation"),
         order=fill.client_id,
-        exchange=fill.exchange,
-        symbol=fill.symbol,
-        side=fill.side,
-        quantity=float(fill.quantity),
-        price=float(fill.price),
-        fee=float(fill.fee),
         currency=fill.exchange.currency,
-        maker=fill.maker,
-        liquidation=fill.liquidation,
         at=iso(fill.at),
     )
 
 
 def closed_trade_view(trade: TradeSummary) -> ClosedTradeView:
     return ClosedTradeView(
+        **pick(
+            trade, "symbol", "exchange", "side", "mode", "quantity", "entry", "exit", "gross_pnl", "fees", "funding"
+        ),
+        **pick(trade, "net_pnl", "exploration", "decision"),
         id=trade.trade,
-        symbol=trade.symbol,
-        exchange=trade.exchange,
-        side=trade.side,
-        mode=trade.mode,
-        quantity=float(trade.quantity),
-        entry=float(trade.entry),
-        exit=float(trade.exit),
         currency=trade.exchange.currency,
-        gross_pnl=float(trade.gross_pnl),
-        fees=float(trade.fees),
-        funding=float(trade.funding),
-        net_pnl=float(trade.net_pnl),
         r=to_float(risk_multiple(trade)),
         exit_reason=trade.reason,
         opened=iso(trade.opened),
         closed=iso(trade.closed),
         duration_hours=(trade.closed - trade.opened) / HOUR_MS,
-        exploration=trade.exploration,
-        decision=trade.decision,
     )
 
 
 def posting_view(posting: Posting) -> PostingView:
     return PostingView(
-        number=posting.number,
+        **pick(posting, "number", "exchange", "what"),
         at=iso(posting.at),
-        exchange=posting.exchange,
         currency=posting.exchange.currency,
-        what=posting.what,
         lines=tuple(LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines),
     )
 
 
 def manual_order_view(order: RestingOrder) -> ManualOrderView:
-    return ManualOrderView(
-        id=order.id,
-        exchange=order.exchange,
-        symbol=order.symbol,
-        side=order.side,
-        quantity=order.quantity,
-        price=order.price,
-        currency=order.exchange.currency,
-    )
+    own = ("id", "exchange", "symbol", "side", "quantity", "price")
+    return ManualOrderView(**pick(order, *own), currency=order.exchange.currency)

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from zuno.journal.port import Journal
 from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -34,23 +35,14 @@ from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.run.record import MarketMoment
-from zuno.trading.service.features_view import (
-    CandlesView,
-    CandleView,
-    ChartView,
-    FeaturesView,
-    MarketChartView,
-    chart_view,
-    features_view,
-    iso,
-    market_chart_view,
-)
+from zuno.trading.service.features_to_view import chart_view, features_view, market_chart_view
+from zuno.trading.service.features_view import CandlesView, CandleView, ChartView, FeaturesView, MarketChartView
 
 DEFAULT_SEED: Final = 1
 SAME_VISIT: Final = MINUTE_MS
-"""Venues that are asked at once answer one after the other; what comes so soon after the newest row came with it."""
+"""Rows that arrive within this time of each other came in one visit: venues answer one after the other."""
 _JUDGED: Final = (Timeframe.H1, Timeframe.H4, Timeframe.D1, Timeframe.W1, Timeframe.M1)
-"""By whose candles a recording ends, the first of these that are here: a cycle can do without minutes."""
+"""Candles that the end of a recording is read from, the first of these that are stored: a cycle needs no minutes."""
 
 MOST_CANDLES: Final = 1_000
 USUAL_BARS: Final = 120
@@ -59,7 +51,7 @@ MOST_BARS: Final = 300
 """Of a chart that is drawn from figures."""
 
 Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str]]]]
-"""Asks every live source now and keeps what they say: the moment it was asked at, and who failed, and why."""
+"""Asks every live source and stores the answers. Returns the moment, and the error of each source that failed."""
 Invent: TypeAlias = Callable[[int], Awaitable[SeriesStore]]
 
 
@@ -74,14 +66,14 @@ class FrozenBundle:
 
 @dataclass(frozen=True, slots=True)
 class DrawnChart:
-    """A picture and the numbers beside it; where it is put is its reader's affair."""
+    """A picture and its numbers; the caller chooses the file."""
 
     view: ChartView
     image: bytes
 
 
 class TradingDesk:
-    """One store of the market's past, and the journal that keeps what was known."""
+    """Reads one store of market data, and keeps in the journal what a cycle could know."""
 
     def __init__(
         self,
@@ -169,7 +161,7 @@ class TradingDesk:
 
     @property
     def origin(self) -> str:
-        """Whose past this is; known for good once a moment was asked for."""
+        """The market that the store holds; final once a moment was asked for, which may make a synthetic one."""
         return self._store.origin.label
 
     @property
@@ -177,7 +169,7 @@ class TradingDesk:
         return self._store.origin.synthetic
 
     def live(self, as_of: str | None) -> bool:
-        """Whether a moment that is asked for so is the present."""
+        """Whether `as_of` means the present of a live market."""
         return self._refresh is not None and as_of is None
 
     async def moment(self, symbol: Symbol, as_of: str | None) -> MarketMoment:
@@ -228,13 +220,13 @@ class TradingDesk:
         return MarketMoment(as_of=at, origin=self.origin, failures=failures, notes=notes)
 
     async def _end(self, symbol: Symbol) -> Millis | None:
-        """The newest moment at which a row of a symbol came to be known and its candles were fresh: A print
-        may be told before its day."""
+        """The newest moment at which a row became known while the symbol's candles were fresh. Macro prints are left
+        out: one may be published before the day it is stamped with."""
         wanted = [series for series in wanted_series(symbol) if series.row is not MacroRelease]
-        found = dict(zip(wanted, await self._store.newest_known(wanted), strict=True))
-        ends = [known for known in found.values() if known is not None]
+        newest = dict(zip(wanted, await self._store.newest_known(wanted), strict=True))
+        ends = [known for known in newest.values() if known is not None]
         for timeframe in _JUDGED:
-            closed = found[candles(BINANCE, symbol, timeframe)]
+            closed = newest[candles(BINANCE, symbol, timeframe)]
             if closed is not None:
                 fresh_until = closed + STALE_BARS * timeframe.millis
                 return max(known for known in ends if known <= fresh_until)
@@ -242,23 +234,22 @@ class TradingDesk:
 
     async def _beginning(self, symbol: Symbol) -> Millis:
         """When the first candle of a symbol had closed."""
-        several = tuple(bars_of(symbol))
-        found = zip(several, await self._store.first_times(several), strict=True)
-        return min(
-            (Millis(at + timeframe_of(series).millis) for series, at in found if at is not None), default=Millis(0)
-        )
+        bars = tuple(bars_of(symbol))
+        firsts = zip(bars, await self._store.first_times(bars), strict=True)
+        closes = (Millis(at + timeframe_of(series).millis) for series, at in firsts if at is not None)
+        return min(closes, default=Millis(0))
 
     async def _invented_end(self, end: Millis) -> Millis:
-        """An invented market goes on by the moment it was mended at, and all its symbols with it."""
+        """The end of a synthetic market: when any of its bars last became known, for all symbols alike."""
         bars = [series for symbol in Symbol for series in bars_of(symbol)]
         return max((end, *(known for known in await self._store.all_known(bars) if known is not None)))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:
-        """The end of what was recorded. What came in with it belongs to it. What filled a hole or mended a row much
-        later was not known then, and a desk that waited for it would find everything else stale: it is told."""
+        """The end of the recording. Rows that arrived in the same visit belong to it. Rows that filled or corrected it
+        much later do not, because everything else would be stale by then; a note says that there are some."""
         several = (*wanted_series(symbol), *neighbour_series(symbol))
-        found = zip(several, await self._store.all_known(several), strict=True)
-        whole = {series: known for series, known in found if known is not None}
+        newest = zip(several, await self._store.all_known(several), strict=True)
+        whole = {series: known for series, known in newest if known is not None}
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
         own = [
             known

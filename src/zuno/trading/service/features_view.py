@@ -6,30 +6,70 @@ with its reason, `{"missing": …}`, never a zero; among the gauges a null is on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from typing import Any, Final
-
-from pydantic.alias_generators import to_camel
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import methodcaller
+from typing import Any, ClassVar, Final
 
 from zuno.kernel.clock import iso as iso
-from zuno.kernel.view import ForeignText, View, sanitise
-from zuno.trading.measure.events import EventKind, Shock, ShockScan
-from zuno.trading.measure.features import Features, Perpetual, fresh_rows
-from zuno.trading.measure.frames import Frame, Structure
-from zuno.trading.measure.triage import Rule
-from zuno.trading.model import market
-from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
+from zuno.kernel.numbers_text import format_number, format_span
+from zuno.kernel.view import ForeignText, View
+from zuno.present.document import (
+    Block,
+    Document,
+    Fact,
+    Mark,
+    Picture,
+    Table,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    section,
+    table,
+)
+from zuno.present.values import bad, count, foreign, percent, quiet
 from zuno.trading.model.cycle import MissingInput
-from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.service.origin_view import OriginView
 
-_SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
-"""Of what a structure has many of, how many of the newest are shown."""
+Read = Callable[[Any], Any]
+"""A figure of a group, or what is printed of it."""
+
+_GAUGES: Final = (
+    ("close", "close"),
+    ("RSI 14", "rsi"),
+    ("stoch RSI %K", "stochRsiK"),
+    ("stoch RSI %D", "stochRsiD"),
+    ("MACD", "macd"),
+    ("MACD signal", "macdSignal"),
+    ("MACD histogram", "macdHistogram"),
+    ("ADX 14", "adx"),
+    ("ATR 14", "atr"),
+    ("EMA 9", "ema9"),
+    ("EMA 21", "ema21"),
+    ("EMA 50", "ema50"),
+    ("EMA 200", "ema200"),
+    ("Bollinger upper", "bbUpper"),
+    ("Bollinger middle", "bbMiddle"),
+    ("Bollinger lower", "bbLower"),
+    ("Bollinger width", "bbWidth"),
+    ("Keltner upper", "keltnerUpper"),
+    ("Keltner lower", "keltnerLower"),
+    ("squeeze", "squeeze"),
+    ("Supertrend", "supertrend"),
+    ("Supertrend side", "supertrendSide"),
+    ("tenkan", "tenkan"),
+    ("kijun", "kijun"),
+    ("span A", "spanA"),
+    ("span B", "spanB"),
+    ("chikou", "chikou"),
+    ("MFI 14", "mfi"),
+    ("CMF 20", "cmf"),
+    ("OBV", "obv"),
+    ("VWAP (day)", "vwap"),
+    ("CVD", "cvd"),
+    ("bars", "bars"),
+)
 
 
 class SourceView(View):
@@ -48,6 +88,7 @@ class SourceView(View):
 class AnomalyView(View):
     """A rule of triage that fired, and how old the oldest is of what it was held against."""
 
+    LEFT_OUT: ClassVar = frozenset({"rule", "label", "as_of"})
     name: str
     rule: str
     label: str | None
@@ -65,6 +106,7 @@ class UnjudgedView(View):
 
 
 class ShockView(View):
+    LEFT_OUT: ClassVar = frozenset({"price", "further"})
     at: str
     age_seconds: int
     source: str
@@ -75,13 +117,27 @@ class ShockView(View):
     moves: tuple[dict[str, float], ...]
 
 
-class FeaturesView(OriginView):
-    """One symbol, measured."""
+class _SymbolView(OriginView):
+    """One symbol as it stood."""
 
     symbol: str
     mode: str
     as_of: str
     bundle_hash: str
+
+    @property
+    def title(self) -> str:
+        return f"SYNTHETIC · {self.symbol}" if self.synthetic else self.symbol
+
+    @property
+    def context(self) -> Value:
+        return foreign(f"as of {self.as_of} · {self.market}")
+
+
+class FeaturesView(_SymbolView):
+    """One symbol, measured."""
+
+    LEFT_OUT: ClassVar = frozenset({"SourceView.feed", "SourceView.source"})
     features: dict[str, Any]
     anomalies: tuple[AnomalyView, ...]
     unjudged: tuple[UnjudgedView, ...]
@@ -90,18 +146,68 @@ class FeaturesView(OriginView):
     absent: tuple[MissingInput, ...]
     notes: tuple[str, ...] = ()
 
+    def to_document(self) -> Document:
+        figures = self.features
+        frames = {name: _measured(group) for name, group in figures["indicators"].items()}
+        shapes = {name: _measured(group) for name, group in figures["structure"].items()}
+        gauges = [(name, methodcaller("get", key)) for name, key in _GAUGES]
+        close = next((frame["close"] for frame in frames.values() if "close" in frame), None)
+        source_notes = [foreign(f"{source.series}: {note}") for source in self.sources for note in source.notes]
+        return document(
+            f"{self.title}, {self.mode}",
+            _frame_table(frames, gauges, ages=figures["indicators"]),
+            section("Shape", _frame_table(shapes, _SHAPES)),
+            section("Levels near the price", _level_table(figures["levels"], close)),
+            section("Perpetuals", _perpetual_table(figures["derivatives"])),
+            section("Market", _figure_table(_market_figures(figures))),
+            section("Economy", _figure_table((name, group, _print_text) for name, group in figures["macro"].items())),
+            section("Out of the ordinary", *self._alarm_blocks()),
+            section("Sources", _source_table(self.sources)),
+            context=self.context,
+            notes=(*source_notes, *map(foreign, format_absent(self.absent)), *self.notes, f"bundle {self.bundle_hash}"),
+            as_of=self.as_of,
+        )
 
-class ChartView(OriginView):
+    def _alarm_blocks(self) -> Iterator[Block | None]:
+        yield facts(*map(anomaly_fact, self.anomalies), *map(_shock_fact, self.shocks))
+        yield None if self.anomalies or self.shocks else lines("nothing")
+        yield lines(*(foreign(f"not judged: {rule.rule}: {rule.why}") for rule in self.unjudged), mark=Mark.NOTE)
+
+
+class ChartView(_SymbolView):
     """A picture that was drawn, and the numbers to read beside it."""
 
-    symbol: str
-    mode: str
-    as_of: str
-    bundle_hash: str
     file: str
     """Where it was put; a name for it before."""
     numbers: dict[str, Any]
     notes: tuple[str, ...] = ()
+
+    def to_document(self) -> Document:
+        """The picture itself stands elsewhere: what it shows, and the numbers nearest to the price."""
+        shown = self.numbers
+        panels = [
+            (panel["title"], f"{format_number(panel['last'])} {panel['unit']} {panel['note']}".rstrip())
+            for panel in shown["panels"]
+        ]
+        levels, heat = None, None
+        if (price := shown["price"]) is not None:
+            panels.insert(0, ("close", format_number(price["last"]["close"])))
+            levels = table(
+                ("level", "kind", "price", "from the close"),
+                [_level_row(level["label"], level, price["last"]["close"]) for level in reversed(price["levels"])],
+            )
+            heat = price["heat"]
+        absent = (foreign(f"absent: {gone['what']}: {gone['why']}") for gone in shown["absent"])
+        return document(
+            f"{self.title}, {self.mode}: {shown['bars']} bars of {shown['timeframe']}",
+            facts(*panels, ("bundle", self.bundle_hash)),
+            levels,
+            lines(quiet(f"liquidations: {heat['origin']} ({heat['note']})")) if heat is not None else None,
+            context=self.context,
+            notes=(*shown["notes"], *absent, *self.notes),
+            pictures=(Picture(self.file, "chart"),),
+            as_of=self.as_of,
+        )
 
 
 class CandleView(View):
@@ -147,281 +253,202 @@ class MarketChartView(OriginView):
     notes: tuple[ForeignText, ...] = ()
 
 
-def market_chart_view(bundle: Bundle, picture: Picture, notes: tuple[str, ...] = ()) -> MarketChartView:
-    series = candles(BINANCE, bundle.symbol, picture.timeframe)
-    block = bundle.block(series)
-    price = plain(picture.price)
-    if isinstance(picture.price, PricePanel) and isinstance(picture.price.heat, Heat):
-        for name in ("columns", "forced"):
-            price["heat"][name] = [[round(cell) for cell in column] for column in price["heat"][name]]
-    return MarketChartView(
-        synthetic=bundle.synthetic,
-        origin=bundle.origin,
-        symbol=bundle.symbol,
-        mode=bundle.mode,
-        interval=picture.timeframe,
-        interval_ms=picture.timeframe.millis,
-        as_of=iso(bundle.as_of),
-        source=str(series),
-        age_seconds=None if block is None else block.age,
-        stale=None if block is None else block.stale,
-        first=picture.first,
-        places=picture.places,
-        width=picture.width,
-        price=price,
-        panels=tuple(map(plain, picture.panels)),
-        levels=() if isinstance(picture.price, MissingPanel) else tuple(plain(mark) for mark in picture.price.marks),
-        notes=(*picture.notes, *notes),
-    )
+def anomaly_fact(anomaly: AnomalyView) -> Fact:
+    value = foreign(f"{anomaly.name}: {anomaly.said}", Tone.BAD)
+    return Fact("anomaly", value, anomaly.source or "", anomaly.age_seconds)
 
 
-def chart_view(bundle: Bundle, name: str, numbers: dict[str, Any], notes: tuple[str, ...] = ()) -> ChartView:
-    moment = iso(bundle.as_of).replace(":", "").replace("-", "")
-    return ChartView(
-        synthetic=bundle.synthetic,
-        origin=bundle.origin,
-        symbol=bundle.symbol,
-        mode=bundle.mode,
-        as_of=iso(bundle.as_of),
-        bundle_hash=name,
-        file=f"{bundle.symbol}-{bundle.mode}-{moment}.png",
-        numbers=numbers,
-        notes=notes,
-    )
+def format_absent(absent: Sequence[MissingInput]) -> list[str]:
+    """What is absent, each with its reason; series of which nothing was recorded by feed, for they may be many."""
+    venues: dict[str, list[str]] = {}
+    for gone in absent:
+        if gone.why.startswith("nothing is recorded of the "):
+            feed, _, rest = gone.what.partition("/")
+            venue = rest.partition("/")[0]
+            if venue not in venues.setdefault(feed, []):
+                venues[feed].append(venue)
+    feeds = [f"{feed} ({', '.join(several)})" for feed, several in venues.items()]
+    named = [gone for gone in absent if not gone.why.startswith("nothing is recorded of the ")]
+    lines = [f"absent: {gone.what}: {gone.why}" for gone in named]
+    return [*lines, *([f"absent, nothing is recorded of it: {', '.join(feeds)}"] if feeds else [])]
 
 
-def features_view(bundle: Bundle, name: str, found: Features, notes: tuple[str, ...] = ()) -> FeaturesView:
-    return FeaturesView(
-        synthetic=bundle.synthetic,
-        origin=bundle.origin,
-        symbol=bundle.symbol,
-        mode=bundle.mode,
-        as_of=iso(bundle.as_of),
-        bundle_hash=name,
-        features=_all_features(bundle, found),
-        anomalies=tuple(
-            anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in found.triage.anomalies
-        ),
-        unjudged=(
-            *(UnjudgedView(rule=gap.rule, why=gap.reason) for gap in found.triage.unknown),
-            *_unwatched_shocks(found.watch),
-        ),
-        shocks=() if isinstance(found.watch, Missing) else tuple(_shock(bundle, shock) for shock in found.watch.shocks),
-        sources=source_views(bundle),
-        absent=absent_views(bundle),
-        notes=notes,
-    )
+# -- parts of a document. A figure stands in a group with its source and age; a missing one is an object with its reason
 
 
-def source_views(bundle: Bundle) -> tuple[SourceView, ...]:
-    return tuple(
-        SourceView(
-            feed=block.series.feed,
-            source=block.series.venue,
-            series=str(block.series),
-            as_of=iso(block.as_of),
-            age_seconds=block.age,
-            stale=block.stale,
-            rows=len(block.rows),
-            notes=block.notes,
+def _frame_table(
+    frames: Mapping[str, Any], rows: Iterable[tuple[str, Read]], ages: Mapping[str, Any] | None = None
+) -> Table:
+    """One column for each timeframe."""
+    cells = [(name, *(_cell(read(frame)) for frame in frames.values())) for name, read in rows]
+    aged = () if ages is None else (("age", *map(_age, ages.values())),)
+    return table(("", *frames), (*cells, *aged))
+
+
+def _level_table(levels: Sequence[Mapping[str, Any]], close: float | None, each_side: int = 6) -> Table:
+    """The nearest on either side of the newest close."""
+    by_price = sorted(levels, key=lambda level: level["price"]) if close is not None else []
+    above = [level for level in by_price if level["price"] >= close][:each_side]
+    below = [level for level in by_price if level["price"] < close][-each_side:]
+    rows = [(*_level_row(level["id"], level, close), level["since"]) for level in reversed((*below, *above))]
+    return table(("level", "kind", "price", "from the price", "known since"), rows, spare=("known since",))
+
+
+def _level_row(name: str, level: Mapping[str, Any], close: Any) -> tuple[str | Value, ...]:
+    away = percent(100 * (level["price"] / close - 1), signed=True)
+    return name, level["kind"], format_number(level["price"]), away
+
+
+def _perpetual_table(venues: Mapping[str, Any]) -> Table:
+    columns = ("venue", "next funding (8 h)", "week's mean (8 h)", "open interest", "accounts long", "basis", "age")
+    rows = [
+        (
+            venue,
+            _show(parts["fundingPredicted"], lambda value: f"{100 * value['per8H']:+.4f} %"),
+            _show(parts["fundingWeek"], lambda value: f"{100 * value['per8H']:+.4f} %"),
+            _show(parts["openInterest"], lambda value: f"{value['value']:,.0f}"),
+            _show(parts["longShare"], lambda value: f"{100 * value:.1f} %"),
+            _show(parts["basisBps"], lambda value: f"{value:+.1f} bps"),
+            _age(parts["fundingPredicted"]),
         )
-        for block in bundle.blocks
-    )
-
-
-def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
-    return tuple(MissingInput(what=gone.what, why=sanitise(gone.why)) for gone in bundle.absent)
-
-
-def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
-    used = [
-        series
-        for series in _series_of_rules(bundle.symbol)[rule]
-        if not isinstance(fresh_rows(bundle, series), Missing)
+        for venue, parts in venues.items()
     ]
-    found = _group(bundle, used, None)
-    return AnomalyView(
-        name=label or rule,
-        rule=rule,
-        label=label,
-        said=said,
-        source=found["source"],
-        as_of=found["asOf"],
-        age_seconds=found["ageSeconds"],
+    return table(columns, rows)
+
+
+def _figure_table(figures: Iterable[tuple[str, Any, Read]]) -> Table:
+    return table(("", "figure", "age"), [(name, _show(group, write), _age(group)) for name, group, write in figures])
+
+
+def _market_figures(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any, Read]]:
+    yield "24 h volatility", figures["volatility"], _volatility_text
+    for span in ("hour", "day"):
+        group = _inside(figures["openInterest"], span)
+        yield f"open interest, {span}", group, lambda value: f"{100 * value['share']:+.2f} %"
+    book = _inside(figures["book"], "figures")
+    yield "spread", book, lambda value: f"{value['spreadBps']:.2f} bps"
+    yield "imbalance", _inside(book, "imbalance"), "{:+.2f}".format
+    yield "buy $100k", _inside(book, "buySlippageBps"), "{:+.2f} bps".format
+    yield "sell $100k", _inside(book, "sellSlippageBps"), "{:+.2f} bps".format
+    yield "fake walls", _inside(figures["book"], "fakeWalls"), _wall_text
+    yield "longs liquidated, hour", _inside(figures["liquidations"], "longsHour"), _liquidation_text
+    yield "shorts liquidated, hour", _inside(figures["liquidations"], "shortsHour"), _liquidation_text
+    for span in ("hour", "day"):
+        yield f"whales, {span}", _inside(figures["whales"], span), _whale_text
+    yield "ATM IV 7 d / 30 d", figures["options"], _tenor_text
+    yield "skew 25Δ 30 d", _inside(figures["options"], "month", "skew25"), "{:+.1f} points".format
+    yield "put/call by interest", _inside(figures["options"], "putCallOpenInterest"), "{:.2f}".format
+    yield (
+        "DVOL",
+        figures["dvol"],
+        lambda value: f"{value['value']:.1f} (mean {value['mean']:.1f} of {value['points']} h)",
     )
+    yield "fear & greed", figures["sentiment"]["fearGreed"], lambda value: f"{value['value']:.0f}"
+    for pair, group in figures["rates"].items():
+        yield pair, group, lambda value: format_number(value["value"])
 
 
-def _series_of_rules(symbol: Symbol) -> Mapping[str, Sequence[Series[Any]]]:
-    """What each rule of triage is held against, and shocks."""
-    return {
-        Rule.SPIKE: [
-            candles(BINANCE, symbol, Timeframe.H1),
-            *(market.open_interest(venue, symbol) for venue in PERPETUALS),
-        ],
-        EventKind.SHOCK: [candles(BINANCE, symbol, Timeframe.M1), candles(BINANCE, symbol, Timeframe.H1)],
-        Rule.LIQUIDATION_CLUSTER: [market.liquidations(venue, symbol) for venue in TAPES],
-        Rule.MICROSTRUCTURE_IMBALANCE: [market.books(BINANCE, symbol)],
-        Rule.OPTIONS_PANIC: [market.dvol(DERIBIT, symbol.base), market.options(DERIBIT, symbol.base)],
-    }
+def _volatility_text(group: Mapping[str, Any]) -> str:
+    rank = group["rank"]
+    held = rank["missing"] if _is_missing(rank) else f"above {100 * rank:.0f} % of {group['days'] // 24} days"
+    return f"{100 * group['value']:.2f} % ({held})"
 
 
-def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
-    if isinstance(watch, Missing):
-        yield UnjudgedView(rule="shock", why=watch.reason)
-    elif watch.unjudged:
-        yield UnjudgedView(
-            rule="shock", why=f"{watch.unjudged} of the last {watch.minutes} minutes could not be judged"
-        )
+def _wall_text(group: Mapping[str, Any]) -> str:
+    return f"{len(group['fake'])}" + (f", {group['unjudged']} not judged" if group["unjudged"] else "")
 
 
-def _all_features(bundle: Bundle, found: Features) -> dict[str, Any]:
-    symbol, base = bundle.symbol, bundle.symbol.base
-
-    def bars(timeframe: Timeframe) -> list[Series[Any]]:
-        return [candles(BINANCE, symbol, timeframe)]
-
-    def by_timeframe(what: str, shape: Any) -> dict[str, Any]:
-        return {
-            timeframe.value: _group(bundle, bars(timeframe), frame if isinstance(frame, Missing) else shape(frame))
-            for timeframe, frame in found.frames
-        }
-
-    tape = [market.liquidations(venue, symbol) for venue in TAPES]
-    interest = [market.open_interest(venue, symbol) for venue in _interest_venues(found)]
-    return {
-        "indicators": by_timeframe("indicators", lambda frame: frame.readings),
-        "structure": by_timeframe("structure", lambda frame: _structure(frame.structure)),
-        "levels": list(_levels(bundle, [frame for _, frame in found.frames if isinstance(frame, Frame)])),
-        "volatility": _group(bundle, bars(Timeframe.H1), found.volatility),
-        "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in found.perpetuals},
-        "openInterest": _group(bundle, interest, {"hour": found.open_interest_hour, "day": found.open_interest_day}),
-        "book": _group(bundle, [market.books(BINANCE, symbol)], {"figures": found.book, "fakeWalls": found.walls}),
-        "liquidations": _group(bundle, tape, found.forced),
-        "whales": _group(
-            bundle, [market.whales(BINANCE, symbol)], {"hour": found.whales_hour, "day": found.whales_day}
-        ),
-        "options": _group(bundle, [market.options(DERIBIT, base)], found.surface),
-        "shocks": _group(bundle, bars(Timeframe.M1), found.watch),
-        "dvol": _group(bundle, [market.dvol(DERIBIT, base)], found.dvol),
-        "macro": {
-            **{
-                name: _group(bundle, [market.macro(*name.split("/", 1))], figure)
-                for name, figure in found.economy.figures
-            },
-            "2s10s": _group(bundle, [market.macro("fred", "DGS2"), market.macro("fred", "DGS10")], found.economy.slope),
-        },
-        "sentiment": {"fearGreed": _group(bundle, [market.fear_greed(ALTERNATIVE)], found.mood)},
-        "rates": {
-            USDT_KRW: _group(bundle, [market.rates(UPBIT, USDT_KRW)], found.krw_rate),
-            USDC_USDT: _group(bundle, [market.rates(BINANCE, USDC_USDT)], found.dollar),
-        },
-        "words": {
-            feed.value: [
-                {
-                    "series": str(block.series),
-                    "asOf": iso(block.as_of),
-                    "ageSeconds": block.age,
-                    "count": len(block.rows),
-                }
-                for block in bundle.blocks
-                if block.series.feed is feed
-            ]
-            for feed in (Feed.NARRATIVE, Feed.NEWS)
-        },
-    }
+def _liquidation_text(group: Mapping[str, Any]) -> str:
+    return f"${group['usd']:,.0f} ({group['label']}{'' if group['complete'] else ', heard in part'})"
 
 
-def _interest_venues(found: Features) -> list[str]:
-    """The venues whose open interest is in the changes; all that were asked where there is no change."""
-    changes = [
-        change for change in (found.open_interest_hour, found.open_interest_day) if not isinstance(change, Missing)
+def _whale_text(group: Mapping[str, Any]) -> str:
+    bought, sold = (
+        f"{word} unknown" if _is_missing(usd) else f"{word} ${usd:,.0f}"
+        for word, usd in (("bought", group["boughtUsd"]), ("sold", group["soldUsd"]))
+    )
+    return f"{bought}, {sold} in {group['trades']} trades" + ("" if group["complete"] else " (heard in part)")
+
+
+def _tenor_text(group: Mapping[str, Any]) -> str:
+    values = [group[tenor]["atm"] for tenor in ("week", "month")]
+    return " / ".join(value["missing"] if _is_missing(value) else f"{value:.1f}" for value in values)
+
+
+def _print_text(group: Mapping[str, Any]) -> str:
+    if "last" in group:
+        return format_number(group["last"]["value"])
+    change = group["change"]
+    moved = change["missing"] if _is_missing(change) else f"{change:+.2f} over 5 prints"
+    return f"{group['value']:+.2f} pp ({moved})"
+
+
+def _shock_fact(shock: ShockView) -> Fact:
+    moves = ", ".join(f"{100 * move['share']:+.2f} % in {move['minutes']:.0f} min" for move in shock.moves)
+    return Fact("shock", bad(f"{shock.direction} at {shock.at}: {moves}"), shock.source, shock.age_seconds)
+
+
+def _source_table(sources: Sequence[SourceView]) -> Table:
+    rows = [
+        (source.series, source.as_of, _age_text(source.age_seconds, source.stale), count(source.rows))
+        for source in sources
     ]
-    asked = [perpetual.venue for perpetual in found.perpetuals]
-    return [venue for venue in asked if any(venue in change.venues for change in changes)] if changes else asked
+    return table(("series", "as of", "age", "rows"), rows, spare=("rows",))
 
 
-def _perpetual(bundle: Bundle, symbol: Symbol, perpetual: Perpetual) -> dict[str, Any]:
-    venue = perpetual.venue
-    return {
-        "fundingPredicted": _group(bundle, [market.funding_next(venue, symbol)], perpetual.predicted),
-        "fundingWeek": _group(bundle, [market.funding(venue, symbol)], perpetual.week),
-        "openInterest": _group(bundle, [market.open_interest(venue, symbol)], perpetual.open_interest),
-        "longShare": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_share),
-        "basisBps": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_bps),
-        "longRank": _group(bundle, [market.long_short(venue, symbol)], perpetual.long_rank),
-        "basisRank": _group(bundle, [market.basis(venue, symbol)], perpetual.basis_rank),
-    }
+def _break_text(breaks: Any) -> str | None:
+    return f"{breaks[-1]['kind']} {breaks[-1]['way']}" if breaks else None
 
 
-def _structure(found: Structure) -> dict[str, Any]:
-    newest = {name: getattr(found, name)[-count:] for name, count in _SHOWN.items()}
-    return {
-        "trend": found.trend,
-        **newest,
-        "openGaps": [gap for gap in found.gaps if gap.filled_at is None],
-        "fibonacci": found.fibonacci,
-        "lines": [line for line in found.lines if line.broken_at is None],
-        "volumeProfile": found.profile,
-        "anchoredVwaps": found.anchored,
-        "zones": found.zones,
-    }
+def _area_text(profile: Any) -> str | None:
+    return f"{format_number(profile['valueLow'])} – {format_number(profile['valueHigh'])}" if profile else None
 
 
-def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]:
-    for frame in frames:
-        block = bundle.block(candles(BINANCE, bundle.symbol, frame.timeframe))
-        for level in frame.structure.levels:
-            yield {
-                "id": level.id,
-                "kind": level.kind.value,
-                "price": level.price,
-                "since": iso(level.since),
-                "source": BINANCE,
-                "asOf": None if block is None else iso(block.as_of),
-                "ageSeconds": None if block is None else block.age,
-            }
+_SHAPES: Final[tuple[tuple[str, Read], ...]] = (
+    ("trend", lambda shape: shape.get("trend")),
+    ("swings", lambda shape: " ".join(swing["step"] or "–" for swing in shape.get("swings", ()))),
+    ("last break", lambda shape: _break_text(shape.get("breaks", ()))),
+    ("open gaps", lambda shape: len(shape.get("openGaps", ()))),
+    ("POC", lambda shape: (shape.get("volumeProfile") or {}).get("poc")),
+    ("value area", lambda shape: _area_text(shape.get("volumeProfile"))),
+    ("divergences", lambda shape: " ".join(f"{gap['gauge']} {gap['way']}" for gap in shape.get("divergences", ()))),
+    ("zones", lambda shape: len(shape.get("zones", ()))),
+)
 
 
-def _group(bundle: Bundle, series: Iterable[Series[Any]], found: Any) -> dict[str, Any]:
-    """Figures beside where they come from; they are as old as the oldest of what they rest on."""
-    blocks = [block for each in series if (block := bundle.block(each)) is not None]
-    oldest = min(blocks, key=lambda block: block.as_of, default=None)
-    return {
-        "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
-        "asOf": None if oldest is None else iso(oldest.as_of),
-        "ageSeconds": None if oldest is None else oldest.age,
-        "stale": any(block.stale for block in blocks) if blocks else None,
-        "value": plain(found),
-    }
+def _measured(group: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = group["value"]
+    return value if isinstance(value, dict) and not _is_missing(value) else {}
 
 
-def _shock(bundle: Bundle, shock: Shock) -> ShockView:
-    moves = tuple({"minutes": move.minutes, "share": move.share, "threshold": move.threshold} for move in shock.moves)
-    way = "up" if shock.up else "down"
-    age = (bundle.as_of - shock.at) // SECOND_MS
-    return ShockView(
-        at=iso(shock.at),
-        age_seconds=age,
-        source=BINANCE,
-        price=shock.price,
-        direction=way,
-        further=shock.further,
-        moves=moves,
-    )
+def _inside(group: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """A part of a group's value, with its source and age; what is missing stays missing."""
+    for key in keys:
+        if not _is_missing(group["value"]):
+            group = {**group, "value": group["value"][key]}
+    return group
 
 
-def plain(value: Any) -> Any:
-    """A figure in JSON's own types."""
-    if isinstance(value, Missing):
-        return {"missing": value.reason}
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {to_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {to_camel(name): plain(item) for name, item in value._asdict().items()}
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value
+def _is_missing(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"missing"}
+
+
+def _show(group: Mapping[str, Any], write: Read) -> str | Value:
+    value = group["value"]
+    return foreign(f"missing: {value['missing']}", Tone.QUIET) if _is_missing(value) else str(write(value))
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_number(value) if isinstance(value, float) else str(value)
+
+
+def _age(group: Mapping[str, Any]) -> str:
+    return "–" if group["ageSeconds"] is None else _age_text(group["ageSeconds"], group["stale"])
+
+
+def _age_text(seconds: int, stale: bool) -> str:
+    return format_span(seconds) + (" STALE" if stale else "")

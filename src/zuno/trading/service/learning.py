@@ -11,6 +11,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_reliability
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.learn.evaluator import Evaluator
+from zuno.trading.model.known import pick
 from zuno.trading.model.memory import PostMortem, VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
 from zuno.trading.ports.trade_log import TradeLog
@@ -178,68 +179,30 @@ def newest_scores(scores: Iterable[VetoScore]) -> tuple[VetoScoreView, ...]:
     return tuple(map(_score_view, newest[:RECENT]))
 
 
-def _learned_view(written: PostMortem) -> LearnedTradeView:
+def _learned_view(post_mortem: PostMortem) -> LearnedTradeView:
     return LearnedTradeView(
-        id=written.id,
-        trade=written.summary.trade,
-        symbol=written.symbol,
-        side=written.side,
-        closed=iso(written.closed),
-        verdict=written.verdict,
-        first_touch=written.path.first_touch,
-        r=written.path.r,
-        outcome=written.outcome,
-        constraint=written.constraint,
-        source=written.source,
-        why_rules=written.why_rules,
+        **pick(post_mortem, "id", "symbol", "side", "verdict", "outcome", "constraint", "source", "why_rules"),
+        **pick(post_mortem.path, "first_touch", "r"),
+        trade=post_mortem.summary.trade,
+        closed=iso(post_mortem.closed),
     )
 
 
 def _score_view(score: VetoScore) -> VetoScoreView:
     return VetoScoreView(
-        run=score.run,
-        symbol=score.symbol,
-        side=score.side,
-        regime=score.regime,
+        **pick(score, "run", "symbol", "side", "regime", "exit", "r", "pct"),
         decided=iso(score.decided),
         resolved=iso(score.resolved),
-        exit=score.exit,
-        r=score.r,
-        pct=score.pct,
-        rules=tuple(VetoRuleView(rule=part.rule, owner=part.owner, share=part.share) for part in score.rules),
+        rules=tuple(VetoRuleView(**pick(part, *VetoRuleView.model_fields)) for part in score.rules),
     )
 
 
 def calibration_view(row: Reliability) -> AgentCalibrationView:
-    return AgentCalibrationView(
-        role=row.role,
-        source=row.source,
-        regime=row.regime,
-        n=row.n,
-        brier=row.brier,
-        skill=row.skill,
-        ece=row.ece,
-        bins=tuple(
-            ReliabilityBinView(low=each.low, high=each.high, n=each.n, claimed=each.claimed, came=each.came)
-            for each in row.bins
-        ),
-        enough=row.enough,
-    )
+    bins = tuple(ReliabilityBinView(**pick(part, *ReliabilityBinView.model_fields)) for part in row.bins)
+    return AgentCalibrationView(**pick(row, *AgentCalibrationView.model_fields) | {"bins": bins})
 
 
 def _totals_view(row: VetoTotals) -> VetoTotalsView:
-    return VetoTotalsView(
-        rule=row.rule,
-        owner=row.owner,
-        n=row.n,
-        vetoes=row.vetoes,
-        cuts=row.n - row.vetoes,
-        unfilled=row.unfilled,
-        saved_trades=row.saved_trades,
-        cost_trades=row.cost_trades,
-        total_r=row.total_r,
-        mean_r=row.mean_r,
-        error_r=row.error_r,
-        mean_pct=row.mean_pct,
-        enough=row.n >= LEAST_OUTCOMES,
-    )
+    own = ("rule", "owner", "n", "vetoes", "unfilled", "saved_trades", "cost_trades", "total_r", "mean_r", "error_r")
+    enough = row.n >= LEAST_OUTCOMES
+    return VetoTotalsView(**pick(row, *own, "mean_pct"), cuts=row.n - row.vetoes, enough=enough)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from zuno.journal.port import Author, Journal
@@ -65,18 +66,18 @@ class MemoryDesk:
     async def list(self, lines: int = 50, symbol: str | None = None) -> MemoriesView:
         """The newest first, of every market."""
         wanted = None if symbol is None else parse_symbol(symbol)
-        found = await self._book.newest(MOST)
-        kept = [each for each in found if wanted is None or each.symbol is wanted]
-        return MemoriesView(memories=tuple(memory_view(note_memory(each)) for each in kept[: max(0, lines)]))
+        newest = await self._book.newest(MOST)
+        kept = [memory for memory in newest if wanted is None or memory.symbol is wanted][: max(0, lines)]
+        return MemoriesView(memories=tuple(memory_view(note_memory(memory)) for memory in kept))
 
     async def show(self, id_: str) -> PostMortemView:
         """`NotFound` for one that was never written, or was forgotten."""
         return post_mortem_view(await self._find(id_))
 
     async def search(self, query: str, lines: int = 5) -> SearchView:
-        """By its words, as far as a memory's symbol, side, exit, outcome or setup hold them, and by likeness of the
-        setup, whichever is more; of other markets where nothing of this one fits. `UsageError` for a query without a
-        word; of a long one the beginning is read."""
+        """Ranked by the share of words that symbol, side, exit, outcome or setup hold, or by similarity of the setup,
+        whichever is higher. Other markets are searched where nothing of this one fits. `UsageError` for a query
+        without a word; only the beginning of a long one is read."""
         text = plain_text(query, SEARCH_CHARS)
         words = set(split_words(text))
         if not words:
@@ -86,26 +87,27 @@ class MemoryDesk:
         known = await self._book.read()
         if not known:
             return SearchView(query=text, source=self._index.name)
-        origin, before = self._market_of([(each.origin, each.closed) for each in known.values()])
+        origin, before = self._market_of([(memory.origin, memory.closed) for memory in known.values()])
         answer = await self._index.recall(RecallQuery(text=text, origin=origin, before=before, limit=MOST_FOUND))
-        likeness = {found.id: found for found in answer.found if found.id in known}
+        likeness = {hit.id: hit for hit in answer.found if hit.id in known}
         ranked: list[tuple[bool, float, float, int, str]] = []
-        for each in known.values():
-            held = len(words.intersection(split_words(_list_words(each))))
-            found = likeness.get(each.id)
-            similarity = max(round(held / len(words), 4), (found and found.similarity) or 0.0)
+        for memory in known.values():
+            held = len(words.intersection(split_words(_list_words(memory))))
+            hit = likeness.get(memory.id)
+            similarity = max(round(held / len(words), 4), (hit and hit.similarity) or 0.0)
             if held or similarity >= LEAST_ALIKE:
-                score = found.score if found else 0.0
-                ranked.append((each.origin != origin, -similarity, -score, -each.closed, each.id))
+                ranked.append(
+                    (memory.origin != origin, -similarity, -hit.score if hit else 0.0, -memory.closed, memory.id)
+                )
         elsewhere = bool(ranked) and min(ranked)[0]
         notes = [note_memory(known[id], -rank) for other, rank, _, _, id in sorted(ranked) if other == elsewhere]
         if not notes:  # a store that is down answers with the most recent
-            notes = [note_memory(known[id]) for id, found in likeness.items() if found.similarity is None]
+            notes = [note_memory(known[id]) for id, hit in likeness.items() if hit.similarity is None]
         note = answer.note
         if elsewhere:
             note = "; ".join(filter(None, (note, f"of other markets: no memory of {origin} holds a word of it")))
         elif not notes and not note:
-            nearest = max((found.similarity or 0.0 for found in answer.found), default=0.0)
+            nearest = max((hit.similarity or 0.0 for hit in answer.found), default=0.0)
             note = f"nothing alike: no memory holds a word of it, and the nearest similarity is {nearest:.2f}"
         return SearchView(query=text, source=answer.source, note=note, memories=tuple(map(memory_view, notes[:lines])))
 
@@ -115,14 +117,14 @@ class MemoryDesk:
         if not written:
             return LessonsView()
         post_mortems = await self._book.read()
-        closed = [(each.origin, each.closed) for each in post_mortems.values()]
-        origin, before = self._market_of([*closed, *((each.origin, each.written) for each in written)])
+        closed = [(memory.origin, memory.closed) for memory in post_mortems.values()]
+        origin, before = self._market_of([*closed, *((lesson.origin, lesson.written) for lesson in written)])
         standings = await self._lessons.list_standings(post_mortems.values(), origin, before)
         reviews = await self._lessons.reviews()
-        return LessonsView(lessons=tuple(standing_view(each, reviews.get(each.lesson.id)) for each in standings))
+        return LessonsView(lessons=tuple(standing_view(lesson, reviews.get(lesson.lesson.id)) for lesson in standings))
 
     async def forget(self, id_: str) -> ForgottenView:
-        """On record for good: files and indexes lose it now, and every later one is built without it."""
+        """Removes it from files and indexes; the journal keeps the request, and a new index is built without it."""
         post_mortem = await self._find(id_)
         journal = await self._journal()
         await journal.append_once(
@@ -135,22 +137,22 @@ class MemoryDesk:
         return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)
 
     async def _find(self, id_: str) -> PostMortem:
-        found = await self._book.find(plain_text(id_, 64))
-        if found is None:
+        memory = await self._book.find(plain_text(id_, 64))
+        if memory is None:
             raise NotFound(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
-        return found
+        return memory
 
     def _market_of(self, learned: Sequence[tuple[str, Millis]]) -> tuple[str, Millis]:
         """The market that is read here, where something was learned in it, else that of the newest; and the moment
         after the last of it. `learned`: markets and moments, at least one."""
         own = self._origin()
-        origin = own if any(market == own for market, _ in learned) else max(learned, key=lambda each: each[1])[0]
+        origin = own if any(market == own for market, _ in learned) else max(learned, key=itemgetter(1))[0]
         after = Millis(max(at for market, at in learned if market == origin) + 1)
         return origin, after if self._now is None or origin != own else Millis(max(after, self._now()))
 
 
-def _list_words(told: PostMortem) -> str:
-    """What a memory is found by beside its likeness."""
-    reason, verdict = told.summary.reason, told.verdict
+def _list_words(memory: PostMortem) -> str:
+    """The words a search is matched with."""
+    reason, verdict = memory.summary.reason, memory.verdict
     called = f"{reason} {_ALSO_CALLED.get(reason, '')} {verdict} {_ALSO_CALLED.get(verdict, '')}"
-    return f"{told.symbol} {told.symbol.base} {told.side} {called} {told.outcome} {told.setup}"
+    return f"{memory.symbol} {memory.symbol.base} {memory.side} {called} {memory.outcome} {memory.setup}"

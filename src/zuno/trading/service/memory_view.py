@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final
 
 from zuno.kernel.clock import iso
-from zuno.kernel.view import ForeignText, View, sanitise
-from zuno.provenance.facts import FactSheet
-from zuno.provenance.slots import cited_ids, render
-from zuno.trading.agents.learned import describe_cut, find_cut, lesson_id, memory_id, read_feedback, read_memories
-from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import Decision
-from zuno.trading.model.memory import LessonNote, LessonReview, LessonStanding, MemoryNote, PostMortem
+from zuno.kernel.view import ForeignText, View
+from zuno.present.document import (
+    Act,
+    Block,
+    Document,
+    Facts,
+    Table,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    section,
+    table,
+)
+from zuno.present.values import count, foreign, hours, id_, multiple, number, percent
+from zuno.trading.model.known import pick
+from zuno.trading.model.memory import Lesson, LessonNote, LessonReview, LessonStanding, MemoryNote, PostMortem
+
+_NONE: Final = "No trade was learned from yet; `zuno trade evaluate` learns from every trade that has closed."
 
 
 class MemoryView(View):
@@ -29,6 +43,26 @@ class MemoryView(View):
     side: str
     verdict: str
 
+    @property
+    def trade(self) -> str:
+        return f"{self.side} {self.symbol}"
+
+    @property
+    def likeness(self) -> Value:
+        if self.similarity is None:
+            return Value("the most recent")
+        return number(self.similarity)
+
+    def to_facts(self) -> Facts:
+        return facts(
+            ("verdict", self.verdict),
+            ("result", multiple(self.r)),
+            ("outcome", foreign(self.outcome)),
+            ("constraint", foreign(self.constraint)),
+            ("setup", foreign(self.setup, Tone.QUIET)),
+            ("similarity", self.likeness),
+        )
+
 
 class LessonView(View):
     id: str
@@ -43,7 +77,13 @@ class LessonView(View):
 
 
 class MemoriesView(View):
+    LEFT_OUT: ClassVar = frozenset({"MemoryView.setup", "MemoryView.similarity"})
     memories: tuple[MemoryView, ...] = ()
+
+    def to_document(self) -> Document:
+        if not self.memories:
+            return document("Memory", lines(_NONE))
+        return document("Memory, newest first", _memory_table(self.memories), acts=(Act("Lessons", "memory lessons"),))
 
 
 class SearchView(View):
@@ -53,6 +93,15 @@ class SearchView(View):
     note: ForeignText = ""
     """Why a fallback answered, or nothing is alike."""
     memories: tuple[MemoryView, ...] = ()
+
+    def to_document(self) -> Document:
+        memories = (
+            section(f"{memory.id}: {memory.trade}, closed {memory.closed}", memory.to_facts())
+            for memory in self.memories
+        )
+        nothing = lines("Nothing like it is remembered.") if not self.memories else None
+        notes = (foreign(note) for note in (f"from {self.source}", self.note) if note)
+        return document(foreign(f"Memory: {self.query}"), nothing, *memories, notes=notes)
 
 
 class PathView(View):
@@ -96,6 +145,38 @@ class PostMortemView(View):
     """Who wrote outcome and constraint: model or rules."""
     why_rules: ForeignText
 
+    def to_document(self) -> Document:
+        path = self.path
+        label = "SYNTHETIC · " if self.market.startswith("SYNTHETIC") else ""
+        return document(
+            f"{label}{self.side} {self.symbol}: {self.verdict}",
+            facts(
+                ("memory", id_(self.id)),
+                ("SETUP", foreign(self.setup)),
+                ("OUTCOME", foreign(self.outcome)),
+                ("FUTURE CONSTRAINT", foreign(self.constraint)),
+                ("result", multiple(path.r)),
+                ("before costs", percent(path.exit_pct, signed=True)),
+                ("net PnL", self.net_pnl),
+                ("fees", self.fees),
+                ("funding", self.funding),
+                ("first touch", f"{path.first_touch or 'neither stop nor target'}; closed by {self.exit_reason}"),
+                ("MFE", percent(path.mfe_pct)),
+                ("MAE", percent(path.mae_pct)),
+                ("bars", count(path.bars)),
+                ("held", hours(path.hold_hours)),
+                ("opened", self.opened),
+                ("closed", f"{self.closed} at {self.exchange}"),
+                ("not recorded", hours(path.uncovered_hours)) if path.uncovered_hours else None,
+                ("regime", f"{self.regime or 'not known'}, {self.mode or 'no mode'}"),
+                ("run", id_(self.run_id) if self.run_id else "none: opened by hand"),
+                ("written by", foreign(f"{self.source} ({self.why_rules})" if self.why_rules else self.source)),
+            ),
+            context=f"{self.account} · {self.market}",
+            acts=[Act("Why", f"trade why {self.run_id}") if self.run_id else None],
+            as_of=self.closed,
+        )
+
 
 class LessonStandingView(LessonView):
     """A lesson as it stands after the newest close."""
@@ -110,14 +191,41 @@ class LessonStandingView(LessonView):
     review: ForeignText
     """What became of a contradicted one."""
 
+    def to_facts(self) -> Facts:
+        later = f"{len(self.confirmed)} confirmed it, {len(self.contradicted)} did not"
+        return facts(
+            ("lesson", foreign(self.text)),
+            ("verdict", self.verdict),
+            ("setups", foreign(self.condition, Tone.QUIET)),
+            ("cases", ", ".join(self.cases)),
+            ("against", ", ".join(self.against)) if self.against else None,
+            ("since then", foreign(f"{later}: {self.review}" if self.review else later)),
+            ("written", self.written),
+            ("expires", self.expires),
+        )
+
 
 class LessonsView(View):
     lessons: tuple[LessonStandingView, ...] = ()
+
+    def to_document(self) -> Document:
+        if not self.lessons:
+            nothing = "No lesson yet: one needs five closed trades of alike setups that came out the same way."
+            return document("Lessons", lines(nothing))
+        lessons = (
+            section(f"{lesson.id}: {lesson.side}, {lesson.state} since {lesson.since}", lesson.to_facts())
+            for lesson in self.lessons
+        )
+        return document("Lessons", *lessons)
 
 
 class ForgottenView(View):
     id: str
     symbol: str
+
+    def to_document(self) -> Document:
+        forgotten = f"{self.id} ({self.symbol}) is forgotten: nothing recalls it and no lesson is drawn from it."
+        return document(forgotten)
 
 
 class ReadMemoryView(View):
@@ -133,112 +241,82 @@ class ReadMemoryView(View):
     changed: ForeignText
     """What it changed, as far as code can say; empty: nothing."""
 
+    def to_blocks(self) -> Iterator[Block]:
+        if self.memories:
+            yield _memory_table(self.memories, recalled=True)
+        lessons = (
+            (
+                f"lesson {lesson.id}",
+                foreign(f"{lesson.side}, {lesson.verdict}, {len(lesson.cases)} cases: {lesson.text}"),
+            )
+            for lesson in self.lessons
+        )
+        alike = None if self.memories or self.note else ("memory", "no closed trade had a setup like this one")
+        yield facts(
+            alike,
+            *lessons,
+            ("changed", foreign(self.changed or "nothing by rule")),
+            ("cited", ", ".join(self.cited)) if self.cited else None,
+            ("asked", foreign(f"{self.source}: {self.note}" if self.note else self.source)),
+            ("setup", foreign(self.setup, Tone.QUIET)),
+        )
+
+
+def _memory_table(memories: Sequence[MemoryView], *, recalled: bool = False) -> Table:
+    """`recalled`: because they are like a setup."""
+    columns = ("memory", "closed", "trade", "verdict", "R", "outcome", "future constraint")
+    rows = [
+        (
+            id_(memory.id),
+            f"{memory.closed[:16]}Z",
+            memory.trade,
+            memory.verdict,
+            multiple(memory.r),
+            foreign(memory.outcome),
+            foreign(memory.constraint),
+            *((memory.likeness,) if recalled else ()),
+        )
+        for memory in memories
+    ]
+    return table((*columns, *(("similarity",) if recalled else ())), rows, spare=("outcome", "future constraint"))
+
 
 def memory_view(note: MemoryNote) -> MemoryView:
-    return MemoryView(
-        id=note.id,
-        symbol=note.symbol,
-        closed=iso(note.closed),
-        setup=note.setup,
-        outcome=note.outcome,
-        constraint=note.constraint,
-        r=note.r,
-        similarity=note.similarity,
-        side=note.side,
-        verdict=note.verdict,
-    )
+    return MemoryView(**pick(note, *MemoryView.model_fields) | {"closed": iso(note.closed)})
 
 
-def post_mortem_view(told: PostMortem) -> PostMortemView:
-    summary = told.summary
+def post_mortem_view(post_mortem: PostMortem) -> PostMortemView:
+    summary = post_mortem.summary
+    own = ("id", "account", "symbol", "side", "mode", "regime", "setup", "outcome", "constraint", "verdict")
     return PostMortemView(
-        id=told.id,
-        market=told.origin,
-        account=told.account,
-        symbol=told.symbol,
-        side=told.side,
-        mode=told.mode,
-        regime=told.regime,
+        **pick(post_mortem, *own, "source", "why_rules"),
+        market=post_mortem.origin,
         exchange=summary.exchange,
         opened=iso(summary.opened),
-        closed=iso(told.closed),
+        closed=iso(post_mortem.closed),
         exit_reason=summary.reason,
-        setup=told.setup,
-        outcome=told.outcome,
-        constraint=told.constraint,
-        verdict=told.verdict,
-        path=PathView.model_validate(told.path.model_dump()),
+        path=PathView(**pick(post_mortem.path, *PathView.model_fields)),
         fees=f"{summary.fees:f}",
         funding=f"{summary.funding:f}",
         net_pnl=f"{summary.net_pnl:f}",
         run_id=summary.decision,
-        source=told.source,
-        why_rules=told.why_rules,
     )
 
 
 def standing_view(standing: LessonStanding, review: LessonReview | None) -> LessonStandingView:
-    lesson = standing.lesson
     return LessonStandingView(
-        id=lesson.id,
-        side=lesson.side,
-        condition=lesson.condition,
-        text=lesson.text,
-        verdict=lesson.verdict,
-        cases=lesson.cases,
-        written=iso(lesson.written),
-        expires=iso(lesson.expires),
-        state=standing.state,
+        **_lesson_fields(standing.lesson),
+        **pick(standing, "state", "confirmed", "contradicted"),
         since=iso(standing.since),
-        against=lesson.against,
-        confirmed=standing.confirmed,
-        contradicted=standing.contradicted,
+        against=standing.lesson.against,
         review="" if review is None else review.text,
     )
 
 
 def lesson_view(note: LessonNote) -> LessonView:
-    return LessonView(
-        id=note.id,
-        side=note.side,
-        condition=note.condition,
-        text=note.text,
-        verdict=note.verdict,
-        cases=note.cases,
-        written=iso(note.written),
-        expires=iso(note.expires),
-    )
+    return LessonView(**_lesson_fields(note))
 
 
-def read_memory_view(bundle: Bundle, decision: Decision, facts: FactSheet) -> ReadMemoryView | None:
-    """None: the desk was not asked what it remembers."""
-    recalled, feedback = read_memories(bundle), read_feedback(bundle)
-    if recalled is None:
-        return None
-    names = {memory_id(place): note.id for place, note in enumerate(recalled.memories, 1)}
-    names |= {lesson_id(place): note.id for place, note in enumerate(feedback.lessons, 1)}
-    used = {id_.partition(".")[0] for id_ in cited_ids(_texts(decision))}
-    return ReadMemoryView(
-        setup=recalled.setup,
-        source=recalled.source,
-        note=recalled.note,
-        memories=tuple(map(memory_view, recalled.memories)),
-        lessons=tuple(map(lesson_view, feedback.lessons)),
-        cited=tuple(id_ for name, id_ in names.items() if name in used),
-        changed=sanitise(render(_describe_change(bundle, decision), facts)),
-    )
-
-
-def _texts(decision: Decision) -> Iterator[str]:
-    yield from decision.reasoning.model_dump().values()
-    yield decision.ev_rationale
-    yield from decision.key_factors
-
-
-def _describe_change(bundle: Bundle, decision: Decision) -> str:
-    """Of the rules, whose Judge claims less by a rule of its own; a model's words say it themselves."""
-    side = decision.decision.side
-    if side is None or decision.source in ("model", "repaired"):
-        return ""
-    cut = find_cut(bundle, side)
-    return "" if cut is None else describe_cut(cut)
+def _lesson_fields(lesson: Lesson | LessonNote) -> dict[str, Any]:
+    times = {"written": iso(lesson.written), "expires": iso(lesson.expires)}
+    return pick(lesson, *LessonView.model_fields) | times

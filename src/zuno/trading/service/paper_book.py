@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel import arguments
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
@@ -33,7 +34,7 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.known import Known, Missing, or_none, pick
 from zuno.trading.model.market import HOUR_MS, Side, Symbol, Timeframe, candles, parse_symbol
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
@@ -45,7 +46,6 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
 from zuno.trading.rules.trading_book import MAX_MANUAL_LEVERAGE, TradingBook, find_resting, format_money, new_id
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.features_view import iso
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.prices import Prices, read_prices
 
@@ -635,40 +635,22 @@ def _error_clause(error: ZunoError) -> str:
 def _position_view(holding: Holding, prices: Prices) -> PositionView:
     mark = or_none(prices.of(holding.symbol, holding.exchange))
     gain = None if mark is None else unrealised_pnl(holding, mark)
+    own = ("id", "symbol", "exchange", "side", "quantity", "entry", "leverage", "margin", "stop", "hold")
     return PositionView(
-        id=holding.id,
-        symbol=holding.symbol,
-        exchange=holding.exchange,
-        side=holding.side,
-        quantity=holding.quantity,
-        entry=holding.entry,
-        leverage=holding.leverage,
+        **pick(holding, *own),
         currency=holding.exchange.currency,
-        margin=holding.margin,
         mark=mark,
         unrealised=gain,
         gain_pct=None if gain is None else gain / (holding.quantity * holding.entry) * 100,
-        stop=holding.stop,
         target=holding.take,
-        hold=holding.hold,
         hold_until=None if holding.hold is None else iso(Millis(holding.opened + parse_hours(holding.hold) * HOUR_MS)),
         opened=iso(holding.opened),
     )
 
 
 def _order_view(order: RestingOrder) -> OrderView:
-    return OrderView(
-        id=order.id,
-        symbol=order.symbol,
-        exchange=order.exchange,
-        side=order.side,
-        quantity=order.quantity,
-        price=order.price,
-        leverage=order.leverage,
-        currency=order.exchange.currency,
-        margin=order.margin,
-        placed=iso(order.placed),
-    )
+    own = ("id", "symbol", "exchange", "side", "quantity", "price", "leverage", "margin")
+    return OrderView(**pick(order, *own), currency=order.exchange.currency, placed=iso(order.placed))
 
 
 def _inventory_view(pool: Liquidity, prices: Prices) -> InventoryView:

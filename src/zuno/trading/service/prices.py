@@ -75,9 +75,8 @@ NO_PRICES: Final = Prices(
 
 
 async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = False) -> Prices:
-    """What the store says of every price at a moment; what is stale is missing. `recorded`: of an account in recorded
-    time, which may stand between two marks: the last close then is one, as for its venue, and the won's last rate of
-    the day before."""
+    """The stored marks at a moment; a stale one is missing. `recorded`: for an account in recorded time, which may
+    stand between two marks, the last close and the last won rate of the day before count instead."""
     slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in MARKED_BY]
     state = await store.read_many(slices, moment)
     newest: dict[str, Known[Any]] = {}
@@ -91,40 +90,32 @@ async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = Fa
     closes = await _last_closes(store, moment) if recorded or state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
     krw_rate = newest[str(rates(UPBIT, USDT_KRW))]
-    said = {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()}
+    if not isinstance(krw_rate, Missing):
+        krw_rate = krw_rate.value if krw_rate.value > 0 else Missing(f"{krw_rate.value} is no rate")
+    known = {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()}
     return Prices(
-        {**said, **{symbol: close.price for symbol, close in unmarked.items()}},
-        krw_rate
-        if isinstance(krw_rate, Missing)
-        else krw_rate.value
-        if krw_rate.value > 0
-        else Missing(f"{krw_rate.value} is no rate"),
+        {**known, **{symbol: price for symbol, (price, _, _) in unmarked.items()}},
+        krw_rate,
         ages,
-        {symbol: (close.series, close.age) for symbol, close in unmarked.items()},
+        {symbol: (series, age) for symbol, (_, series, age) in unmarked.items()},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _LastClose:
-    series: Series[Any]
-    price: float
-    age: int
-
-
-async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, _LastClose]:
-    """Of the finest bars that are not stale: the marks of a home of candles alone, as a cycle takes them."""
+async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, tuple[float, Series[Any], int]]:
+    """The last close of the finest bars that are not stale, its series and its age in seconds: marks where only
+    candles are stored, as a cycle takes them."""
     several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in Symbol]
     slices = [
         Slice(candles(BINANCE, symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
         for symbol, timeframe in several
     ]
     state = await store.read_many(slices, moment)
-    found: dict[Symbol, _LastClose] = {}
+    closes: dict[Symbol, tuple[float, Series[Any], int]] = {}
     for (symbol, timeframe), rows in zip(several, state.rows, strict=True):
         age = moment - (rows[-1].at + timeframe.millis) if rows else None
         if age is not None and age <= STALE_BARS * timeframe.millis:
-            found[symbol] = _LastClose(candles(BINANCE, symbol, timeframe), rows[-1].close, max(0, age) // SECOND_MS)
-    return found
+            closes[symbol] = (rows[-1].close, candles(BINANCE, symbol, timeframe), max(0, age) // SECOND_MS)
+    return closes
 
 
 def _newest_fresh(series: Series[Any], rows: Sequence[Any], moment: Millis) -> Known[Any]:

@@ -33,7 +33,7 @@ from zuno.trading.run.record import (
     load_bundle,
     load_image,
 )
-from zuno.trading.service.runs_view import run_decision
+from zuno.trading.service.run_to_view import run_decision
 
 
 @dataclass(frozen=True, slots=True)

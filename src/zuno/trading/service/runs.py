@@ -18,7 +18,7 @@ from zuno.journal.decision_view import (
     pack_view,
     store_missing_views,
 )
-from zuno.journal.port import Entry, Journal
+from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError
@@ -68,7 +68,9 @@ from zuno.trading.run.record import (
 )
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext, replay_run
-from zuno.trading.service.runs_view import RunLine, RunRecord, RunView, run_decision, view_run_journal
+from zuno.trading.service.run_to_view import run_decision, view_run_journal
+from zuno.trading.service.run_view import RunView
+from zuno.trading.service.runs_view import RunRecord, RunsView, run_line_view
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
@@ -199,8 +201,7 @@ class Cycles:
         return _ended_outcome(await self._open_journal(run_id))
 
     async def record(self, run_id: str) -> RunRecord:
-        """A run that has not ended has no outcome."""
-        journal = await self._with.journal()
+        """Everything on record of a run, loaded once. A run that has not ended has no outcome."""
         notebook = await self._open_journal(run_id)
         if not notebook.has(Node.CONTEXT_GATHERING):
             _check_current(notebook)
@@ -209,18 +210,19 @@ class Cycles:
                 f"{run_id} was cut off when {came} and before the market was; `zuno trade resume {run_id}` takes it up "
                 "again."
             )
-        (started,) = await journal.latest(1, request_id=run_id, kind=STARTED)
+        asked, moment = notebook.read(STARTED, RunRequest), notebook.read(Node.COLLECT_DATA, MarketMoment)
         chart = notebook.read(Node.GENERATE_CHART, ChartRecord).chart if notebook.has(Node.GENERATE_CHART) else None
         end = notebook.read(ENDED, RunSummary) if notebook.has(ENDED) else None
         outcome = None if end is None else _ended_outcome(notebook)
         return RunRecord(
-            line=_run_line(started, notebook.read(Node.COLLECT_DATA, MarketMoment), end),
+            line=run_line_view(notebook.run_id, notebook.started_at, asked, moment, end),
+            origin=moment.origin,
             outcome=outcome,
             view=None if outcome is None else await run_decision(notebook, outcome).show(self._with.code()),
             attempts=tuple(notebook.attempts),
-            picture=None if chart is None else await journal.bundle(Digest(chart.sha256)),
+            picture=None if chart is None else await notebook.journal.bundle(Digest(chart.sha256)),
             nodes=tuple(node for node in Node if notebook.has(node)),
-            live=notebook.read(STARTED, RunRequest).live,
+            live=asked.live,
         )
 
     async def store_missing_views(self) -> JournalUpgradeView:
@@ -246,26 +248,28 @@ class Cycles:
         except Exception:  # a vendor's library draws: whatever it raises, the page can do without the picture
             return None
 
-    async def runs(self, count: int | None = None, before: str | None = None) -> tuple[RunLine, ...]:
-        """The newest first; `before`: those that were started before this one. Of each the beginning and the end are
-        read, whatever was said in between. `UsageError` where nobody started that one."""
+    async def runs(self, count: int | None = None, before: str | None = None) -> RunsView:
+        """The newest first; `before`: those that were started before this one, `UsageError` where nobody started it.
+        Of each run only the first and the last entry are read."""
         journal = await self._with.journal()
-        past, start = self._past_runs(journal), None
+        past, start, most = self._past_runs(journal), None, count or MOST
         if before is not None:
             named = await journal.latest(1, request_id=before, kind=STARTED) if _RUN.fullmatch(before) else []
             if not named:
                 raise UsageError(f"{plain_text(before, 40)!r} is no run of this home.")
             start = named[0].seq
+        if most >= MOST:
+            await past.list_ended()  # in one query instead of one for each
+        entries = await journal.latest(most + 1, kind=STARTED, before=start)
         lines = []
-        if count is None or count > MOST:
-            await past.list_ended()  # read at once what would be asked for one by one
-        for entry in await journal.latest(count or MOST, kind=STARTED, before=start):
+        for entry in entries[:most]:
             run_id = entry.request_id or ""
             end = await past.find_summary(run_id)
             known = [] if end else await journal.latest(1, request_id=run_id, kind=kind_of(Node.COLLECT_DATA))
             moment = MarketMoment.model_validate(dict(known[0].payload)) if known else None
-            lines.append(_run_line(entry, end or moment, end))
-        return tuple(lines)
+            asked = RunRequest.model_validate(dict(entry.payload))
+            lines.append(run_line_view(run_id, entry.at, asked, end or moment, end))
+        return RunsView(runs=tuple(lines), more=len(entries) > most)
 
     async def replay(self, run_id: str) -> ReplayView:
         """Argue again from what is on record, with no key and no network, and compare what is decided.
@@ -468,20 +472,6 @@ def _ended_outcome(notebook: RunJournal) -> Outcome:
         run_id = notebook.run_id
         raise Refused(f"{run_id} has not ended; `zuno trade resume {run_id}` takes it up again.")
     return outcome_at_end(notebook.read(Node.GENERATE_REPORT, ReportRecord).outcome, notebook.read(ENDED, RunSummary))
-
-
-def _run_line(started: Entry, moment: MarketMoment | RunSummary | None, end: RunSummary | None) -> RunLine:
-    asked = RunRequest.model_validate(dict(started.payload))
-    return RunLine(
-        run_id=started.request_id or "",
-        symbol=asked.symbol,
-        mode=asked.mode,
-        as_of=None if moment is None else moment.as_of,
-        at=started.at,
-        state="ended" if end is not None else "expired" if asked.older else "unfinished",
-        end=end,
-        origin=None if moment is None else moment.origin,
-    )
 
 
 async def _new_cases(past: PastRuns, asked: RunRequest, moment: MarketMoment) -> tuple[str, ...]:

@@ -173,6 +173,9 @@ class DeskRunView(OriginView):
         )
 
 
+Hear = Callable[[DeskEvent], None]
+
+
 @dataclass(frozen=True, slots=True)
 class PermittedRun:
     """One run that acts at an exchange, or on paper where live has no record yet."""
@@ -217,7 +220,7 @@ class TradeDesk:
 
     async def start(
         self,
-        hear: Callable[[DeskEvent], None],
+        hear: Hear,
         stop: asyncio.Event,
         *,
         symbols: Sequence[str] = (),
@@ -235,7 +238,11 @@ class TradeDesk:
         account = check_account_choice(account, live=live)
         fast = _parse_speed(speed, since, until)
         if account in (LIVE_ACCOUNT, DEMO_ACCOUNT):
-            return await self._start_at_exchange(account, plan, hear, stop, confirm, fast=fast)
+            if fast:
+                raise UsageError("Recorded time is traded on paper; leave --speed out, or --live.")
+            permit = await self._permit(account, plan.symbols, confirm)
+            with hold(self._with.lock(permit.account)):
+                return await self._run_live(plan, permit.account, hear, stop, permit.notes, permit.watch_only)
         if not fast and not self._with.live:
             raise Refused(
                 "The market here is a recording, which does not go on by itself: `zuno trade start --speed max --from "
@@ -245,25 +252,8 @@ class TradeDesk:
         name = paper_account(first.origin, account or "")
         with hold(self._with.lock(name)):
             if fast:
-                return await self._run_recorded(plan, name, first.origin, since, until, hear, stop)
-            return await self._run_live(plan, name, first.origin, hear, stop)
-
-    async def _start_at_exchange(
-        self,
-        account: str,
-        plan: DeskPlan,
-        hear: Callable[[DeskEvent], None],
-        stop: asyncio.Event,
-        confirm: Confirm,
-        *,
-        fast: bool,
-    ) -> DeskRunView:
-        if fast:
-            raise UsageError("Recorded time is traded on paper; leave --speed out, or --live.")
-        origin = self._with.desk.origin
-        permit = await self._permit(account, plan.symbols, confirm)
-        with hold(self._with.lock(permit.account)):
-            return await self._run_live(plan, permit.account, origin, hear, stop, permit.notes, permit.watch_only)
+                return await self._run_recorded(plan, name, since, until, hear, stop)
+            return await self._run_live(plan, name, hear, stop)
 
     @asynccontextmanager
     async def open_run(
@@ -313,14 +303,7 @@ class TradeDesk:
     # -- recorded and live
 
     async def _run_recorded(
-        self,
-        plan: DeskPlan,
-        account: str,
-        origin: str,
-        since: str | None,
-        until: str | None,
-        hear: Callable[[DeskEvent], None],
-        stop: asyncio.Event,
+        self, plan: DeskPlan, account: str, since: str | None, until: str | None, hear: Hear, stop: asyncio.Event
     ) -> DeskRunView:
         moments = [await self._with.desk.moment(symbol, since or "24h") for symbol in plan.symbols]
         ends = [await self._with.desk.moment(symbol, until) for symbol in plan.symbols]
@@ -344,20 +327,18 @@ class TradeDesk:
             notes = (f"the account has come to {iso(newest)}: it goes on from there",)
             clock.move(newest)
             begin = clock.now()
-        run = _DeskRun(self._with, gate, plan, account, origin, hear, live=False)
+        run = _DeskRun(self._with, gate, plan, account, hear, live=False)
         await run.start()
         await gate.set_clock(recorded=True)
-        loop = DeskLoop(gate, plan, run, run.note)
-        await loop.run_recorded(clock, end, stop)
+        await DeskLoop(gate, plan, run, run.note).run_recorded(clock, end, stop)
         await gate.set_clock(recorded=True)
-        return await run.summarise(origin, begin, clock.now(), (*notes, *run.notes), live=False)
+        return await run.summarise(begin, clock.now(), notes)
 
     async def _run_live(
         self,
         plan: DeskPlan,
         account: str,
-        origin: str,
-        hear: Callable[[DeskEvent], None],
+        hear: Hear,
         stop: asyncio.Event,
         notes: tuple[str, ...] = ("PAPER: no order leaves this machine",),
         watch_only: str | None = None,
@@ -365,7 +346,7 @@ class TradeDesk:
         began = self._with.now()
         gate = await self._with.open_gate(account, self._with.now, watch_only)
         check_real_time(await gate.refresh(), account)
-        run = _DeskRun(self._with, gate, plan, account, origin, hear, live=True)
+        run = _DeskRun(self._with, gate, plan, account, hear, live=True)
         await run.start()
         if account_mode(account) == "paper":
             await gate.set_clock(recorded=False)
@@ -380,45 +361,30 @@ class TradeDesk:
         if self._with.push is not None:
             beside.append(asyncio.create_task(self._with.push(stop)))
         try:
-            loop = DeskLoop(gate, plan, run, run.note)
-            await loop.run_live(self._with.now, stop, run.is_stopped)
+            await DeskLoop(gate, plan, run, run.note).run_live(self._with.now, stop, run.is_stopped)
         finally:
             stop.set()
             if (left := await _end_entries(gate, "the desk has ended")) is not None:
                 run.note(left)
             await asyncio.gather(*beside, return_exceptions=True)
-        return await run.summarise(origin, began, self._with.now(), (*notes, *run.notes), live=True)
+        return await run.summarise(began, self._with.now(), notes)
 
 
 class _DeskRun:
-    """The work of one run, and what is told of it."""
+    """The jobs of one run of the desk, and the events it reports."""
 
     def __init__(
-        self,
-        backends: DeskBackends,
-        gate: OrderGate,
-        plan: DeskPlan,
-        account: str,
-        origin: str,
-        hear: Callable[[DeskEvent], None],
-        *,
-        live: bool,
+        self, backends: DeskBackends, gate: OrderGate, plan: DeskPlan, account: str, hear: Hear, *, live: bool
     ) -> None:
         """`live`: by the wall's clock, and not through recorded time."""
-        self._with = backends
-        self._live = live
-        self._gate = gate
-        self._plan = plan
-        self._account = account
-        self._origin = origin
-        self._hear = hear
+        self._with, self._gate, self._plan, self._account = backends, gate, plan, account
+        self._hear, self._live = hear, live
         self._cycles = backends.cycles(gate)
         self._ran = 0
         self._closed_before = self._told_closed = 0
         self._opened: dict[str, bool] = {}
         self._told_locks: set[tuple[str, str | None, int | None]] = set()
         self._stop_seen = 0
-        self.notes: tuple[str, ...] = ()
 
     async def start(self) -> None:
         book = await self._gate.refresh()
@@ -498,7 +464,7 @@ class _DeskRun:
 
     async def evaluate(self, job: Job, at: Millis) -> None:
         """Whatever is not learned from yet, also of trades that somebody else closed."""
-        learned = await self._with.evaluator.evaluate(self._account, self._origin, self._gate.now())
+        learned = await self._with.evaluator.evaluate(self._account, self._with.desk.origin, self._gate.now())
         self._tell_learned(learned)
         closed = sum(summary.closed < job.slot for summary in self._gate.book.closed)
         slot = EvaluationSlot(
@@ -549,16 +515,14 @@ class _DeskRun:
         at = iso(self._gate.now())
         self._hear(DeskEvent(at=at, what=what, symbol=None if symbol is None else symbol.value, said=said))
 
-    async def summarise(
-        self, origin: str, since: Millis, until: Millis, notes: tuple[str, ...], *, live: bool
-    ) -> DeskRunView:
+    async def summarise(self, since: Millis, until: Millis, notes: tuple[str, ...]) -> DeskRunView:
         self.tell_changes()
         book, locks = self._gate.book, await self._gate.locks()
         closed = len(book.closed) - self._closed_before
         return DeskRunView(
             synthetic=self._with.desk.synthetic,
-            origin=origin,
-            live=live,
+            origin=self._with.desk.origin,
+            live=self._live,
             account=self._account,
             trading=account_mode(self._account),
             mode=self._plan.mode.value,

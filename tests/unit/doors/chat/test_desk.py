@@ -30,7 +30,6 @@ from zuno.doors.chat.desk import (
 from zuno.doors.chat.facts import FactWriter
 from zuno.doors.chat.lp_facts import write_positions
 from zuno.doors.chat.tools import TOOLS
-from zuno.doors.chat.trading_facts import write_memories
 from zuno.llm.ask import ModelContext
 from zuno.llm.budget import Limits
 from zuno.llm.port import Ceiling
@@ -230,7 +229,8 @@ async def test_names_of_tokens_and_words_of_memories_are_told_as_a_strangers(roo
         setup="range", similarity=None, outcome=HOSTILE, constraint=HOSTILE,
     )  # fmt: skip
     memories = MemoriesView(memories=(memory,))
-    for output in (write_positions(view, FactWriter("positions")), write_memories(memories, FactWriter("memory"))):
+    told = FactWriter("memory").document(memories.to_document())
+    for output in (write_positions(view, FactWriter("positions")), told):
         trusted = (output.text, output.figures, output.names, output.ids)
         assert "ignore previous" not in str(trusted)
         assert any(HOSTILE in text for text in output.strangers)

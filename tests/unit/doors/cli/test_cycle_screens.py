@@ -10,26 +10,26 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from tests import paths
 from tests.wire.told import RUN, board, decided, held, left, spoilt, told, unfinished
 from zuno.doors.cli import layout
 from zuno.doors.cli.cycle_progress import Progress
-from zuno.doors.cli.cycle_screens import show_run, show_runs, show_why
 from zuno.doors.cli.render import render
+from zuno.kernel.view import View
+from zuno.present.document import document_of
+from zuno.present.text import to_text
 from zuno.trading.model.cycle import Call, Node, NodeEvent
 from zuno.trading.service.report import page
-from zuno.trading.service.runs_view import RunsView, run_view, runs_view, why_view
+from zuno.trading.service.runs_view import RunsView, run_view, why_view
 
 GOLDEN = paths.GOLDEN / "trade"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]\u202eevil\u2066\u200b\x00\r\nsecond line"
 
 
-def screen(shown: RenderableType, width: int = 120) -> str:
-    out = StringIO()
-    Console(file=out, width=width, highlight=False, markup=False, emoji=False, color_system=None).print(shown)
-    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+def screen(view: View, width: int = 120) -> str:
+    return f"{to_text(document_of(view), width)}\n"
 
 
 @pytest.mark.parametrize("width", [120, 60])
@@ -39,13 +39,19 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
     hold = told(decision=decided(Call.HOLD), expectation=None, ruling=held(veto=None, changes=()), picture=None)
     out = told(decision=decided(Call.CANCEL_AND_CLOSE), expectation=None, ruling=left(), picture=None)
     shown = {
-        "long": show_run(run_view(long).model_copy(update={"chart": "reports/a.png", "report": "reports/a.html"})),
-        "held": show_run(run_view(kept)),
-        "hold": show_run(run_view(hold)),
-        "exit": show_run(run_view(out)),
-        "why": show_why(why_view(kept)),
-        "broken_off": show_why(why_view(unfinished())),
-        "runs": show_runs(runs_view([long.line, kept.line, unfinished().line])),
+        "long": run_view(long).model_copy(update={"chart": "reports/a.png", "report": "reports/a.html"}),
+        "held": run_view(kept),
+        "hold": run_view(hold),
+        "exit": run_view(out),
+        "why": why_view(kept),
+        "broken_off": why_view(unfinished()),
+        "runs": RunsView(
+            runs=(
+                long.line,
+                kept.line,
+                unfinished().line,
+            )
+        ),
     }[name]
     file = GOLDEN / f"{name}_{width}.txt"
     if os.environ.get("WRITE_GOLDEN"):
@@ -55,20 +61,27 @@ def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
 
 
 def test_a_list_of_runs_says_their_mode_at_eighty_columns() -> None:
-    lines = screen(show_runs(runs_view([told().line, told(ruling=left()).line, unfinished().line])), 80).splitlines()
-    assert lines[0].split() == ["run", "symbol", "mode", "as", "of", "ruling"]
-    assert [line.split()[-1] for line in lines[1:]] == ["LONG", "CLOSE", "unfinished"]
+    _, head, *rows = screen(
+        RunsView(
+            runs=(
+                told().line,
+                told(ruling=left()).line,
+                unfinished().line,
+            )
+        ),
+        80,
+    ).splitlines()
+    assert head.split() == ["run", "symbol", "mode", "as", "of", "ruling", "market"]
+    assert [row.split()[-2] for row in rows[:3]] == ["LONG", "CLOSE", "unfinished"]
 
 
 def test_a_risk_officer_whose_model_failed_is_named_beside_the_ruling() -> None:
     view = run_view(told())
     officer = view.voices[0].model_copy(update={"role": "risk_manager", "source": "fallback", "why": "it timed out"})
     failed = (*view.voices, officer)
-    lines = screen(show_run(view.model_copy(update={"voices": failed}))).splitlines()
-    place = next(at for at, line in enumerate(lines) if line.startswith("Ruling:"))
-    assert "risk officer's model failed" in lines[place + 1]
-    assert "it timed out" in lines[place + 1]
-    assert "risk officer" not in screen(show_run(view))
+    (warning,) = view.model_copy(update={"voices": failed}).to_summary().urgent
+    assert "it timed out" in warning.text
+    assert view.to_document().urgent == ()
 
 
 def test_why_no_model_spoke_is_said_once() -> None:
@@ -81,7 +94,7 @@ def test_why_no_model_spoke_is_said_once() -> None:
         }
     )
     for width in (120, 60):
-        assert screen(show_run(quiet), width).replace("\n", " ").count(why) == 1
+        assert screen(quiet, width).replace("\n", " ").count(why) == 1
     assert page(quiet, None).count(why) == 1
 
 
@@ -90,39 +103,35 @@ def test_why_of_a_run_that_was_killed_says_how_far_it_came() -> None:
     view = why_view(record)
     assert view.reached == ("collect_data", "context_gathering", "triage")
     assert set(view.reached) | set(view.waiting) == set(Node)
-    text = screen(show_why(view))
-    assert "on record: collect_data, context_gathering, triage" in text
-    assert "not reached: meta_agent" in text
+    facts = {fact.label: fact.value.text for fact in view.to_document().facts}
+    assert facts["on record"] == "collect_data, context_gathering, triage"
+    assert facts["not reached"].startswith("meta_agent")
 
 
 def test_a_hostile_model_cannot_move_the_cursor() -> None:
     found = spoilt(HOSTILE)
-    for shown in (
-        show_run(run_view(found)),
-        show_why(why_view(found)),
-        show_runs(runs_view([found.line])),
-    ):
-        text = screen(shown)
+    for view in (run_view(found), why_view(found), RunsView(runs=(found.line,))):
+        text = screen(view, 200)
         assert "evil" in text
         assert not set("\x1b\x07\u202e\u2066\u200b\x00\r") & set(text)
 
 
 def test_an_absent_expert_weighs_nothing_and_says_so() -> None:
-    text = screen(show_run(run_view(told(board=board(vlm_geometry=None, synthesis=None)))))
-    assert "vlm_geometry  absent, and weighs nothing" in text
+    text = screen(run_view(told(board=board(vlm_geometry=None, synthesis=None))))
+    assert "vlm_geometry: absent" in text
     assert "Agreement and conflict" not in text
 
 
 def test_where_no_model_was_asked_it_is_said() -> None:
-    assert "None: the rules spoke for everybody." in screen(show_why(why_view(replace(told(), attempts=()))))
+    assert "None: the rules spoke for everybody." in screen(why_view(replace(told(), attempts=())))
 
 
 def test_an_empty_list_says_how_to_fill_it() -> None:
-    assert "zuno trade run BTCUSDT" in screen(show_runs(RunsView(runs=())))
+    assert "zuno trade run BTCUSDT" in screen(RunsView(runs=()))
 
 
 def test_every_view_has_its_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    for view in (run_view(told()), why_view(told()), runs_view([told().line])):
+    for view in (run_view(told()), why_view(told()), RunsView(runs=(told().line,))):
         render(view)
     assert capsys.readouterr().out.count(RUN) >= 3
 
@@ -172,7 +181,9 @@ def test_on_a_terminal_a_board_says_who_waits_and_what_was_spent(monkeypatch: py
     with Progress() as progress:
         for event in events()[:4]:
             progress.hear(event)
-        board = screen(progress._board(), 100)
+        printed = StringIO()
+        Console(file=printed, width=100, color_system=None).print(progress._board())
+        board = printed.getvalue()
     assert "✓ meta_agent" in board
     assert "model  $0.0011  RANGE_BOUND" in board
     assert "spent $0.0011" in board

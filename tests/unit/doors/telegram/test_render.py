@@ -22,11 +22,11 @@ from tests import paths
 from tests.unit.doors.telegram.test_reply import read
 from tests.wire.telegram_views import ChatViews, collect_views
 from zuno.doors.telegram import analysis_commands, lp_commands, trading_commands
+from zuno.doors.telegram.analysis_commands import show_progress
 from zuno.doors.telegram.layout import TABLE_WIDTH
 from zuno.doors.telegram.plan_messages import show_debate_progress
 from zuno.doors.telegram.render import MESSAGES, render, render_document
 from zuno.doors.telegram.reply import Reply, split_reply
-from zuno.doors.telegram.run_messages import show_experts, show_progress
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.lp.model.debate import Role
@@ -36,7 +36,7 @@ from zuno.trading.model.cycle import Node, NodeEvent
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_view import TradePositionsView
 from zuno.trading.service.report import Reports
-from zuno.trading.service.runs_view import RunView
+from zuno.trading.service.run_view import RunView
 
 GOLDEN = paths.GOLDEN / "telegram"
 ON_FILE = (
@@ -53,12 +53,18 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> ChatViews:
 
 
 def replies(seen: ChatViews) -> Iterator[tuple[str, Reply]]:
-    yield from ((name, render(view)) for name, view in seen.views.items())
+    yield from ((name, message(view)) for name, view in seen.views.items())
     run, positions = seen.views["run"], seen.views["trade_positions"]
     assert isinstance(run, RunView)
     assert isinstance(positions, TradePositionsView)
-    yield "experts", show_experts(run)
+    yield "whole run", render(run)
+    yield "experts", render_document(run.to_experts_document())
     yield "position table", render_document(select_columns(positions.to_document(), trading_commands.SHORT_COLUMNS))
+
+
+def message(view: View) -> Reply:
+    """A run as it stands under its picture."""
+    return render_document(view.to_summary()) if isinstance(view, RunView) else render(view)
 
 
 def check_message(reply: Reply) -> None:
@@ -69,10 +75,10 @@ def check_message(reply: Reply) -> None:
 
 
 def test_messages_are_those_on_file(seen: ChatViews) -> None:
-    shown = {name: render(seen.views[name]).html + "\n" for name in ON_FILE}
+    shown = {name: message(seen.views[name]).html + "\n" for name in ON_FILE}
     if os.environ.get("WRITE_GOLDEN"):
-        for name, message in shown.items():
-            (GOLDEN / f"{name}.html").write_text(message, encoding="utf-8")
+        for name, html_text in shown.items():
+            (GOLDEN / f"{name}.html").write_text(html_text, encoding="utf-8")
     assert shown == {name: (GOLDEN / f"{name}.html").read_text(encoding="utf-8") for name in ON_FILE}
 
 
@@ -91,7 +97,7 @@ def test_every_message_that_shows_money_says_whose_it_is(seen: ChatViews) -> Non
 
 def test_a_card_fits_under_its_picture(seen: ChatViews) -> None:
     for name in ("run", "run_held"):
-        assert len(split_reply(Reply(render(seen.views[name]).html, photo=b"png"))) == 1
+        assert len(split_reply(Reply(message(seen.views[name]).html, photo=b"png"))) == 1
 
 
 def test_every_button_is_a_command_with_its_ids(seen: ChatViews) -> None:
@@ -197,8 +203,8 @@ def test_every_view_that_a_command_answers_with_has_a_message(module: ModuleType
 
 
 def test_every_message_takes_the_view_it_is_found_by() -> None:
-    for kind, message in MESSAGES.items():
-        taken, *_ = get_type_hints(message).values()
+    for kind, write in MESSAGES.items():
+        taken, *_ = get_type_hints(write).values()
         assert issubclass(kind, taken)
 
 

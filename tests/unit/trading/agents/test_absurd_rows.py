@@ -41,7 +41,7 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted_series
 from zuno.trading.ports.series import Batch
-from zuno.trading.service.features_view import features_view
+from zuno.trading.service.features_to_view import features_view
 
 BTC = Symbol.BTCUSDT
 EXTREMES = (5e-324, 1e-300, 1e-18, 1e-9, 1e-3, 0.0, 1.0, 1e3, 1e9, 1e18, 1e19, 1e150, 1e305, 1.7e308)

@@ -23,6 +23,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.venues.synthetic.path import END
 from zuno.journal.port import Author
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Usage
@@ -47,9 +48,9 @@ from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of, load_bundle
-from zuno.trading.service.features_view import iso
 from zuno.trading.service.report import Reports
 from zuno.trading.service.run_replay import counted_attempts
+from zuno.trading.service.runs_view import RunsView
 
 BTC = "BTCUSDT"
 EARLIER = iso(Millis(END - 8 * HOUR_MS))
@@ -93,7 +94,7 @@ async def cut_off(desk: Desk, node: Node, **asked: Any) -> str:
     """A run that was cut off there, by its id."""
     with pytest.raises(Cut):
         await desk.cycles.run(BTC, listen=cut_at(node), **asked)
-    return (await desk.cycles.runs())[0].run_id
+    return (await desk.cycles.runs()).runs[0].run_id
 
 
 async def kinds(desk: Desk) -> Counter[str]:
@@ -409,7 +410,7 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
     assert (outcome.ruling.decision, outcome.ruling.veto, outcome.ruling.legs) == (Call.HOLD, "expired", ())
     assert (await desk.cycles.replay(late)).identical
     assert (await desk.cycles.replay(in_time)).identical
-    assert {run.run_id: run.end.ruling for run in await desk.cycles.runs() if run.end} == {
+    assert {run.run_id: run.ruling for run in (await desk.cycles.runs()).runs if run.ruling} == {
         late: Call.HOLD,
         in_time: Call.LONG,
     }
@@ -480,20 +481,18 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     ended = await desk.cycles.run(BTC, as_of=EARLIER)
     early = await cut_off(desk, Node.COLLECT_DATA)
     broken = await cut_off(desk, Node.JUDGE_AGENT)
-    lines = await desk.cycles.runs()
-    assert [(line.run_id, line.state, line.as_of, line.origin) for line in lines] == [
-        (broken, "unfinished", END, "SYNTHETIC seed 3"),
+    lines = (await desk.cycles.runs()).runs
+    assert [(line.run_id, line.state, line.as_of, line.synthetic) for line in lines] == [
+        (broken, "unfinished", iso(Millis(END)), True),
         (early, "unfinished", None, None),
-        (ended.run_id, "ended", ended.as_of, "SYNTHETIC seed 3"),
+        (ended.run_id, "ended", iso(ended.as_of), True),
     ]
-    assert lines[2].end is not None
-    assert (lines[2].end.hash, lines[2].end.ruling) == (ended.hash, ended.ruling.decision)
-    assert lines[0].end is None
-    assert await desk.cycles.runs(2) == lines[:2]
-    cut, whole = await Reports(desk.cycles).runs(2), await Reports(desk.cycles).runs()
-    assert (len(cut.runs), cut.more, len(whole.runs), whole.more) == (2, True, len(lines), False)
-    assert await desk.cycles.runs(2, before=lines[1].run_id) == lines[2:]
-    assert await desk.cycles.runs(2, before=lines[2].run_id) == ()
+    assert (lines[2].hash, lines[2].ruling) == (ended.hash, ended.ruling.decision)
+    assert lines[0].ruling is None
+    assert await desk.cycles.runs(2) == RunsView(runs=lines[:2], more=True)
+    assert await desk.cycles.runs() == RunsView(runs=lines, more=False)
+    assert await desk.cycles.runs(2, before=lines[1].run_id) == RunsView(runs=lines[2:])
+    assert await desk.cycles.runs(2, before=lines[2].run_id) == RunsView(runs=())
     for nobody in ("run_0000000000000000", "x", ""):
         with pytest.raises(UsageError):
             await desk.cycles.runs(2, before=nobody)
@@ -502,7 +501,7 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     with pytest.raises(Refused, match="was cut off"):
         await desk.cycles.record(early)
     told = await desk.cycles.record(broken)
-    assert (told.line.state, told.line.as_of, told.picture is not None) == ("unfinished", END, True)
+    assert (told.line.state, told.line.as_of, told.picture is not None) == ("unfinished", iso(Millis(END)), True)
 
 
 @pytest.mark.parametrize("wrong", ["plan_0123456789ab", "run_123", "req_0123456789abcdef", "", "run_" + "g" * 16])
@@ -636,7 +635,7 @@ async def test_a_run_that_is_resumed_with_others_or_nobody_is_replayed_from_its_
     with pytest.raises(Cut):
         await desk.cycles.run(BTC)
     desk.models = seated(menu) if again == "others" else None
-    outcome = await desk.cycles.resume((await desk.cycles.runs())[0].run_id)
+    outcome = await desk.cycles.resume((await desk.cycles.runs()).runs[0].run_id)
     assert outcome.decision.source == source
     assert (await desk.cycles.replay(outcome.run_id)).identical
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.wire.chart_bundles import AS_OF, BTC, changed, whole, without
+from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis, Seconds
 from zuno.trading.measure.events import Move, Shock, ShockScan
 from zuno.trading.measure.features import measure_features
@@ -27,7 +28,7 @@ from zuno.trading.model.market import (
     options,
 )
 from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, PERPETUALS
-from zuno.trading.service.features_view import features_view, iso
+from zuno.trading.service.features_to_view import features_view
 
 
 def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:

@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 
 from tests.wire.told import PNG, board, decided, held, left, outcome, spoilt, told
+from zuno.kernel.numbers_text import format_number, format_signed, format_span
 from zuno.trading.model.cycle import Call, Chart, MissingInput, TradeCard
 from zuno.trading.model.market import Side
-from zuno.trading.service.report import (
-    build_report,
-    feed_ages,
-    format_absent,
-    format_number,
-    format_signed,
-    format_span,
-)
+from zuno.trading.service.features_view import format_absent
+from zuno.trading.service.report import build_report
+from zuno.trading.service.run_view import feed_ages
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 FETCHING = frozenset("script link iframe object embed base form video audio".split())

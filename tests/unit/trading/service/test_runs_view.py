@@ -10,7 +10,7 @@ import pytest
 from tests.wire.told import RUN, board, decided, held, ruled, spoilt, told, unfinished
 from zuno.kernel.errors import Refused
 from zuno.trading.model.cycle import Call, MissingInput, RuleChange
-from zuno.trading.service.runs_view import run_view, runs_view, why_view
+from zuno.trading.service.runs_view import RunsView, run_view, why_view
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\u202eevil\u2066\u200b\x00\r\nline two"
 
@@ -83,7 +83,7 @@ def test_a_run_that_has_not_ended_is_refused_with_what_to_do() -> None:
 def test_no_text_of_a_model_keeps_what_could_do_harm() -> None:
     """Every text there is, wherever it stands."""
     found = spoilt(HOSTILE)
-    for view in (run_view(found), why_view(found), runs_view([found.line])):
+    for view in (run_view(found), why_view(found), RunsView(runs=(found.line,))):
         written = view.model_dump_json(by_alias=True)
         assert "alert(1)" in written  # it got that far
         for bad in ("\\u001b", "\x1b", "\\u0007", "\u202e", "\u2066", "\u200b", "\\u0000", "\\r", "\\n"):
@@ -117,7 +117,12 @@ def test_why_tells_of_a_run_that_has_not_ended() -> None:
 
 
 def test_the_list_says_what_was_decided_and_what_became_of_it() -> None:
-    ended, open_ = runs_view([told(ruling=held()).line, unfinished().line]).runs
+    ended, open_ = RunsView(
+        runs=(
+            told(ruling=held()).line,
+            unfinished().line,
+        )
+    ).runs
     assert (ended.decision, ended.ruling, ended.veto, ended.state) == ("LONG", "HOLD", "ev", "ended")
     assert (open_.decision, open_.ruling, open_.veto, open_.state) == (None, None, None, "unfinished")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,27 @@ async def test_a_run_shows_the_figures_of_its_end(desk: Desk, monkeypatch: pytes
     assert (await reports.resume(outcome.run_id, lambda event: None)).view == before.run
     (entry,) = await stored_views(desk)
     assert entry.payload["decided"] == outcome.hash
+
+
+async def test_a_look_loads_a_record_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = await desk.cycles.run(BTC)
+    journal, walks = await desk.opened(), []
+    assert isinstance(journal, ChainedJournal)
+    read = journal.entries
+
+    def count(**which: Any) -> AsyncIterator[Entry]:
+        walks.append(which)
+        return read(**which)
+
+    monkeypatch.setattr(journal, "entries", count)
+    reports = Reports(desk.cycles)
+    for look in (reports.why, reports.show, lambda run_id: reports.resume(run_id, lambda event: None)):
+        walks.clear()
+        await look(outcome.run_id)
+        assert walks == [{"request_id": outcome.run_id}]
+    walks.clear()
+    assert [line.run_id for line in (await desk.cycles.runs()).runs] == [outcome.run_id]
+    assert walks == []
 
 
 async def test_a_replay_says_what_is_shown_otherwise_and_leaves_the_decision_identical(

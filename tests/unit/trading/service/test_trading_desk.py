@@ -16,6 +16,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
@@ -42,7 +43,6 @@ from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, neighbour_seri
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, SeriesStore, Source
 from zuno.trading.service.data import DataDesk
 from zuno.trading.service.features import FrozenBundle, TradingDesk
-from zuno.trading.service.features_view import iso
 
 START = Millis(END - 4 * HOUR_MS + 17_123)
 M1, H1 = (candles(BINANCE, "BTCUSDT", length) for length in (Timeframe.M1, Timeframe.H1))

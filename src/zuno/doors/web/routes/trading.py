@@ -171,7 +171,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     @router.get("/runs", **document(PageView))
     async def list_runs(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Runs, newest first."""
-        view = await services.fetch(lambda zuno: Reports(zuno.cycles()).runs(limit + 1, cursor))
+        view = await services.fetch(lambda zuno: zuno.cycles().runs(limit + 1, cursor))
         return respond(cut_page(view, "runs", lambda run: str(run["runId"]), None, limit))
 
     @router.get("/runs/{run}", **document(CycleWhyView | RunStartView))
