@@ -31,6 +31,7 @@ def commands(group: Any, prefix: str) -> Iterator[str]:
             yield from commands(command, f"{prefix} {name}")
 
 
+@pytest.mark.slow
 def test_every_command_has_a_heading_and_every_heading_a_command() -> None:
     headings = re.findall(r"^## (zuno .+)$", (DOCS / "commands.md").read_text(), re.MULTILINE)
     assert sorted(headings) == sorted(commands(typer.main.get_command(app), "zuno"))

@@ -929,10 +929,12 @@ async def _at_once(folder: Path, act: Callable[[str, int, Any], None]) -> list[i
     return [worker.exitcode for worker in workers]
 
 
+@pytest.mark.soak
 async def test_of_two_markets_invented_at_once_one_is_there_whole(tmp_path: Path) -> None:
     assert await _at_once(tmp_path / "own", _invent_many) == [0, 0]
 
 
+@pytest.mark.soak
 async def test_of_two_who_begin_at_once_one_is_first_and_the_other_leaves_it_alone(tmp_path: Path) -> None:
     for n in range(5):
         assert sorted(await _at_once(tmp_path / str(n), _begin_one), key=str) == [10, 20]

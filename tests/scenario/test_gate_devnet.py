@@ -234,6 +234,7 @@ async def concluded(desk: Desk, plan_id: str, before: tuple[int, ...], told: Ins
 # -- waiting
 
 
+@pytest.mark.soak
 async def test_a_transaction_that_was_evicted_is_given_back_as_the_same_bytes(desk: Desk, plan_id: str) -> None:
     told, before, node = await desk.one_step(), await desk.owned(), desk.node
     await desk.approved(told, plan_id)
@@ -280,6 +281,7 @@ async def test_a_reorganisation_takes_a_step_back_to_sent_and_the_same_bytes_win
     assert await state() is StepState.FINAL
 
 
+@pytest.mark.soak
 async def test_a_step_that_waits_too_long_is_sped_up_with_the_same_number(desk: Desk, plan_id: str) -> None:
     told, before, node = await desk.one_step(), await desk.owned(), desk.node
     await desk.approved(told, plan_id)
@@ -296,6 +298,7 @@ async def test_a_step_that_waits_too_long_is_sped_up_with_the_same_number(desk: 
     assert book.steps[0].mined.hash == second.hash
 
 
+@pytest.mark.soak
 async def test_the_speed_up_stops_at_the_approved_bound(desk: Desk, plan_id: str) -> None:
     told, before, node = await desk.one_step(), await desk.owned(), desk.node
     await desk.approved(told, plan_id)
@@ -312,6 +315,7 @@ async def test_the_speed_up_stops_at_the_approved_bound(desk: Desk, plan_id: str
     assert any("would pass the bound" in line for line in heard)
 
 
+@pytest.mark.soak
 async def test_patience_ends_and_the_next_apply_goes_on(desk: Desk, plan_id: str) -> None:
     told, before, node = await desk.one_step(), await desk.owned(), desk.node
     await desk.approved(told, plan_id)
@@ -330,6 +334,7 @@ async def test_patience_ends_and_the_next_apply_goes_on(desk: Desk, plan_id: str
 # -- somebody else's transaction
 
 
+@pytest.mark.soak
 async def test_a_foreign_transaction_at_our_number_supersedes_ours_and_the_step_is_done_under_another(
     desk: Desk, plan_id: str
 ) -> None:
@@ -444,6 +449,7 @@ async def test_cancel_overtakes_what_is_on_its_way(desk: Desk, plan_id: str) -> 
         await desk.gate(Script(node)).apply(plan_id, yes, silently)
 
 
+@pytest.mark.soak
 async def test_cancel_that_comes_too_late_says_what_was_done(desk: Desk, plan_id: str) -> None:
     told, before, node = await desk.one_step(), await desk.owned(), desk.node
     await desk.approved(told, plan_id)
@@ -458,6 +464,7 @@ async def test_cancel_that_comes_too_late_says_what_was_done(desk: Desk, plan_id
     await concluded(desk, plan_id, before, told)
 
 
+@pytest.mark.soak
 async def test_a_deadline_that_passes_in_the_mempool_frees_the_number(desk: Desk, plan_id: str) -> None:
     told, before, node = await desk.one_step(), await desk.owned(), desk.node
     await desk.approved(told, plan_id)
@@ -589,6 +596,7 @@ async def instruction(desk: Desk, plan_id: str) -> Instruction:
     return book.instructed.instruction
 
 
+@pytest.mark.soak
 async def test_after_the_approval_s_end_the_second_half_is_not_signed_any_more(desk: Desk, plan_id: str) -> None:
     with pytest.raises(Refused, match=r"expired at \d+, \d+ s ago.* ended as partial") as refused:
         await halves(desk, plan_id, lambda: desk.node.pass_time(1000))
@@ -601,6 +609,7 @@ async def test_after_the_approval_s_end_the_second_half_is_not_signed_any_more(d
         await desk.gate(Script(desk.node)).cancel(plan_id, silently)
 
 
+@pytest.mark.soak
 async def test_tokens_that_left_the_wallet_between_the_halves_are_not_missed(desk: Desk, plan_id: str) -> None:
     """Half of what the burn paid is spent elsewhere: the new position is smaller, and nothing else is touched."""
     position = await desk.position()
@@ -679,6 +688,7 @@ async def creation(desk: Desk) -> Instruction:
     )
 
 
+@pytest.mark.soak
 async def test_a_create_swaps_and_mints_and_says_which_position_is_new(desk: Desk, plan_id: str) -> None:
     told, before = await creation(desk), await desk.owned()
     await desk.approved(told, plan_id)
@@ -757,6 +767,7 @@ async def test_below_its_range_a_position_takes_nothing_for_dollars_that_were_na
     assert await holdings(desk) == before
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("percent", ["-0.3", "0.3", "-0.45"])
 async def test_an_addition_takes_what_was_shown_at_most_wherever_the_price_went(
     desk: Desk, plan_id: str, devnet_home: Path, percent: str

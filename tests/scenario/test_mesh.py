@@ -331,6 +331,7 @@ def named_alone(ran: Ran) -> Ran | None:
     return ran if "from: arbiter;" in ran.err else None
 
 
+@pytest.mark.soak
 @needs_iroh
 def test_one_that_is_silent_is_named(mesh: Mesh, here: dict[str, Any]) -> None:
     arbiter = mesh.pid("arbiter")
@@ -418,6 +419,7 @@ def test_down_ends_it_and_leaves_none(mesh: Mesh) -> None:
     assert mesh.zuno("mesh", "down").out == "No mesh of this home is kept running.\n"
 
 
+@pytest.mark.soak
 @needs_iroh
 def test_a_critic_of_another_home_under_its_own_key(tmp_path: Path) -> None:
     """Two machines as far as anybody can tell: each has its keys, and the other's table copied by hand."""
@@ -523,6 +525,7 @@ def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Pa
         overlay.end()
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_home_that_reaches_another_homes_nodes_is_never_up_and_takes_none_of_their_mail(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"

@@ -53,6 +53,7 @@ def test_the_same_bundle_gives_the_same_hash(ran: Any, invented: Path) -> None:
     assert (again["bundleHash"], again["hash"]) == (ran["bundleHash"], ran["hash"])
 
 
+@pytest.mark.soak
 def test_in_a_pipe_each_step_has_its_line_before_the_report(invented: Path, tmp_path: Path) -> None:
     page = tmp_path / "deep" / "page.html"
     said = trade(invented, "run", "ethusdt", "--mode", "position", "--no-chart", "--html", str(page))
@@ -81,6 +82,7 @@ def test_why_is_told_from_the_journal(ran: Any, invented: Path) -> None:
     assert "None: the rules spoke for everybody." in shown.out
 
 
+@pytest.mark.soak
 def test_the_newest_run_stands_first(ran: Any, invented: Path) -> None:
     newest = trade(invented, "run", "BTCUSDT", "--no-chart", "--json").document
     assert newest["chart"] is None

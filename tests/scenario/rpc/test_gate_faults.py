@@ -62,6 +62,7 @@ async def plans(desk: Any, stage: Any, tmp_path: Path) -> Plans:
 # -- ether
 
 
+@pytest.mark.soak
 async def test_a_position_of_ether_through_its_whole_life(plans: Plans, stage: Any) -> None:
     """Opened, added to, collected from, moved twice, halved and closed: ether is sent, swept home and never left."""
     key = stage.native_pool
@@ -90,6 +91,7 @@ async def test_a_position_of_ether_through_its_whole_life(plans: Plans, stage: A
     assert plans.left_behind(key) == [0] * 4
 
 
+@pytest.mark.soak
 async def test_a_move_of_ether_with_a_swap_spends_what_the_burn_paid_and_no_more(plans: Plans, stage: Any) -> None:
     """Out of range it is all dollars: half of them become ether, which gas is paid from as well."""
     key = stage.native_pool
@@ -106,6 +108,7 @@ async def test_a_move_of_ether_with_a_swap_spends_what_the_burn_paid_and_no_more
     assert plans.left_behind(key) == [0] * 4
 
 
+@pytest.mark.soak
 async def test_a_move_from_ether_to_dollars_counts_the_gas_back(plans: Plans, stage: Any) -> None:
     """Above the price it is all ether: what the burn paid is known only when gas is counted back."""
     key = stage.native_pool
@@ -119,6 +122,7 @@ async def test_a_move_from_ether_to_dollars_counts_the_gas_back(plans: Plans, st
     assert plans.left_behind(key) == [0] * 4
 
 
+@pytest.mark.soak
 async def test_a_position_that_earned_more_than_it_holds(plans: Plans, stage: Any) -> None:
     """Fees above the principal: they are part of what a move has to place and a close brings home."""
     (token_id,) = stage.mint(stage.weth_pool, -200_320, -200_300, 10**11)
@@ -175,6 +179,7 @@ def priced_like_a_dollar(stage: Any, token: Address) -> PoolKey:
 AROUND_ONE = Range(Tick(-6_000), Tick(6_000))
 
 
+@pytest.mark.soak
 async def test_a_token_like_tether_is_allowed_by_way_of_nothing(plans: Plans, stage: Any) -> None:
     token = deployed(stage, TETHER_LIKE)
     key, permit2 = priced_like_a_dollar(stage, token), stage.info.deployment.permit2
@@ -226,6 +231,7 @@ async def test_a_token_that_begins_to_charge_after_the_approval_is_refused(plans
     assert (book.state, book.signed_anything) == (PlanState.APPROVED, False)
 
 
+@pytest.mark.soak
 async def test_a_token_that_keeps_a_part_of_what_it_hands_out(plans: Plans, stage: Any) -> None:
     """Nothing reverts; the wallet would just get less than the approval could promise."""
     token = deployed(stage, charging_on_the_way_out())
@@ -332,6 +338,7 @@ def silent_from(method: str, times: int, *, taken: bool, answer: Callable[[bytes
     return plan
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("taken", [False, True], ids=["before the send", "after the send"])
 async def test_a_node_that_falls_silent_at_the_send(
     plans: Plans, desk: Any, stage: Any, tmp_path: Path, taken: bool

@@ -38,6 +38,7 @@ def wide(query: dict[str, Any]) -> bool:
     return bool(query["fromBlock"] != query["toBlock"])
 
 
+@pytest.mark.soak
 async def test_missing_swaps_are_noticed_by_the_price_they_should_lead_to(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
@@ -66,6 +67,7 @@ async def test_missing_swaps_are_noticed_by_the_price_they_should_lead_to(desk: 
     assert attribute(await desk.chain(await desk.bent(no_swaps)).history(token, since)).exact
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("native", [True, False], ids=["native", "erc20"])
 async def test_missing_transfers_are_noticed_by_the_wallet_s_balance(desk: Any, native: bool) -> None:
     stage = desk.stage
@@ -96,6 +98,7 @@ async def test_ether_that_was_wrapped_before_a_deposit_raises_no_doubt(desk: Any
     assert attribute(history).exact, history.computed
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("left_out", [False, True], ids=["told", "left out"])
 async def test_money_of_others_is_believed_only_if_the_wallet_s_balance_bears_it_out(desk: Any, left_out: bool) -> None:
     """A receipt without the wallet's own transfer looks as if somebody else had taken the proceeds."""
@@ -122,6 +125,7 @@ async def test_money_of_others_is_believed_only_if_the_wallet_s_balance_bears_it
         assert result.exact, history.computed
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("side", ["usdc", "weth"])
 async def test_a_wallet_s_transfer_that_a_receipt_gives_to_somebody_else(desk: Any, side: str) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
@@ -144,6 +148,7 @@ async def test_a_wallet_s_transfer_that_a_receipt_gives_to_somebody_else(desk: A
     assert any("does not bear out its events" in why for why in history.computed)
 
 
+@pytest.mark.soak
 async def test_a_simulation_that_is_blind_to_native_coin_measures_none(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.native_pool
     (token,) = stage.mint(key, -201_000, -199_980, LIQUIDITY)
@@ -166,6 +171,7 @@ async def test_a_simulation_that_is_blind_to_native_coin_measures_none(desk: Any
     assert attribute(in_dollars).exact, in_dollars.computed
 
 
+@pytest.mark.soak
 async def test_a_node_without_old_events_is_named_as_the_reason(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)

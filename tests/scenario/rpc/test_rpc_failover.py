@@ -53,6 +53,7 @@ def answering(method: str, wrong: dict[str, Any]) -> Any:
     return bend
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 async def test_what_no_contract_returned_is_another_node_s_turn(
     desk_of_quiet: Any, remembering: Any, wrong: dict[str, Any]

@@ -71,6 +71,7 @@ async def test_who_asked_in_vain_does_not_wait_as_long_again(desk: Any) -> None:
     assert len(node.seen) == before + QUICK.rounds
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize(("kind", "status", "expected"), TROUBLES)
 async def test_a_healthy_node_behind_a_sick_one_answers(
     desk: Any, kind: str, status: int, expected: type[ZunoError]

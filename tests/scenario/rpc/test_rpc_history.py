@@ -53,6 +53,7 @@ def both_pools(stage: Any) -> list[tuple[PoolKey, int, int]]:
     return [(stage.native_pool, -200_700, -199_980), (stage.weth_pool, -200_700, -199_980)]
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("which", [0, 1], ids=["native", "erc20"])
 async def test_a_whole_life_is_told_to_the_wei(desk: Any, which: int) -> None:
     stage = desk.stage
@@ -85,6 +86,7 @@ async def test_a_whole_life_is_told_to_the_wei(desk: Any, which: int) -> None:
     assert_explains(history, wallet_state)
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("which", [0, 1], ids=["native", "erc20"])
 @pytest.mark.parametrize("closing", [BURN, DECREASE], ids=["burn", "decrease"])
 async def test_a_rebalance_is_followed_back_and_nothing_is_lost_in_netting(desk: Any, which: int, closing: int) -> None:
@@ -110,6 +112,7 @@ async def test_a_rebalance_is_followed_back_and_nothing_is_lost_in_netting(desk:
     assert_explains(history, wallet_state)
 
 
+@pytest.mark.soak
 async def test_a_second_rebalance_and_a_window_that_opens_between_them(desk: Any) -> None:
     stage = desk.stage
     key, lower, upper = both_pools(stage)[1]
@@ -236,6 +239,7 @@ async def test_a_life_within_one_block(desk: Any) -> None:
     assert_explains(history, wallet_state)
 
 
+@pytest.mark.soak
 async def test_a_crowded_block_does_not_blur_a_touch(desk: Any) -> None:
     """Trades before and after, and another position of the wallet, all in the block of the touch."""
     stage = desk.stage
@@ -320,6 +324,7 @@ async def test_a_node_without_past_state_is_named_as_the_reason(desk: Any) -> No
         await chain.history(token, None)
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("told", [True, False], ids=["timestamps in logs", "timestamps from headers"])
 async def test_hourly_prices(desk: Any, told: bool) -> None:
     stage = desk.stage

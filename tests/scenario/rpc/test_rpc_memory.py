@@ -53,6 +53,7 @@ DAMAGED: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("name", DAMAGED)
 async def test_a_record_of_an_odd_shape_is_put_aside_with_a_word_and_made_anew(
     desk_of_quiet: Any, remembering: Any, caplog: pytest.LogCaptureFixture, name: str
@@ -125,6 +126,7 @@ async def test_no_search_goes_back_beyond_the_contract_s_first_block(desk_of_qui
     assert "eth_getCode" not in again.methods
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("lie", ["0x", "0x60"], ids=["no code where there is some", "code where there is none"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])

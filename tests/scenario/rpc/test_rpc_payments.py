@@ -97,6 +97,7 @@ async def test_ether_wrapped_on_the_way_into_a_weth_pool(desk: Any) -> None:
     assert attribute(history).exact, history.computed
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("native", [True, False], ids=["native", "erc20"])
 async def test_positions_somebody_else_paid_for(desk: Any, native: bool) -> None:
     stage = desk.stage
@@ -123,6 +124,7 @@ async def test_positions_somebody_else_paid_for(desk: Any, native: bool) -> None
     assert gift == (gas, 0)
 
 
+@pytest.mark.soak
 async def test_two_touches_around_a_trade_in_one_block_are_told_apart_by_what_they_paid(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
@@ -149,6 +151,7 @@ async def test_two_touches_around_a_trade_in_one_block_are_told_apart_by_what_th
     assert attribute(history).exact, history.computed
 
 
+@pytest.mark.soak
 async def test_a_mint_and_a_collect_around_a_trade_in_one_block(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     token, manager = stage.next_token(), stage.info.deployment.position_manager
@@ -176,6 +179,7 @@ async def test_native_payments_that_share_a_block_are_computed_and_say_so(desk: 
     assert any("their split is not known" in why for why in history.computed)
 
 
+@pytest.mark.soak
 async def test_other_transactions_of_the_wallet_in_the_block(desk: Any) -> None:
     """Their gas is known and does not blur the balance; a payment into the wallet does, and is said."""
     stage, key = desk.stage, desk.stage.native_pool
@@ -201,6 +205,7 @@ async def test_other_transactions_of_the_wallet_in_the_block(desk: Any) -> None:
     assert history.externals == ()
 
 
+@pytest.mark.soak
 async def test_an_emptied_ancestor_that_is_filled_again_is_another_story(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     (old,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
@@ -220,6 +225,7 @@ async def test_an_emptied_ancestor_that_is_filled_again_is_another_story(desk: A
     assert attribute(refilled).exact, refilled.computed
 
 
+@pytest.mark.soak
 async def test_a_hook_that_keeps_the_fees_is_seen_and_named(desk: Any) -> None:
     stage = desk.stage
     key = stage.key(stage.weth, stage.usdc, 500, 10, fee_taking_hook(stage))
@@ -280,6 +286,7 @@ async def test_gas_and_a_swap_for_two_positions_are_charged_once_between_them(de
     assert abs(swaps[0].gas - swaps[1].gas) <= 1
 
 
+@pytest.mark.soak
 async def test_a_swap_belongs_to_the_first_deposit_after_it(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
@@ -439,6 +446,7 @@ async def test_only_the_pair_s_own_exchange_is_the_swap_made_for_a_deposit(desk:
     assert attribute(history).adds_up
 
 
+@pytest.mark.soak
 async def test_one_position_closed_for_two_is_followed_by_neither(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
@@ -484,6 +492,7 @@ async def test_a_rebalance_in_two_transactions_with_a_swap_between(desk: Any) ->
     assert [event.position_id for event in (await told(desk, much_later)).events] == [much_later]  # type: ignore[union-attr]
 
 
+@pytest.mark.soak
 async def test_a_position_that_somebody_else_closed_is_nobody_s_predecessor(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     stage.pass_time(1_000)
@@ -499,6 +508,7 @@ async def test_a_position_that_somebody_else_closed_is_nobody_s_predecessor(desk
     assert burn.gas == 0  # the operator's
 
 
+@pytest.mark.soak
 async def test_what_the_wallet_donates_in_the_same_transaction_is_its_own_and_no_payment_of_others(desk: Any) -> None:
     """It collects and gives dollars to the pool at once, through a contract that lives for one transaction."""
     stage, key = desk.stage, desk.stage.weth_pool
@@ -538,6 +548,7 @@ async def test_what_the_wallet_donates_in_the_same_transaction_is_its_own_and_no
 # -- what a residual is for
 
 
+@pytest.mark.soak
 async def test_a_burn_that_would_pay_a_wei_less_is_a_residual(desk: Any) -> None:
     """Nothing was touched in between, and still a wrong worth shows; what else is known of the record is said."""
     stage, key = desk.stage, desk.stage.weth_pool
@@ -600,6 +611,7 @@ async def test_a_payment_the_pool_s_arithmetic_does_not_know_is_a_residual(desk:
     assert not attribute(await desk.chain(node).history(token, None)).adds_up
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("native", [True, False], ids=["native", "erc20"])
 async def test_a_receipt_that_understates_the_gas_is_noticed(desk: Any, native: bool) -> None:
     stage = desk.stage
@@ -621,6 +633,7 @@ async def test_a_receipt_that_understates_the_gas_is_noticed(desk: Any, native: 
         assert not result.adds_up
 
 
+@pytest.mark.soak
 async def test_a_receipt_that_overstates_the_gas_is_labelled(desk: Any) -> None:
     stage, key = desk.stage, desk.stage.weth_pool
     (token,) = stage.mint(key, LOWER, UPPER, LIQUIDITY)
@@ -634,6 +647,7 @@ async def test_a_receipt_that_overstates_the_gas_is_labelled(desk: Any) -> None:
     assert any("is what its receipt says" in why for why in history.computed)
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize(
     ("by_scalar", "fees"),
     [
@@ -664,6 +678,7 @@ async def test_what_a_rollup_s_operator_takes_is_gas(desk: Any, by_scalar: int, 
     assert attribute(history).exact, history.computed
 
 
+@pytest.mark.soak
 async def test_gas_that_cannot_be_told_from_the_wallet_s_other_payments_is_labelled(desk: Any) -> None:
     """Its coin fell by more than the receipt says, because it sent some elsewhere in the same block."""
     stage, key = desk.stage, desk.stage.weth_pool
@@ -719,6 +734,7 @@ async def test_a_token_whose_events_do_not_tell_what_it_moved_is_labelled(desk: 
 # -- gas in a pool that cannot price it
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("dollars_are", [0, 1])
 async def test_gas_is_priced_from_outside_where_the_pool_cannot(desk: Any, dollars_are: int) -> None:
     stage = desk.stage

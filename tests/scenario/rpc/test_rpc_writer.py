@@ -595,6 +595,7 @@ async def test_an_estimate_holds_a_quarter_more_than_the_node_says(writer: RpcWr
 # -- depth
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("zero_for_one", [True, False])
 @pytest.mark.parametrize("ether", [1, 20, 60])
 async def test_a_quote_is_the_quoter_s(writer: RpcWriter, stage: Any, zero_for_one: bool, ether: int) -> None:

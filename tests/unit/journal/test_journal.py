@@ -280,6 +280,7 @@ async def test_a_head_that_is_not_ours_is_found_and_not_written_on(
     assert len(store.kept) == 3
 
 
+@pytest.mark.slow
 async def test_every_byte_of_the_head_counts(journal: ChainedJournal, store: MemoryStore) -> None:
     await say(journal, 2)
     whole = store.head

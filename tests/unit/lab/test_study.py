@@ -85,6 +85,7 @@ def test_a_trade_begins_when_its_entry_is_reached() -> None:
     assert score_trade(LONG, far, END, END) is None  # the market ends first
 
 
+@pytest.mark.slow
 def test_trades_at_fair_odds_score_the_fair_rate_on_average() -> None:
     """Over driftless walks, time exits included."""
     dice, total, count = Random(7), 0.0, 1_000

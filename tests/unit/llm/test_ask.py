@@ -149,6 +149,7 @@ async def test_a_hostile_answer_is_named_and_repaired(desk: Desk, name: str) -> 
     assert desk.recorded[0].why in spoken.why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_answer_twice_lets_the_rules_speak(desk: Desk, name: str) -> None:
     reply, outcome, word = HOSTILE[name]
@@ -291,6 +292,7 @@ async def test_silence_ends_with_the_timeout(tmp_path: Path) -> None:
     assert desk.budget.spent.tokens == desk.recorded[0].tokens_in + desk.recorded[0].tokens_out > 1_500
 
 
+@pytest.mark.slow
 async def test_a_real_timer_bounds_the_whole_question(tmp_path: Path) -> None:
     desk = Desk(tmp_path, timeout=0.1)
     models = [ScriptedModel(in_order([Silence()]), name) for name in ("one", "two", "three")]

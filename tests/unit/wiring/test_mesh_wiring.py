@@ -60,6 +60,7 @@ async def test_whoever_cannot_begin_leaves_the_seat(tmp_path: Path) -> None:
     await meshes.close()
 
 
+@pytest.mark.slow
 async def test_a_node_that_is_not_there_is_named_and_not_the_peers_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

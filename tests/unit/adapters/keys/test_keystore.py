@@ -76,6 +76,8 @@ def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return dict(copy)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("document", [PBKDF2, SCRYPT], ids=["pbkdf2", "scrypt"])
 def test_the_formats_own_vectors_open(document: dict[str, Any]) -> None:
     store = read_keystore(body(document))
@@ -186,6 +188,7 @@ def test_a_document_may_hold_what_is_no_key() -> None:
         read_keystore(body(document)).open(PASSPHRASE)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=examples(150), deadline=None)
 def test_one_changed_byte_never_opens_as_another_key(data: st.DataObject) -> None:

@@ -164,6 +164,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.slow
 def test_a_process_in_the_background_of_a_terminal_asks_nobody_and_is_not_stopped() -> None:
     done = subprocess.run([sys.executable, "-c", BACKGROUND], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

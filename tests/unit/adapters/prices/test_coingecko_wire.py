@@ -326,6 +326,7 @@ async def test_a_silent_server_is_not_waited_for() -> None:
             await coingecko.history(ETH_USDC, 24, NOW)
 
 
+@pytest.mark.slow
 async def test_a_server_that_drips_bytes_cannot_hold_us() -> None:
     drip: tuple[bytes | float, ...] = (http(ETHEREUM)[:200], *([0.03, b" "] * 100))  # type: ignore[arg-type]
     patience = RequestLimits(timeout=0.2, attempts=1)

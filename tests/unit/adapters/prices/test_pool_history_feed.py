@@ -182,6 +182,7 @@ async def test_spot_is_the_pools_own_price_dated_by_its_block() -> None:
     assert (fact.value, fact.source, fact.as_of, fact.age) == (100, "pool price", NOW, 30)
 
 
+@pytest.mark.slow
 @given(
     swaps=st.lists(st.tuples(st.integers(-30 * HOUR, 2 * HOUR), st.integers(1 << 32, 1 << 159)), max_size=40),
     hours=st.integers(1, 40),

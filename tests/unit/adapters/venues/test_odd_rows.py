@@ -50,6 +50,7 @@ def test_a_moment_in_another_unit_is_malformed(value: object) -> None:
         VendorJson("a row", {"x": value}).moment("x")
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -79,6 +80,7 @@ async def bars_with(change: Any) -> Any:
         return await asked.ask(feed)
 
 
+@pytest.mark.slow
 async def test_rows_out_of_order_are_sorted_and_repeated_ones_are_one() -> None:
     usual = await bars_with(lambda rows: rows)
     assert await bars_with(lambda rows: [*rows[::-1], rows[0]]) == usual

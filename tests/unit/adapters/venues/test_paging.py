@@ -49,6 +49,7 @@ async def read(venue: Venue, last: int, limit: int = 5) -> list[int]:
     return [round(row.value) for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(
     st.integers(0, 30),
@@ -119,6 +120,7 @@ async def test_a_window_without_a_bar_is_not_asked_for() -> None:
     assert venue.asked == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(
     st.sets(st.integers(0, 60), max_size=40),

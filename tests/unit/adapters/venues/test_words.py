@@ -30,6 +30,7 @@ from zuno.wiring.markets import Markets
 SEARCH = next(question for question in QUESTIONS if question.name == "search")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300), st.integers(1, 50))
 def test_cleaned_words_are_printable_lines_of_a_stated_length(raw: str, limit: int) -> None:
     text = clean(raw, limit)

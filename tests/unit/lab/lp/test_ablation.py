@@ -177,6 +177,7 @@ def scripted(*lines: str) -> ScriptedModel:
     return ScriptedModel(lambda request: left.pop(0))
 
 
+@pytest.mark.slow
 async def test_one_agent_chooses_and_a_vote_goes_on_until_its_tokens_are_used(context: Context, tmp_path: Path) -> None:
     candidates = propose_by_rules(context)
     open_ones = [

@@ -13,6 +13,8 @@ from zuno.lp.model.ballot import PlanVerdict
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.service.plan_view import chosen_by_owner
 
+pytestmark = pytest.mark.slow
+
 Seat = Callable[..., Table]
 
 

@@ -43,6 +43,8 @@ def asked(context: Context, **changes: Any) -> FlowStart:
     return start.model_copy(update=changes)
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "world"), pair_in_turn([2, 0], ["calm", "rough", "wild", "drifted"]))
 async def test_an_honest_plan_passes(seat: Seat, worlds: dict[str, Context], world: str, rounds: int) -> None:
     for profile in RiskProfile:
@@ -60,6 +62,7 @@ def with_last(ready: PlanReady, **changes: Any) -> Debate:
     return ready.debate.model_copy(update={"rounds": (*ready.debate.rounds[:-1], last)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"chain": "base"}, {"position_id": 2}, {"profile": RiskProfile.AGGRESSIVE}, {"max_rounds": 5}],
@@ -74,6 +77,7 @@ async def test_an_answer_to_another_question(seat: Seat, calm: Context, changes:
 OWN = OwnRange(unit="price", lower=Decimal(2800), upper=Decimal(3400))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", RiskProfile)
 async def test_the_owners_range_is_on_every_ballot_unchanged(seat: Seat, calm: Context, profile: RiskProfile) -> None:
     context = calm.model_copy(update={"own_range": OWN, "profile": profile})
@@ -103,6 +107,7 @@ def test_a_context_without_an_own_range_keeps_its_bytes(calm: Context) -> None:
     assert "ownRange" not in asked(calm).model_dump(by_alias=True)
 
 
+@pytest.mark.slow
 async def test_a_strategist_s_figures_that_do_not_recompute(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     last = ready.debate.rounds[-1]
@@ -125,6 +130,7 @@ async def test_a_critic_milder_than_the_rules(seat: Seat, calm: Context) -> None
             check_ready(calm, ready.model_copy(update={"debate": debate, "decision": decision}), asked(calm))
 
 
+@pytest.mark.slow
 async def test_a_choice_the_rules_would_not_make(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     for index in range(len(ready.debate.rounds[-1].candidates)):
@@ -134,6 +140,7 @@ async def test_a_choice_the_rules_would_not_make(seat: Seat, calm: Context) -> N
                 check_ready(calm, other, asked(calm))
 
 
+@pytest.mark.slow
 async def test_a_milder_word_than_the_data_allows(seat: Seat, calm: Context) -> None:
     """Seeded figures cap the verdict; whoever says plain approve lies."""
     ready = await honest(seat, calm)
@@ -146,6 +153,7 @@ async def test_a_milder_word_than_the_data_allows(seat: Seat, calm: Context) -> 
         check_ready(calm, surer, asked(calm))
 
 
+@pytest.mark.slow
 async def test_an_arbiter_who_was_never_asked(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     usurped = replace(ready.decision, decided_by=DecidedBy.ARBITER)
@@ -153,6 +161,7 @@ async def test_an_arbiter_who_was_never_asked(seat: Seat, calm: Context) -> None
         check_ready(calm, ready.model_copy(update={"decision": usurped}), asked(calm))
 
 
+@pytest.mark.slow
 async def test_an_arbiter_who_takes_what_was_vetoed(seat: Seat, wild: Context) -> None:
     context = wild.model_copy(update={"max_rounds": 0})
     ready = await honest(seat, context)
@@ -164,6 +173,7 @@ async def test_an_arbiter_who_takes_what_was_vetoed(seat: Seat, wild: Context) -
                 check_ready(context, ready.model_copy(update={"decision": taken}), asked(context))
 
 
+@pytest.mark.slow
 async def test_a_debate_cut_short_or_judged_by_nobody(seat: Seat, rough: Context) -> None:
     ready = await honest(seat, rough)
     assert len(ready.debate.rounds) > 1
@@ -176,6 +186,7 @@ async def test_a_debate_cut_short_or_judged_by_nobody(seat: Seat, rough: Context
         check_ready(rough, ready.model_copy(update={"debate": unjudged}), asked(rough))
 
 
+@pytest.mark.slow
 async def test_a_context_about_another_pool_than_the_position_s(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     (scene,) = calm.scenes
@@ -184,6 +195,7 @@ async def test_a_context_about_another_pool_than_the_position_s(seat: Seat, calm
         check_ready(calm.model_copy(update={"scenes": (scene.model_copy(update={"pool": other}),)}), ready, asked(calm))
 
 
+@pytest.mark.slow
 async def test_a_scout_who_brings_more_than_the_owner(seat: Seat, tmp_path: Path) -> None:
     """The capital of a create is what will be spent: it is the wish's, to the last unit."""
     context = await surveyed(tmp_path, ("USDC", "1000"))
@@ -273,6 +285,7 @@ def test_how_old_a_block_may_be(blocks: int, seconds: int, waited: int, said: st
     assert judged(block(1_000 + blocks, 1_700_000_000 + seconds), block(1_000, 1_700_000_000), waited) == said
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(-20_000, 20_000), st.integers(0, 20_000))
 def test_an_age_counts_by_the_chain_s_own_time(number: int, seconds: int, waited: int) -> None:
     """The same ages on a chain of long ago: no wall clock is looked at."""

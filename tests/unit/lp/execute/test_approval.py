@@ -139,6 +139,7 @@ async def test_a_signature_over_the_bare_words_is_none(bench: Any) -> None:
         check_approval(book, bench.key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signature", ["", "00", "00" * 63, "00" * 65, "zz" * 64, "AB" * 64, "00" * 64 + "\n"])
 async def test_an_odd_signature_is_not_even_a_row(bench: Any, signature: str) -> None:
     book, approval, _ = await approved(bench)

@@ -83,6 +83,7 @@ async def test_a_step_is_stored_then_sent_then_looked_for(bench: Any) -> None:
     assert bench.pond.taken == [bytes.fromhex(book.steps[0].newest.raw[2:])]
 
 
+@pytest.mark.slow
 async def test_bytes_that_were_never_stored_are_never_sent(bench: Any) -> None:
     plan_id = await closing(bench)
     for kind in ("plan_applying", "step_signed"):
@@ -145,6 +146,7 @@ async def pass_until(bench: Any, moment: int) -> None:
     assert head.timestamp == moment, "blocks come every twelve seconds"
 
 
+@pytest.mark.slow
 async def test_an_approval_is_good_until_its_last_second(bench: Any) -> None:
     plan_id, other = await closing(bench), (await bench.drafted(await bench.told(Action.COLLECT))).draft
     expires = (await bench.book(plan_id)).draft.expires
@@ -158,6 +160,7 @@ async def test_an_approval_is_good_until_its_last_second(bench: Any) -> None:
         await gate.approve(other, word)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("after", "ending"), [(0, PlanState.CANCELLED), (12, PlanState.FAILED)])
 async def test_what_is_overtaken_in_time_is_called_off_and_later_it_failed(
     bench: Any, after: int, ending: PlanState
@@ -206,6 +209,7 @@ async def test_the_newest_bytes_are_the_ones_that_are_given_again(bench: Any) ->
     assert book.steps[0].mined.hash == second.hash
 
 
+@pytest.mark.slow
 async def test_a_node_that_finds_the_fee_too_low_is_bid_more_up_to_the_bound(bench: Any) -> None:
     plan_id = await closing(bench)
     bench.pond.answers = [SendResult.UNDERPRICED]
@@ -221,6 +225,7 @@ async def test_a_node_that_finds_the_fee_too_low_is_bid_more_up_to_the_bound(ben
     assert set(numbers(stuck)) == {stuck.steps[0].nonce}
 
 
+@pytest.mark.slow
 async def test_a_node_s_refusal_leaves_the_step_signed_and_says_how_to_go_on(bench: Any) -> None:
     plan_id = await closing(bench)
     bench.pond.answers = [Refused("insufficient funds for gas")]
@@ -298,6 +303,7 @@ async def test_a_receipt_is_not_the_end_before_it_is_deep_enough(bench: Any) -> 
     assert len(bench.pond.taken) == 1
 
 
+@pytest.mark.slow
 async def test_another_plan_waits_for_the_one_that_is_on_its_way(bench: Any) -> None:
     plan_id = await closing(bench)
     other: str = await bench.approved(await bench.told(Action.COLLECT, bench.inside))
@@ -320,6 +326,7 @@ async def test_the_word_has_to_be_given(bench: Any) -> None:
     assert bench.pond.taken == []
 
 
+@pytest.mark.slow
 async def test_an_approval_that_comes_too_late_is_not_signed(bench: Any) -> None:
     drafted = await bench.drafted(await bench.told(Action.CLOSE))
     for _ in range(80):  # sixteen minutes
@@ -368,6 +375,7 @@ async def test_calling_off_what_no_node_has_ever_seen_takes_its_number_all_the_s
     assert bench.edge in await bench.owned()
 
 
+@pytest.mark.slow
 async def test_an_empty_transaction_that_pays_too_little_is_waited_for_and_bid_more(bench: Any) -> None:
     """Whoever holds the number at the node pays more: the gate neither spins nor gives up at once."""
     plan_id = await closing(bench)
@@ -402,6 +410,7 @@ async def test_calling_off_that_is_sped_up_is_still_calling_off(bench: Any) -> N
     assert bench.edge in await bench.owned()
 
 
+@pytest.mark.slow
 async def test_a_number_that_somebody_took_while_we_called_off_is_called_off_too(bench: Any) -> None:
     plan_id = await closing(bench)
     bench.pond.answers = [Unavailable("no answer")]
@@ -463,6 +472,7 @@ async def test_taking_back_is_never_too_late(bench: Any) -> None:
     assert not any((await allowed(bench)).values())
 
 
+@pytest.mark.slow
 async def test_a_pause_of_the_node_while_taking_back_is_no_end(bench: Any) -> None:
     plan_id = await begun(bench)
     bench.pond.answers = [Unavailable("no answer")]
@@ -475,6 +485,7 @@ async def test_a_pause_of_the_node_while_taking_back_is_no_end(bench: Any) -> No
     assert (await bench.book(plan_id)).state is PlanState.CANCELLED
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_taken_back_is_said(bench: Any) -> None:
     class Poor:
         """Nobody can say what the taking back would need."""
@@ -495,6 +506,7 @@ async def test_what_cannot_be_taken_back_is_said(bench: Any) -> None:
     assert book.over.problems == ("an allowance could not be taken back: it would revert: Frozen()",)
 
 
+@pytest.mark.slow
 async def test_an_approval_that_runs_out_half_way_ends_the_plan_and_takes_back_what_it_allowed(bench: Any) -> None:
     plan_id = await begun(bench)
     for _ in range(80):  # sixteen minutes
@@ -557,6 +569,7 @@ async def test_a_wallet_that_cannot_be_unlocked_leaves_no_intent(bench: Any) -> 
 # -- called off, and then the process died
 
 
+@pytest.mark.slow
 async def test_the_owner_s_no_outlives_the_process(bench: Any) -> None:
     """Called off while the burn was on its way; the burn is mined all the same, and nobody goes on with the rest."""
     plan_id = await bench.approved(await bench.two_steps())
@@ -606,6 +619,7 @@ class Instead:
         return getattr(self._honest, name)
 
 
+@pytest.mark.slow
 async def test_a_price_that_left_the_bounds_before_the_next_step(bench: Any) -> None:
     plan_id = await begun(bench)
 
@@ -642,6 +656,7 @@ async def test_a_plan_the_desk_advised_against_is_never_applied(bench: Any) -> N
     assert bench.pond.taken == []
 
 
+@pytest.mark.slow
 async def test_what_is_under_way_or_over_is_not_rejected_any_more(bench: Any) -> None:
     over, under_way = await closing(bench), await begun(bench)
     await bench.cancel(over)
@@ -652,6 +667,7 @@ async def test_what_is_under_way_or_over_is_not_rejected_any_more(bench: Any) ->
         assert before.state is state
 
 
+@pytest.mark.slow
 async def test_an_approval_that_ran_out_leaves_no_trace(bench: Any) -> None:
     plan_id = await closing(bench)
     for _ in range(80):  # sixteen minutes
@@ -663,6 +679,7 @@ async def test_an_approval_that_ran_out_leaves_no_trace(bench: Any) -> None:
     assert (await bench.book(plan_id)).applying is None
 
 
+@pytest.mark.slow
 async def test_a_price_the_world_does_not_share_before_the_next_step(bench: Any) -> None:
     plan_id = await begun(bench)
     honest = bench.hands.feeds_of
@@ -679,6 +696,7 @@ async def test_a_price_the_world_does_not_share_before_the_next_step(bench: Any)
     assert (await bench.book(plan_id)).steps[1].state is StepState.PLANNED
 
 
+@pytest.mark.slow
 async def test_a_step_that_would_burn_more_gas_than_was_approved(bench: Any) -> None:
     plan_id = await begun(bench)
 
@@ -713,6 +731,7 @@ async def test_the_bytes_themselves_are_read_once_more(bench: Any) -> None:
 # -- other plans, other worlds
 
 
+@pytest.mark.slow
 async def test_a_plan_of_another_world_is_left_alone(bench: Any, tmp_path: Any) -> None:
     """The same wallet, id and name, another first block: bytes signed for the one would be good in the other."""
     plan_id = await closing(bench)
@@ -829,6 +848,7 @@ async def test_a_look_that_waits_for_the_node_keeps_nobody_from_applying(bench: 
 # -- the second half
 
 
+@pytest.mark.slow
 async def test_a_second_half_whose_number_was_lost_is_done_once(bench: Any) -> None:
     """Somebody takes the number of the mint, the price leaves the bounds, comes back, and the plan goes on."""
     plan_id: str = await bench.approved(await bench.two_steps())

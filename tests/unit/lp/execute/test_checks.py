@@ -142,6 +142,7 @@ def test_a_price_outside_its_bounds(sight: OnChainState, off: int, away: int) ->
 # -- the world
 
 
+@pytest.mark.slow
 async def test_drift_is_measured_from_the_decision(bench: Any, sight: OnChainState) -> None:
     told = await bench.told(Action.CLOSE)
     bounds = Bounds(tick_drift=10)
@@ -282,6 +283,7 @@ async def test_what_a_position_pays_back_first_does_not_count(bench: Any) -> Non
         assert await spend(bench, told, usd_per_plan=Decimal(0), usd_per_day=Decimal(0)) == 0
 
 
+@pytest.mark.slow
 async def test_a_plan_that_takes_more_than_its_cap(bench: Any) -> None:
     told = await bench.creation()
     spent = await spend(bench, told)
@@ -291,6 +293,7 @@ async def test_a_plan_that_takes_more_than_its_cap(bench: Any) -> None:
         await spend(bench, told, usd_per_plan=Decimal(10))
 
 
+@pytest.mark.slow
 async def test_a_day_that_takes_more_than_its_cap(bench: Any) -> None:
     told = await bench.creation()
     spent = await spend(bench, told)
@@ -377,6 +380,7 @@ async def test_an_unverified_dollar_is_no_dollar(bench: Any) -> None:
 # -- real money and play money, and what a rollup adds
 
 
+@pytest.mark.slow
 async def test_play_money_uses_up_no_cap_of_real_money(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     draft = (await bench.book(plan_id)).draft

@@ -96,6 +96,7 @@ async def test_a_later_step_has_to_be_what_was_approved(bench: Any) -> None:
         gate._check_later(draft.model_copy(update={"later": None}), step)
 
 
+@pytest.mark.slow
 async def test_every_later_step_is_looked_at_before_it_is_signed(bench: Any) -> None:
     """A gate that is handed something else than it approved stops between the halves."""
     plan_id = await halfway(bench)
@@ -112,6 +113,7 @@ async def test_every_later_step_is_looked_at_before_it_is_signed(bench: Any) -> 
     assert seen == [step.step for step in book.steps if step.part is PlanPart.LATER]
 
 
+@pytest.mark.slow
 async def test_a_second_half_may_spend_what_the_first_paid_and_nothing_else(bench: Any) -> None:
     plan_id = await halfway(bench)
     book = await bench.apply(plan_id)
@@ -129,6 +131,7 @@ async def test_a_second_half_may_spend_what_the_first_paid_and_nothing_else(benc
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token_id", [1, 2], ids=["tokens", "ether"])
 async def test_what_the_first_half_paid_is_what_the_wallet_gained(bench: Any, token_id: int) -> None:
     plan_id = await halfway(bench, token_id)
@@ -160,6 +163,7 @@ def _currencies(draft: Draft) -> set[str]:
 # -- how it ends
 
 
+@pytest.mark.slow
 async def test_a_second_half_that_fails_leaves_the_plan_partial_and_nothing_allowed(bench: Any) -> None:
     plan_id = await halfway(bench)
     before = await bench.owned()
@@ -186,6 +190,7 @@ async def nothing_allowed(bench: Any, book: PlanProgress) -> None:
         assert wallet_state.allowances.to_permit2[token] > 0, "and so does the owner's own allowance"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plan_revoking", "plan_over"])
 async def test_a_process_that_dies_over_a_failed_second_half_does_not_try_it_again(bench: Any, kind: str) -> None:
     plan_id = await halfway(bench)
@@ -201,6 +206,7 @@ async def test_a_process_that_dies_over_a_failed_second_half_does_not_try_it_aga
     await nothing_allowed(bench, book)
 
 
+@pytest.mark.slow
 async def test_a_refusal_between_the_halves_says_how_to_go_on(bench: Any) -> None:
     class Elsewhere:
         """The price is not what it was."""
@@ -227,6 +233,7 @@ async def test_a_plan_that_is_called_off_between_its_halves(bench: Any) -> None:
     assert book.over.why.startswith("called off after its first half")
 
 
+@pytest.mark.slow
 async def test_calling_off_a_plan_that_is_done_says_that_it_is_done(bench: Any) -> None:
     """The process died between the last receipt and the end of the book."""
     plan_id: str = await bench.approved(await bench.two_steps())
@@ -278,6 +285,7 @@ async def test_a_position_that_was_burned_and_is_still_there(bench: Any) -> None
     assert found == ("position 1 was burned and is still there",)
 
 
+@pytest.mark.slow
 async def test_a_position_that_changed_by_something_else_than_was_asked(bench: Any) -> None:
     for told, more in (
         (await bench.told(Action.REMOVE, share=Fraction(1, 2)), 1),
@@ -337,6 +345,7 @@ async def one_step(bench: Any, token_id: int) -> Instruction:
     raise AssertionError("no range takes these tokens as they are")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one step", "two steps", "two tokens", "one token"])
 @pytest.mark.parametrize(("part", "problems"), [(Fraction(1), 0), (Fraction(97, 100), 1), (Fraction(1, 2), 2)])
 async def test_money_that_is_neither_in_the_position_nor_in_the_wallet_is_missed(

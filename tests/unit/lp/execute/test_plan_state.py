@@ -195,6 +195,7 @@ def places(text: str) -> set[str]:
     return {*plain.split(), *([spaced] if spaced else [])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", PLAN_EVENTS)
 def test_a_plan_s_entry_follows_only_what_it_can_follow(pen: Pen, name: str, place: str) -> None:
@@ -383,6 +384,7 @@ def live(step: StepProgress) -> set[int]:
     return {one.nonce for one in step.signed} if step.in_flight else set()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_order_of_entries_does_a_step_twice_or_opens_what_is_closed(pen: Pen, data: st.DataObject) -> None:

@@ -236,6 +236,7 @@ async def carry_out(
     return book.state
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(wishes, paths, st.sampled_from([50, 300, 1000, 0]), seldom, st.booleans())
 @example(Wish(Action.ADD, amount1=100 * USDC), [Decimal(-2), *[Decimal(0)] * 7], 50, False, True)
@@ -250,6 +251,8 @@ def test_no_plan_takes_more_than_was_named_or_shown(
     asyncio.run(carry_out(new_bench(), wish, path, bounds, collects=collects, simulates=simulates))
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wish",
     [
@@ -331,6 +334,7 @@ async def test_a_named_token_of_which_nothing_goes_in_is_refused_by_the_gate(
     await bench.drafted(other)
 
 
+@pytest.mark.slow
 async def test_fees_that_are_gone_are_not_made_up_from_the_wallet(bench: Any) -> None:
     await allow_everything(bench)
     told = await instruct(bench, Wish(Action.ADD, amount0=ETHER), Bounds())
@@ -340,6 +344,7 @@ async def test_fees_that_are_gone_are_not_made_up_from_the_wallet(bench: Any) ->
         await bench.apply(plan_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulates", [True, False])
 @pytest.mark.parametrize(
     ("wish", "part"),

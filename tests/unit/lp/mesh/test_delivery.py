@@ -310,6 +310,8 @@ def test_bytes_that_are_none_of_ours_are_an_event_and_no_error(office: Offices, 
     assert isinstance(only(office(Role.SCOUT).post.take(ReceivedMessage(data), NOW)), MessageRejected)
 
 
+@pytest.mark.soak(every=5)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sort", "most"), [(b"L", 1 << 20), (b"B", 1 << 22), (b"T", 1 << 14), (b"A", 1 << 14), (b"P", 1 << 14)]
 )
@@ -325,6 +327,7 @@ def test_every_sort_of_message_has_a_largest_one_packed_and_unpacked(office: Off
     assert f"is over the limit of {most}" in only(cli.post.take(ReceivedMessage(raw), NOW + 60_000)).why
 
 
+@pytest.mark.slow
 def test_a_bomb_is_unpacked_up_to_its_bound_and_no_further(office: Offices) -> None:
     scout = office(Role.SCOUT)
     bomb = b"\x00ZM1B" + zlib.compress(zlib.compress(bytes(1)) + bytes(2_000_000_000 // 100), 9)
@@ -478,6 +481,7 @@ def test_one_neighbour_s_bounds_are_not_another_s(office: Offices) -> None:
     assert believed(cli, in_request(arbiter, 99, payload=failed, to=Role.CLI))
 
 
+@pytest.mark.slow
 def test_bytes_are_unpacked_at_a_bounded_rate(office: Offices) -> None:
     """Each is small on its way, large when unpacked, and thrown away: it may cost no more than its share of time."""
     strategist, rules = office(Role.STRATEGIST), DeliveryLimits()
@@ -546,6 +550,7 @@ def test_a_turn_is_had_once_and_what_is_written_in_answer_is_the_sender_s(office
     assert "fills more than" in rejected(scout, in_request(cli, 8))
 
 
+@pytest.mark.slow
 def test_letters_that_wait_for_a_context_are_bounded_for_each_sender(office: Offices) -> None:
     scout, critic = office(Role.SCOUT), office(Role.CRITIC)
     rules = DeliveryLimits(waiting_letters=3, burst=10_000.0)
@@ -636,6 +641,7 @@ def test_a_version_is_told_in_plain_words(office: Offices) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=400), packed=st.booleans(), sort=st.sampled_from([b"L", b"T", b"B", b"A", b"P", b"Q"]))
 def test_no_bytes_break_it(office: Offices, data: bytes, packed: bool, sort: bytes) -> None:

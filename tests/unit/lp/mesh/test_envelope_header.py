@@ -101,6 +101,7 @@ class Held(Wire):
     sure: bool
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(
     whole=st.integers(-(2**256) + 1, 2**256 - 1) | st.integers(-9, 9),

@@ -113,11 +113,13 @@ def _command(said: calls.Command, struct: SwapStruct) -> tuple[int, bytes]:
             return encoding.position_manager_call([written(act, struct) for act in acts], deadline)
 
 
+@pytest.mark.slow
 @given(call, st.sampled_from(SwapStruct), uint256)
 def test_what_was_written_is_read(said: calls.Call, struct: SwapStruct, value: int) -> None:
     assert decode(TO, value, bytes_of(said, struct), struct) == calls.DecodedCall(TO, value, said)
 
 
+@pytest.mark.slow
 def test_no_changed_byte_of_any_step_reads_the_same(every_step: list[Any]) -> None:
     for planned in every_step:
         step = planned.step
@@ -131,6 +133,7 @@ def test_no_changed_byte_of_any_step_reads_the_same(every_step: list[Any]) -> No
                 continue
 
 
+@pytest.mark.slow
 def test_no_changed_address_of_any_step_passes_the_policy(every_step: list[Any]) -> None:
     """Whoever is named in the calldata is named for a reason: the policy alone knows all of them."""
     looked = 0
@@ -151,6 +154,7 @@ def test_no_changed_address_of_any_step_passes_the_policy(every_step: list[Any])
     assert looked > 3_000, looked
 
 
+@pytest.mark.slow
 def test_nothing_may_be_missing_or_left_over(every_step: list[Any]) -> None:
     for planned in every_step:
         step = planned.step

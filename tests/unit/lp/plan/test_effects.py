@@ -97,6 +97,8 @@ async def test_ether_wrapped_for_a_pool_of_tokens_is_counted_to_the_last_unit(sc
     assert scene.said(steps) == await scene.tried(steps)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 async def test_a_move_in_one_transaction_is_counted_to_the_last_unit(scene: Scene) -> None:
     """Every range on the position's own side of the price: its tokens need no swap there."""
     band, spacing = scene.position.range, scene.pool.key.tick_spacing

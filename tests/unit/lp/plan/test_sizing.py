@@ -44,6 +44,7 @@ def held_at(scene: Any, price: int, band: Range, liquidity: int, earned: tuple[i
     return position
 
 
+@pytest.mark.slow
 @given(prices, bands, bands, st.integers(1, 10**18), fees, slippages, inside)
 def test_a_burn_pays_for_the_new_range_at_every_price_in_bounds(
     scene: Any,
@@ -105,6 +106,7 @@ def test_a_unit_lost_to_rounding_is_never_missing(
     assert paid[1] + earned[1] >= cost[1]
 
 
+@pytest.mark.slow
 @given(prices, bands, bands, st.integers(10**12, 10**18), fees, slippages)
 def test_no_more_liquidity_would_have_been_safe(
     scene: Any, price: int, old: Range, new: Range, liquidity: int, earned: tuple[int, int], slippage: int
@@ -125,6 +127,7 @@ def test_no_more_liquidity_would_have_been_safe(
     assert short
 
 
+@pytest.mark.slow
 @given(prices, bands, st.integers(10**6, 10**20), st.integers(10**6, 10**12), slippages, inside)
 def test_tokens_pay_for_a_range_at_every_price_in_bounds(
     price: int, band: Range, have0: int, have1: int, slippage: int, where: Any

@@ -174,6 +174,7 @@ async def test_a_chain_that_fails_stops_no_other(tmp_path: Path, fault: Exceptio
     assert [alert.chain for alert in tick.alerts] == ["arbitrum"]
 
 
+@pytest.mark.slow
 async def test_a_chain_that_hangs_is_given_up_and_the_others_are_judged_meanwhile(tmp_path: Path) -> None:
     base, arbitrum = WatchedChain("base", hold=asyncio.Event()), WatchedChain("arbitrum", [position(OUT)])
     house = House(tmp_path, [base, arbitrum], patience=0.5)
@@ -463,6 +464,7 @@ async def test_a_full_disk_costs_a_look_and_not_the_monitor(tmp_path: Path) -> N
     assert happenings(heard[0]) == ["raised"]
 
 
+@pytest.mark.soak
 async def test_a_crowd_is_one_reading_of_its_wallet(tmp_path: Path) -> None:
     chain = WatchedChain(held=[position(OUT, id=number) for number in range(1, 1_001)])
     house = House(tmp_path, [chain])

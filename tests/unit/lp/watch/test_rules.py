@@ -276,6 +276,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_laws_of_every_path(steps: list[tuple[str, int, int]]) -> None:
     watched = Watched()

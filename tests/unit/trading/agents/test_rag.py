@@ -66,6 +66,7 @@ async def test_a_model_sums_up_what_was_recalled_with_its_citations(bundle: Bund
     assert asked.count("Ignore the rules") == 1
 
 
+@pytest.mark.slow
 async def test_meta_reads_the_summary_behind_its_fence_and_pays_for_it(debate: Argued) -> None:
     model, model_context = speaking(debate, SUMMARY)
     answer = await debate.ask("meta", model_context)

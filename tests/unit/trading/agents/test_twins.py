@@ -168,6 +168,7 @@ def test_orderflow_is_trusted_in_a_narrow_range_whoever_gathers(plain: Case, slo
 # -- what all of them start from
 
 
+@pytest.mark.slow
 def test_fees_are_those_the_bundle_was_frozen_with(plain: Case) -> None:
     assert plain.inputs.fees == Fees()
     slot = fees_slot(FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1), AS_OF)
@@ -256,6 +257,8 @@ def flowing(
     return replace(case, context=context, features=replace(case.features, frames=tuple(frames)))
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_divergence_is_one_only_where_the_price_does_not_go_along(sign: int) -> None:
     rank, way = (0.95, PriceDirection.UP) if sign > 0 else (0.05, PriceDirection.DOWN)
@@ -307,6 +310,7 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
     assert ("has fuel" in reason.said) == (turned < 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "bias", "anomaly"),
     [
@@ -388,6 +392,8 @@ def test_how_funding_looks(plain: Case, rate: float, look: str) -> None:
     assert geometry.answer_by_rules(funded, geometry.Panels(cvd=True, funding=False)).funding_visual is None
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("gone", ["nothing", "funding", "who took", "bars"])
 def test_a_panel_is_there_when_the_chart_draws_it(gone: str, mode: Mode) -> None:
@@ -475,6 +481,7 @@ def test_an_expert_on_the_other_side_is_the_counter_argument() -> None:
     assert said.reasoning.counter_scenario.startswith("vlm_geometry looks the other way with {vlm_geometry.confidence}")
 
 
+@pytest.mark.slow
 def test_a_rationale_is_told_once() -> None:
     """On the blackboard: who weighs it names its author and not its words."""
     debate = asyncio.run(argued(bundle_of(BEAR)))
@@ -499,6 +506,7 @@ def test_nobody_is_followed_who_is_not_seconded() -> None:
     assert "second" in said.reasoning.final_logic
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", Side)
 def test_an_exit_when_the_score_turns_hard_and_a_hold_when_it_leans(side: Side) -> None:
     sign = -1 if side is Side.LONG else 1
@@ -520,6 +528,7 @@ def test_the_bound_of_an_exit_is_its_own() -> None:
         assert not judge.exit_reason(case, meta_of(), side, sign * 0.9)
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize(
     ("day", "worth", "out"),
@@ -556,6 +565,8 @@ def test_a_panic_closes_though_the_candles_of_one_timeframe_are_gone() -> None:
     assert judge.exit_reason(panic, meta_of(ruled.regime), Side.LONG, 0.3)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("side", Side)
 def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
     sign = -1 if side is Side.LONG else 1
@@ -644,6 +655,7 @@ def test_whoever_pays_funding_borrows_nothing_and_waits_less() -> None:
     assert (short.leverage, short.hold_duration) == (3, "5d")
 
 
+@pytest.mark.slow
 def test_feeds_of_strangers_have_no_part_in_the_rules() -> None:
     loud = bundle_of(replace(BEAR, news="BUY " * 200))
     first, second = (asyncio.run(argued(bundle)) for bundle in (loud, bundle_of(BEAR)))

@@ -65,6 +65,7 @@ def intake(given: Sources, store: SeriesStore, now: Any, **more: Any) -> Intake:
     return Intake(given, store, keep, now, **more)
 
 
+@pytest.mark.slow
 def test_what_everybody_says_is_known_from_the_moment_it_is_looked_at() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
@@ -84,6 +85,7 @@ def test_what_everybody_says_is_known_from_the_moment_it_is_looked_at() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> None:
     async def story(now: Any) -> None:
         truth = await market()
@@ -144,6 +146,8 @@ class Depth:
         return told
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "waited"), [(0.0, 0), (12.0, 12_000), (25.0, 25_000), (1e6, 30_000)])
 def test_no_slow_venue_makes_the_book_old(seconds: float, waited: int) -> None:
     """It is asked for when the others have answered or failed, and looked at when it has come."""
@@ -164,6 +168,7 @@ def test_no_slow_venue_makes_the_book_old(seconds: float, waited: int) -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_book_that_does_not_come_is_waited_for_no_longer_than_said() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
@@ -175,6 +180,7 @@ def test_a_book_that_does_not_come_is_waited_for_no_longer_than_said() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
     class Odd:
         async def levels(self, name: str, since: Millis, until: Millis) -> Any:
@@ -193,6 +199,7 @@ def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptur
     assert [record.exc_info is not None for record in caplog.records if "fear" in record.getMessage()] == [True]
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
     interest = open_interest(BINANCE, "BTCUSDT")
 
@@ -223,6 +230,7 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answering", [False, True])
 def test_without_a_network_nobody_is_waited_for(answering: bool) -> None:
     """Of each venue but one a question cannot be sent, and the others hang; that one answers or cannot be asked."""
@@ -253,6 +261,7 @@ def test_without_a_network_nobody_is_waited_for(answering: bool) -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_damaged_store_is_nobodys_failure() -> None:
     class Damaged(MemorySeries):
         async def write(self, batches: Any) -> Any:
@@ -266,6 +275,7 @@ def test_a_damaged_store_is_nobodys_failure() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_streams_that_a_collector_hears_are_no_failure() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
@@ -306,6 +316,7 @@ def test_a_channel_that_is_behind_another_loses_no_post() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_search_is_not_paid_for_again_while_its_answer_is_young() -> None:
     class Paid:
         venue, feed, asked = SEARCH, Feed.NARRATIVE, 0
@@ -326,6 +337,7 @@ def test_a_search_is_not_paid_for_again_while_its_answer_is_young() -> None:
     leaping(START - 8 * HOUR_MS, story)
 
 
+@pytest.mark.slow
 def test_a_hole_that_no_venue_fills_is_let_be_after_some_tries() -> None:
     async def story(now: Any) -> None:
         store, truth = MemorySeries(OWN), await market()
@@ -355,6 +367,7 @@ def test_a_hole_that_no_venue_fills_is_let_be_after_some_tries() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_beginning_that_a_venue_leaves_out_without_a_word_is_told() -> None:
     async def story(now: Any) -> None:
         store, truth = MemorySeries(OWN), await market()
@@ -376,6 +389,7 @@ def test_a_beginning_that_a_venue_leaves_out_without_a_word_is_told() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_each_hole_has_its_own_tries_and_what_no_venue_has_is_told() -> None:
     async def story(now: Any) -> None:
         store, truth = MemorySeries(OWN), await market()
@@ -429,6 +443,7 @@ def test_a_day_that_is_revised_months_later_is_heard_of() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_where_a_venue_is_ahead_it_is_looked_at_from_its_own_moment() -> None:
     async def story(now: Any) -> None:
         store, mark = MemorySeries(OWN), basis(BINANCE, "BTCUSDT")

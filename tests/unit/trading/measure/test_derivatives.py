@@ -170,6 +170,7 @@ readings = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(st.dictionaries(st.sampled_from("abc"), readings))
 def test_the_future_changes_no_change_and_order_does_not_matter(by_venue: dict[str, list[Level]]) -> None:

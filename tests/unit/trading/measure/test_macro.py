@@ -115,6 +115,7 @@ prints = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(prints, prints, st.integers(0, 20))
 def test_what_is_released_later_changes_nothing(twos: list[MacroRelease], tens: list[MacroRelease], day: int) -> None:

@@ -74,6 +74,7 @@ def by_integral(forward: float, strike: float, sigma: float, years: float, *, ca
     return total
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(st.floats(0.5, 2.0), st.floats(0.1, 2.0), st.floats(0.01, 1.5), st.booleans())
 def test_the_price_is_the_expected_payoff(moneyness: float, sigma: float, years: float, call: bool) -> None:
@@ -81,6 +82,7 @@ def test_the_price_is_the_expected_payoff(moneyness: float, sigma: float, years:
     assert price(100.0, 100.0 * moneyness, sigma, years, call=call) == pytest.approx(exact, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(st.floats(0.6, 1.6), st.floats(0.2, 1.5), st.floats(0.02, 1.0), st.booleans())
 def test_delta_is_what_the_integral_gains_when_the_forward_moves(
@@ -323,6 +325,7 @@ def test_a_strike_of_zero_is_none_and_a_small_one_is_one() -> None:
     assert (seen([zero]).dropped, seen([small]).dropped) == (1, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(

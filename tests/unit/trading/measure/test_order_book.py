@@ -77,6 +77,7 @@ def test_golden_book() -> None:
 sizes = st.integers(1, 60_000).map(lambda n: Fraction(n, 100))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(sizes, min_size=1, max_size=12), st.lists(sizes, min_size=1, max_size=12), st.integers(1, 40))
 def test_slippage_agrees_with_a_walk_in_fractions(bids: list[Fraction], asks: list[Fraction], step: int) -> None:
@@ -91,6 +92,7 @@ def test_slippage_agrees_with_a_walk_in_fractions(bids: list[Fraction], asks: li
             assert or_none(side) == pytest.approx(float(exact), rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(st.lists(sizes, min_size=1, max_size=12), st.lists(sizes, min_size=1, max_size=12))
 def test_a_book_turned_round_leans_as_far_the_other_way(bids: list[Fraction], asks: list[Fraction]) -> None:
@@ -193,6 +195,7 @@ def test_a_book_that_is_none_stands_in_no_ones_place() -> None:
     assert sample_minute([newest, *books[1:]])[-1] == newest  # what is wrong now is to be seen
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 70_000), max_size=16))
 def test_of_any_books_five_or_all_are_taken_and_the_newest_is(before: list[int]) -> None:
     taken = sample_minute([ladder(NOW - late) for late in before])

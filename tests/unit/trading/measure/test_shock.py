@@ -253,6 +253,7 @@ def test_hours_whose_high_is_below_their_low_are_said() -> None:
 walks = st.lists(st.sampled_from([-0.012, -0.004, -0.001, 0.0, 0.0, 0.001, 0.004, 0.012]), min_size=70, max_size=260)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(walks, st.integers(0, 200), st.sets(st.integers(0, 259), max_size=10))
 def test_dropping_the_future_changes_no_shock_of_the_past(steps: list[float], cut: int, gaps: set[int]) -> None:
@@ -263,6 +264,7 @@ def test_dropping_the_future_changes_no_shock_of_the_past(steps: list[float], cu
     assert part == tuple(shock for shock in whole if shock.at <= after(upto))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(walks)
 def test_every_shock_is_one_by_a_rule_written_out_in_full(steps: list[float]) -> None:
@@ -289,6 +291,7 @@ def test_every_shock_is_one_by_a_rule_written_out_in_full(steps: list[float]) ->
     assert found == expected
 
 
+@pytest.mark.slow
 def test_three_weeks_of_a_real_market_have_a_shock_or_two_a_day() -> None:
     rows = minutes()
     found = watch(

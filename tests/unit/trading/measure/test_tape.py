@@ -180,6 +180,7 @@ def test_a_silent_hour_that_was_not_heard_is_not_known() -> None:
     assert (part.usd, part.complete) == (5.0, False)
 
 
+@pytest.mark.slow
 def test_ninety_days_of_its_own_are_looked_back_on() -> None:
     found = hour(hours_of([1_000.0] * 200 + [1.0] * 90 * 24 + [9.0]))
     assert (found.hours, or_none(found.high)) == (90 * 24, 1.0)
@@ -205,6 +206,7 @@ minutes_heard = st.sets(st.integers(-300, 60)).map(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(events, minutes_heard)
 def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[TapeEvent], heard: list[Heartbeat]) -> None:
@@ -229,6 +231,7 @@ def test_minutes_add_up_to_hours_and_to_a_sum_by_hand(rows: list[TapeEvent], hea
             )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(events, minutes_heard)
 def test_the_future_changes_no_hour(rows: list[TapeEvent], heard: list[Heartbeat]) -> None:

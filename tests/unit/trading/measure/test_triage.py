@@ -239,6 +239,7 @@ def test_dropping_the_future_changes_no_spike(seed: int, later: int) -> None:
     assert measure_spike(rows, crowd(0.01), at) == measure_spike(rows.upto(at), crowd(0.01), at)
 
 
+@pytest.mark.slow
 def test_on_a_real_market_half_to_five_per_cent_of_the_hours_are_spikes() -> None:
     rows = grouped(minutes(), Timeframe.H1)
     market = bars(Timeframe.H1, rows)
@@ -346,6 +347,7 @@ def test_a_sleepy_index_must_still_rise_three_points() -> None:
     assert names(less) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.floats(20, 200), min_size=201, max_size=260))
 def test_no_panic_is_less_than_three_points_over_the_mean(values: list[float]) -> None:

@@ -194,6 +194,7 @@ accounts = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(accounts, prices, prices, st.floats(500.0, 3_000.0))
 def test_equity_is_cash_and_what_is_not_yet_realised(account: Account, btc: float, eth: float, won: float) -> None:
     found = stood(account, won=won, BTCUSDT=btc, ETHUSDT=eth)

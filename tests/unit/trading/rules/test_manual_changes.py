@@ -237,6 +237,7 @@ def stories(draw: st.DrawFn) -> list[BookChange]:
     return story
 
 
+@pytest.mark.slow
 @given(stories())
 def test_an_earlier_answer_never_changes_by_later_writes(story: list[BookChange]) -> None:
     for length, change in enumerate(story, 1):
@@ -244,6 +245,7 @@ def test_an_earlier_answer_never_changes_by_later_writes(story: list[BookChange]
             assert replay_changes(story[:length], Millis(moment)) == replay_changes(story, Millis(moment))
 
 
+@pytest.mark.slow
 @given(stories())
 def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
     for length, change in enumerate(story, 1):
@@ -252,6 +254,7 @@ def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
             assert all(free_cash(account, exchange) >= -1e-3 for exchange in Exchange)
 
 
+@pytest.mark.slow
 @given(stories(), st.floats(30_000.0, 70_000.0), st.floats(1_000.0, 1_800.0))
 def test_closing_at_the_mark_changes_equity_by_the_fee_alone(story: list[BookChange], mark: float, won: float) -> None:
     account = replay_changes(story)

@@ -93,6 +93,7 @@ async def kinds(desk: Desk) -> Counter[str]:
 # -- a run
 
 
+@pytest.mark.slow
 async def test_a_run_puts_every_node_on_record_once_and_tells_of_each(desk: Desk) -> None:
     heard: list[NodeEvent] = []
     outcome = await desk.cycles.run(BTC, listen=heard.append)
@@ -111,6 +112,7 @@ async def test_a_run_puts_every_node_on_record_once_and_tells_of_each(desk: Desk
     assert (await desk.cycles.outcome(outcome.run_id)) == outcome
 
 
+@pytest.mark.slow
 async def test_the_same_bundle_gives_the_same_hash(desk: Desk, tmp_path: Path, store: MemorySeries) -> None:
     first, second = await desk.cycles.run(BTC), await desk.cycles.run(BTC)
     elsewhere = await Desk(tmp_path / "another", store).cycles.run(BTC)
@@ -119,6 +121,7 @@ async def test_the_same_bundle_gives_the_same_hash(desk: Desk, tmp_path: Path, s
     assert first.hash == second.hash == elsewhere.hash
 
 
+@pytest.mark.slow
 async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk) -> None:
     first = await desk.cycles.run(BTC, as_of=EARLIER)
     assert (await load_bundle(await desk.opened(), first.bundle)).why_absent("previous_decision") is not None
@@ -136,6 +139,7 @@ async def test_the_last_decision_is_strictly_earlier_and_names_no_run(desk: Desk
     assert (await load_bundle(await desk.opened(), other_mode.bundle)).why_absent("previous_decision") is not None
 
 
+@pytest.mark.slow
 async def test_two_explorations_a_day_and_a_replay_counts_as_the_run_did(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -152,6 +156,7 @@ async def test_two_explorations_a_day_and_a_replay_counts_as_the_run_did(
     await desk.close()
 
 
+@pytest.mark.soak
 async def test_of_two_explorations_at_one_instant_the_first_on_record_counts(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -179,6 +184,7 @@ async def test_of_two_explorations_at_one_instant_the_first_on_record_counts(
     await desk.close()
 
 
+@pytest.mark.slow
 async def test_every_exploration_of_the_day_counts_however_many_runs_came_after(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +197,7 @@ async def test_every_exploration_of_the_day_counts_however_many_runs_came_after(
     await desk.close()
 
 
+@pytest.mark.slow
 async def test_closed_trades_before_the_moment_are_what_a_judge_is_believed_by(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -225,6 +232,7 @@ async def test_a_moment_that_cannot_be_leaves_nothing_behind(desk: Desk) -> None
     assert await kinds(desk) == {}
 
 
+@pytest.mark.slow
 async def test_a_painter_that_fails_is_told_and_the_desk_goes_on(tmp_path: Path, store: MemorySeries) -> None:
     outcome = await Desk(tmp_path, store, painter=Brush(fails=OSError("no fonts"))).cycles.run(BTC)
     assert outcome.chart is None
@@ -233,6 +241,7 @@ async def test_a_painter_that_fails_is_told_and_the_desk_goes_on(tmp_path: Path,
     ]
 
 
+@pytest.mark.slow
 async def test_a_run_without_a_chart_paints_nothing(tmp_path: Path, store: MemorySeries) -> None:
     brush = Brush()
     desk = Desk(tmp_path, store, painter=brush)
@@ -241,6 +250,7 @@ async def test_a_run_without_a_chart_paints_nothing(tmp_path: Path, store: Memor
     assert (await desk.cycles.record(outcome.run_id)).picture is None
 
 
+@pytest.mark.slow
 async def test_only_the_visual_expert_is_shown_the_picture(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -256,6 +266,7 @@ async def test_only_the_visual_expert_is_shown_the_picture(
     assert {voice.source for voice in outcome.voices} == {"model"}
 
 
+@pytest.mark.slow
 async def test_what_is_missing_is_told(tmp_path: Path, store: MemorySeries) -> None:
     empty = MemorySeries(store.origin)
     with pytest.raises(Refused, match="Nothing is recorded"):
@@ -278,6 +289,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
 async def test_behaviour_14_garbage_ends_in_a_flagged_run_and_no_order(
     tmp_path: Path, store: MemorySeries, said: str
@@ -291,6 +303,7 @@ async def test_behaviour_14_garbage_ends_in_a_flagged_run_and_no_order(
     assert outcome.ruling.legs == ()
 
 
+@pytest.mark.slow
 async def test_a_judge_that_fails_alone_opens_nothing(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     down = ScriptedModel(lambda request: Failed("unavailable", "no answer"))
     outcome = await Desk(tmp_path, store, models=seated(menu) | {"judge": (down,)}).cycles.run(BTC)
@@ -301,6 +314,8 @@ async def test_a_judge_that_fails_alone_opens_nothing(tmp_path: Path, store: Mem
 # -- cut off, and taken up
 
 
+@pytest.mark.soak(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("node", "lost"), [(Node.CONTEXT_GATHERING, False), (Node.JUDGE_AGENT, True), (Node.DATA_SYNTHESIS, False)]
 )
@@ -325,6 +340,7 @@ async def test_a_run_that_was_cut_off_ends_as_if_it_had_not(
     assert {event.node for event in heard} == set(Node), "what stands already is told as well"
 
 
+@pytest.mark.slow
 async def test_a_run_that_ended_is_shown_and_nothing_is_written(desk: Desk) -> None:
     outcome = await desk.cycles.run(BTC)
     before = await kinds(desk)
@@ -332,6 +348,7 @@ async def test_a_run_that_ended_is_shown_and_nothing_is_written(desk: Desk) -> N
     assert await kinds(desk) == before
 
 
+@pytest.mark.slow
 async def test_checkpoints_of_another_run_are_found_out(tmp_path: Path, store: MemorySeries) -> None:
     """The same id, another history: a home put together from two."""
     one, two = Desk(tmp_path / "one", store), Desk(tmp_path / "two", store)
@@ -345,6 +362,7 @@ async def test_checkpoints_of_another_run_are_found_out(tmp_path: Path, store: M
         await two.cycles.resume(run_id)
 
 
+@pytest.mark.slow
 async def test_a_checkpoint_whose_journal_is_gone_is_found_out(tmp_path: Path, store: MemorySeries) -> None:
     desk = Desk(tmp_path / "one", store)
     run_id = await cut_off(desk, Node.JUDGE_AGENT)
@@ -383,6 +401,7 @@ async def test_a_run_that_knows_no_moment_yet_is_not_taken_up_in_another_kind_of
 # -- time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node", [Node.RISK_MANAGER, Node.GENERATE_REPORT, Node.DATA_SYNTHESIS])
 async def test_a_live_run_that_is_resumed_too_late_expires(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu, node: Node
@@ -406,6 +425,7 @@ async def test_a_live_run_that_is_resumed_too_late_expires(
     assert (await desk.cycles.resume(late)) == (await desk.cycles.outcome(late)) == outcome
 
 
+@pytest.mark.slow
 async def test_a_recorded_run_never_expires(tmp_path: Path, store: MemorySeries, menu: PriceMenu) -> None:
     desk = Desk(tmp_path, store, models=seated(menu))
     run_id = await cut_off(desk, Node.EXECUTE_TRADE)
@@ -415,6 +435,7 @@ async def test_a_recorded_run_never_expires(tmp_path: Path, store: MemorySeries,
 # -- the lease
 
 
+@pytest.mark.slow
 async def test_one_symbol_is_argued_about_once_at_a_time_whatever_the_mode(desk: Desk) -> None:
     refusals: list[str] = []
 
@@ -437,6 +458,7 @@ async def test_one_symbol_is_argued_about_once_at_a_time_whatever_the_mode(desk:
     await desk.cycles.run(BTC)
 
 
+@pytest.mark.slow
 async def test_a_run_that_fails_gives_its_lease_back(desk: Desk) -> None:
     run_id = await cut_off(desk, Node.TRIAGE)
     seat = symbol_lock(desk.home, BTC)
@@ -466,6 +488,7 @@ def test_behaviour_20_concurrent_runs_of_one_symbol_share_nothing(tmp_path: Path
 # -- looking back
 
 
+@pytest.mark.slow
 async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> None:
     ended = await desk.cycles.run(BTC, as_of=EARLIER)
     early = await cut_off(desk, Node.COLLECT_DATA)
@@ -510,6 +533,7 @@ async def test_a_run_nobody_started_is_unknown(desk: Desk) -> None:
 # -- replay
 
 
+@pytest.mark.slow
 async def test_a_replay_asks_nobody_writes_nothing_and_needs_no_lease(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -529,6 +553,7 @@ async def test_a_replay_asks_nobody_writes_nothing_and_needs_no_lease(
     assert (await kinds(desk), dict(turns)) == (before, asked)
 
 
+@pytest.mark.slow
 async def test_a_replay_that_comes_to_something_else_says_what(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -548,6 +573,7 @@ async def test_a_replay_that_comes_to_something_else_says_what(
     assert any(one.startswith("decision: ") for one in view.differences)
 
 
+@pytest.mark.slow
 async def test_a_record_with_a_part_missing_is_not_replayed_to_the_rest_of_it(desk: Desk) -> None:
     outcome = await desk.cycles.run(BTC)
     await desk.close()
@@ -558,6 +584,7 @@ async def test_a_record_with_a_part_missing_is_not_replayed_to_the_rest_of_it(de
         await desk.cycles.replay(outcome.run_id)
 
 
+@pytest.mark.slow
 async def test_a_run_that_has_not_ended_cannot_be_replayed(desk: Desk) -> None:
     with pytest.raises(Refused, match="has not ended"):
         await desk.cycles.replay(await cut_off(desk, Node.TRIAGE))
@@ -610,6 +637,8 @@ async def test_a_wrong_field_is_sent_back_whatever_its_words(
     assert "leverage" in model.asked[1].turns[-1].text
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("again", "source"), [("others", "model"), ("nobody", "deterministic")])
 async def test_a_run_that_is_resumed_with_others_or_nobody_is_replayed_from_its_last_asking(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu, again: str, source: str
@@ -631,6 +660,7 @@ async def test_a_run_that_is_resumed_with_others_or_nobody_is_replayed_from_its_
     assert (await desk.cycles.replay(outcome.run_id)).identical
 
 
+@pytest.mark.slow
 async def test_checkpoints_of_a_run_are_forgotten_when_it_ends(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -672,6 +702,7 @@ def test_of_a_question_begun_anew_the_last_asking_counts() -> None:
 # -- the hash
 
 
+@pytest.mark.slow
 async def test_the_hash_is_of_what_was_decided_and_of_nothing_else(desk: Desk) -> None:
     outcome = await desk.cycles.run(BTC)
     dear = tuple(voice.model_copy(update={"usd": 3.5, "tokens": 9}) for voice in outcome.voices)

@@ -86,6 +86,7 @@ def truth(series: Series[Any], since: int, until: int) -> tuple[Any, ...]:
     return tuple(row for one, mine in rows() if one == series for row in mine if since <= row.at < until)
 
 
+@pytest.mark.slow
 async def test_everything_that_has_a_past_is_here_afterwards() -> None:
     given, _ = await counted()
     store, lines = MemorySeries(OWN), list[str]()
@@ -102,6 +103,7 @@ async def test_everything_that_has_a_past_is_here_afterwards() -> None:
     assert "candles/binance/BTCUSDT/1m: 360 rows, 360 of them new" in lines
 
 
+@pytest.mark.slow
 async def test_what_has_no_past_is_named_with_the_reason() -> None:
     given, _ = await counted(closed={"fred": "FRED needs a key"})
     view = await Downloads(given, MemorySeries(OWN), now, read_here=False).download("BTCUSDT", "40d", "38d", silent)
@@ -118,6 +120,7 @@ async def test_what_has_no_past_is_named_with_the_reason() -> None:
     assert "ZUNO_RECORDING=own" in view.notes[0]
 
 
+@pytest.mark.slow
 async def test_a_venue_is_not_asked_for_what_it_no_longer_keeps() -> None:
     given, binance = await counted()
     downloads, lines = Downloads(given, MemorySeries(OWN), now, read_here=True), list[str]()
@@ -133,6 +136,7 @@ async def test_a_venue_is_not_asked_for_what_it_no_longer_keeps() -> None:
     assert line.endswith("; okx keeps nothing of before 2025-12-03 00:00 UTC")
 
 
+@pytest.mark.slow
 async def test_history_is_known_from_when_it_was_complete() -> None:
     given, _ = await counted()
     store = MemorySeries(OWN)
@@ -155,6 +159,7 @@ async def test_what_fills_a_hole_is_known_from_now_and_what_lies_around_as_histo
     assert await store.read(M1, bar.at, bar.at, complete_at(M1, bar)) == (bar,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("since", "until"), [("5h", "3h"), ("6h", "2h"), ("4h", "3h")])
 async def test_a_hole_is_filled_from_now_on_however_little_around_it_is_asked_for(since: str, until: str) -> None:
     """A collector was away for two hours; at a moment in them nobody knew more, and nobody does afterwards."""
@@ -168,6 +173,7 @@ async def test_a_hole_is_filled_from_now_on_however_little_around_it_is_asked_fo
     assert len(await store.read(M1, Millis(0), EVER, NOW)) > 120
 
 
+@pytest.mark.slow
 async def test_a_print_that_is_told_otherwise_later_changes_no_past() -> None:
     """Prints are asked for again whatever is here."""
     given, _ = await counted()
@@ -183,6 +189,7 @@ async def test_a_print_that_is_told_otherwise_later_changes_no_past() -> None:
     assert {row.at: row.value + 1.0 for row in after} == {row.at: row.value for row in before}
 
 
+@pytest.mark.slow
 async def test_what_is_here_is_not_fetched_again() -> None:
     given, binance = await counted()
     store = MemorySeries(OWN)
@@ -200,6 +207,7 @@ async def test_what_is_here_is_not_fetched_again() -> None:
     assert {one.series: one.new for one in wider.series}[str(M1)] == 120
 
 
+@pytest.mark.slow
 async def test_what_was_broken_off_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "BARS_A_PAGE", 60)
     given, binance = await counted()
@@ -221,6 +229,7 @@ async def test_what_was_broken_off_goes_on_where_it_stopped(monkeypatch: pytest.
     assert await store.read(M1, Millis(0), EVER, EVER) == truth(M1, NOW - 5 * HOUR_MS, NOW)
 
 
+@pytest.mark.slow
 async def test_a_venue_that_hangs_is_told() -> None:
     given, binance = await counted()
 
@@ -251,6 +260,7 @@ class Forgetful(Counting):
         return [bar for bar in bars if not any(low <= bar.at < high for low, high in self.stretches)]
 
 
+@pytest.mark.slow
 async def test_what_a_venue_leaves_out_without_a_word_is_not_complete() -> None:
     given, _ = await counted()
     at = NOW - 5 * HOUR_MS
@@ -271,6 +281,7 @@ async def test_what_a_venue_leaves_out_without_a_word_is_not_complete() -> None:
     assert failed.failure.endswith("from 2025-12-31 19:00 to 2025-12-31 19:01 UTC (and 2 more)")
 
 
+@pytest.mark.slow
 async def test_a_venue_that_leaves_out_the_beginning_is_not_complete() -> None:
     given, _ = await counted()
     venue = Forgetful(given.candles[BINANCE], (0, NOW - 3 * HOUR_MS))
@@ -282,6 +293,7 @@ async def test_a_venue_that_leaves_out_the_beginning_is_not_complete() -> None:
     }
 
 
+@pytest.mark.slow
 async def test_a_venue_that_tells_nothing_at_all_is_not_complete() -> None:
     given, _ = await counted()
     venue = Forgetful(given.candles[BINANCE], (0, NOW))

@@ -65,6 +65,7 @@ def desk(tmp_path: Path) -> Callable[..., TradingDesk]:
     return made
 
 
+@pytest.mark.slow
 def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., TradingDesk]) -> None:
     async def story(now: Callable[[], Millis]) -> None:
         store = MemorySeries(OWN)
@@ -241,6 +242,7 @@ async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(
             await one.freeze(BTC, SWING, "999999w")
 
 
+@pytest.mark.slow
 async def test_a_chart_of_figures_is_what_the_picture_shows(desk: Callable[..., TradingDesk]) -> None:
     here = desk(await market())
     view = await here.market_chart("BTCUSDT", "4h", as_of=iso(END), bars=60)

@@ -66,6 +66,7 @@ def withdraw_permission(stage: Opened) -> None:
     ask(stage, "eth_sendTransaction", {"from": TRADER, "to": WETH.address, "data": "0x" + data.hex()})
 
 
+@pytest.mark.slow
 async def test_a_push_that_fails_half_way_leaves_no_block(stage: Opened) -> None:
     node, pusher = stage
     withdraw_permission(stage)
@@ -92,6 +93,7 @@ async def test_a_push_the_trader_cannot_pay_for_leaves_no_block(stage: Opened) -
     assert standing(node) == before
 
 
+@pytest.mark.slow
 def test_a_push_takes_the_reference_along(stage: Opened) -> None:
     before = int(ask(stage, "zuno_reference"))
     moved = ask(stage, "zuno_move", "2.5")

@@ -117,6 +117,7 @@ async def offered(*answers: Any) -> SendResult:
     return await send_to_nodes(cast(FailoverProvider, Nodes(*answers)), b"\x02")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "expected"), SAID, ids=[f"{at} {said[:40]}" for at, (said, _) in enumerate(SAID)])
 async def test_every_vendor_s_words_are_understood(said: str, expected: Any) -> None:
     if isinstance(expected, SendResult):

@@ -41,6 +41,7 @@ def signed(**other: Any) -> bytes:
     return signed_with_hash(**other)[0]
 
 
+@pytest.mark.soak
 @settings(max_examples=examples(40), deadline=None)
 @given(
     nonce=st.integers(0, 2**64 - 1),
