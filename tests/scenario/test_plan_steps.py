@@ -570,15 +570,15 @@ def test_the_second_half_stops_where_the_approval_ends(stage: Stage) -> None:
     paid = stage.run(plan.steps, WETH_POOL, position)
     proceeds = paid[WETH_POOL.currency0], paid[WETH_POOL.currency1]
     stage.push(WETH_POOL, sqrt_price_at_tick(position.pool.tick + 51))
-    with pytest.raises(Refused, match=r"51 from the approved -?\d+; the bound is 50"):
+    with pytest.raises(Refused, match=r"\b51\b.*\b50\b"):
         positions.finish_rebalance(plan.later, stage.terms(), stage.pool(WETH_POOL), *proceeds)
     stage.push(WETH_POOL, sqrt_price_at_tick(position.pool.tick + 50))
     zero_for_one = plan.later.zero_for_one
     richer = replace(plan.later, least_rate=plan.later.least_rate * Fraction(103, 100))
-    with pytest.raises(Refused, match="the approved minimum for it is"):
+    with pytest.raises(Refused, match="minimum"):
         positions.finish_rebalance(richer, stage.terms(), stage.pool(WETH_POOL), *proceeds)
     turned = replace(plan.later, zero_for_one=not zero_for_one)
-    with pytest.raises(Refused, match="the other way round"):
+    with pytest.raises(Refused, match="way round"):
         positions.finish_rebalance(turned, stage.terms(), stage.pool(WETH_POOL), *proceeds)
 
 
@@ -667,14 +667,14 @@ def test_ether_is_wrapped_first_for_a_pool_of_its_wrapper(stage: Stage) -> None:
     stage.do(WETH.address, calldata.call("transfer(address,uint256)", OTHERS, stage.balance(WETH.address)))
     pool = stage.pool(WETH_POOL)
     capital = (2 * ETHER, 0) if WETH_POOL.currency0 == WETH.address else (0, 2 * ETHER)
-    with pytest.raises(Refused, match="The wallet holds 0 WETH"):
+    with pytest.raises(Refused, match=r"\b0 WETH"):
         minting.create(stage.terms(), pool, around(pool, 20, 20), *capital)
     plan = minting.create(stage.terms(), pool, around(pool, 20, 20), *capital, brings_ether=True)
     assert plan.steps[0].kind is StepKind.WRAP
     gained = stage.run(plan.steps, WETH_POOL)
     assert -2 * ETHER <= gained[NATIVE] < -ETHER
     native = stage.pool(NATIVE_POOL)
-    with pytest.raises(Refused, match="does not trade this chain's wrapped currency"):
+    with pytest.raises(Refused, match="wrapped"):
         minting.create(stage.terms(), native, around(native, 5, 5), ETHER, 0, brings_ether=True)
 
 

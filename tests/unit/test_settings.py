@@ -70,7 +70,7 @@ def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: 
 @pytest.mark.parametrize("url", ["http://[::1]:9002", "http://[::ffff:127.0.0.1]:9002", "https://[fe80::1]:9002/"])
 def test_a_node_is_not_asked_over_ipv6_where_it_does_not_listen(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("ZUNO_AXL_CLI_API_URL", url)
-    with pytest.raises(UsageError, match=r"ZUNO_AXL_CLI_API_URL cannot be read: .*IPv6"):
+    with pytest.raises(UsageError, match=r"ZUNO_AXL_CLI_API_URL.*IPv6"):
         read_settings(os.environ)
 
 

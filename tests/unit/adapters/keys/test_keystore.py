@@ -144,9 +144,9 @@ def test_a_document_that_is_no_keystore_says_why(path: str, value: Any, why: str
 
 
 def test_too_many_rounds_of_the_other_function_are_not_run() -> None:
-    with pytest.raises(ValueError, match=r"its crypto.kdfparams.c is not"):
+    with pytest.raises(ValueError, match=r"crypto.kdfparams.c "):
         read_keystore(body(changed(PBKDF2, "crypto.kdfparams.c", 10**9)))
-    with pytest.raises(ValueError, match=r"its crypto.kdfparams.prf is not"):
+    with pytest.raises(ValueError, match=r"crypto.kdfparams.prf "):
         read_keystore(body(changed(PBKDF2, "crypto.kdfparams.prf", "hmac-md5")))
 
 

@@ -81,7 +81,7 @@ def test_a_file_without_a_passphrase(tmp_path: Path, content: bytes, why: str) -
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"ZUNO_PASSPHRASE_FILE .*No such file"):
+    with pytest.raises(Unavailable, match="ZUNO_PASSPHRASE_FILE"):
         Passphrases(tmp_path / "none", nobody).of("0x12")
     with pytest.raises(Unavailable, match="ZUNO_PASSPHRASE_FILE"):
         Passphrases(tmp_path, nobody).of("0x12")
@@ -127,9 +127,9 @@ def test_a_strangers_file_is_opened_by_the_person_or_else_by_the_file(tmp_path: 
 
 def test_without_a_terminal_it_says_what_to_set(tmp_path: Path) -> None:
     for ask in (Passphrases(None, nobody).new, lambda: Passphrases(None, nobody).of("0x12")):
-        with pytest.raises(Refused, match=r"set ZUNO_PASSPHRASE_FILE"):
+        with pytest.raises(Refused, match="ZUNO_PASSPHRASE_FILE"):
             ask()
-    with pytest.raises(Refused, match="typed at a terminal"):
+    with pytest.raises(Refused, match="terminal"):
         Passphrases(written(tmp_path, b"correct horse\n"), nobody).key()
 
 

@@ -145,7 +145,7 @@ async def test_asks_the_chain_for_the_window_and_the_hour_before_its_first_close
 
 
 async def test_no_swap_at_all_is_unavailable() -> None:
-    with pytest.raises(Unavailable, match="pool swaps has no hourly close of ETH/USDC"):
+    with pytest.raises(Unavailable, match=r"hourly.*ETH/USDC"):
         await closes(OnePool(), 24)
 
 
@@ -171,7 +171,7 @@ async def test_other_troubles_of_the_chain_pass_unchanged(trouble: ZunoError) ->
 
 
 async def test_a_history_out_of_order_is_malformed() -> None:
-    with pytest.raises(Malformed, match="order of time"):
+    with pytest.raises(Malformed, match="order"):
         await closes(OnePool(swap(NINE - 60), swap(NINE - 120)), 24)
 
 

@@ -136,7 +136,7 @@ async def test_a_node_that_does_not_say_that_it_sent_every_byte_delivered_nothin
 
 async def test_no_node_at_all_is_unavailable() -> None:
     cli = AxlTransport(CLI, "http://127.0.0.1:9", TABLE)
-    with pytest.raises(Unavailable, match=r"No AXL node answers at http://127\.0\.0\.1:9; start it"):
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9"):
         await cli.send(SCOUT, b"x")
     await cli.close()
 
@@ -424,7 +424,7 @@ def test_a_peer_id_that_is_none_is_refused_by_its_setting(peer_id: str) -> None:
 
 def test_two_roles_behind_one_node_cannot_be_told_apart() -> None:
     padded = KEYS[1][:40] + "f" * 24
-    with pytest.raises(UsageError, match="same AXL peer id"):
+    with pytest.raises(UsageError, match="peer"):
         AxlTransport(CLI, "http://127.0.0.1:9002", {SCOUT: KEYS[1], Role.CRITIC: padded})
 
 

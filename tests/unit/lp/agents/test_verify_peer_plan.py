@@ -113,7 +113,7 @@ async def test_a_strategist_s_figures_that_do_not_recompute(seat: Seat, calm: Co
     last = ready.debate.rounds[-1]
     better = replace(last.candidates[2], deposit=replace(last.candidates[2].deposit, liquidity=10**20))
     forged = with_last(ready, candidates=(*last.candidates[:2], better, *last.candidates[3:]))
-    with pytest.raises(Malformed, match="figures of round 0"):
+    with pytest.raises(Malformed, match="round 0"):
         check_ready(calm, ready.model_copy(update={"debate": forged}), asked(calm))
 
 
@@ -126,7 +126,7 @@ async def test_a_critic_milder_than_the_rules(seat: Seat, calm: Context) -> None
     for changes in ({"judgments": mild}, {"judgments": mild, "mechanical": mild}):
         debate = with_last(ready, **changes)
         decision = replace(ready.decision, index=vetoed, verdict=PlanVerdict.APPROVE)
-        with pytest.raises(Malformed, match=r"verdicts of round|looser than the rules"):
+        with pytest.raises(Malformed, match=r"verdicts|looser"):
             check_ready(calm, ready.model_copy(update={"debate": debate, "decision": decision}), asked(calm))
 
 
@@ -146,10 +146,10 @@ async def test_a_milder_word_than_the_data_allows(seat: Seat, calm: Context) -> 
     ready = await honest(seat, calm)
     assert ready.decision.verdict is PlanVerdict.APPROVE_WITH_CAUTION
     milder = replace(ready.decision, verdict=PlanVerdict.APPROVE, cautions=())
-    with pytest.raises(Malformed, match="approve is milder than the rules"):
+    with pytest.raises(Malformed, match="approve is milder"):
         check_ready(calm, ready.model_copy(update={"decision": milder}), asked(calm))
     surer = ready.model_copy(update={"confidence": 0.99})
-    with pytest.raises(Malformed, match="do not follow from the debate"):
+    with pytest.raises(Malformed, match="follow"):
         check_ready(calm, surer, asked(calm))
 
 
@@ -157,7 +157,7 @@ async def test_a_milder_word_than_the_data_allows(seat: Seat, calm: Context) -> 
 async def test_an_arbiter_who_was_never_asked(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     usurped = replace(ready.decision, decided_by=DecidedBy.ARBITER)
-    with pytest.raises(Malformed, match="arbiter ended a debate that was to decide"):
+    with pytest.raises(Malformed, match="decide"):
         check_ready(calm, ready.model_copy(update={"decision": usurped}), asked(calm))
 
 
@@ -191,7 +191,7 @@ async def test_a_context_about_another_pool_than_the_position_s(seat: Seat, calm
     ready = await honest(seat, calm)
     (scene,) = calm.scenes
     other = replace(scene.pool, id="0x" + "ee" * 32)  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match="another pool than position 1 lies in"):
+    with pytest.raises(Malformed, match="pool"):
         check_ready(calm.model_copy(update={"scenes": (scene.model_copy(update={"pool": other}),)}), ready, asked(calm))
 
 
@@ -207,16 +207,16 @@ async def test_a_scout_who_brings_more_than_the_owner(seat: Seat, tmp_path: Path
     check_ready(context, ready, start)
     first, *others = context.scenes
     richer = first.model_copy(update={"capital1": first.capital1 * 1000, "capital0": first.capital0 * 1000})
-    with pytest.raises(Malformed, match="is not what the owner asked for"):
+    with pytest.raises(Malformed, match="owner"):
         check_ready(context.model_copy(update={"scenes": (richer, *others)}), ready, start)
     picky = context.wish.model_copy(update={"fee": 100})
-    with pytest.raises(Malformed, match="is not what the owner asked for"):
+    with pytest.raises(Malformed, match="owner"):
         check_ready(context.model_copy(update={"wish": picky}), ready, start.model_copy(update={"wish": picky}))
     many = context.model_copy(update={"scenes": context.scenes * 6})
-    with pytest.raises(Malformed, match="5 are the most"):
+    with pytest.raises(Malformed, match=r"\b5\b"):
         check_asked(many, start)
     held = (await observed(tmp_path)).scenes[0]
-    with pytest.raises(Malformed, match="about position 1, asked was about a new one"):
+    with pytest.raises(Malformed, match="new one"):
         check_asked(context.model_copy(update={"scenes": (held,)}), start)
 
 
@@ -236,13 +236,13 @@ async def test_a_scout_is_held_against_the_chain(calm: Context) -> None:
     check_seen(calm, pools, positions, calm.chain_id)
     with pytest.raises(Malformed, match="chain id"):
         check_seen(calm, pools, positions, 1)
-    with pytest.raises(Malformed, match=r"pool .* was not so"):
+    with pytest.raises(Malformed, match="pool"):
         check_seen(calm, {}, positions, calm.chain_id)
     fuller = replace(scene.position, liquidity=Liquidity(scene.position.liquidity + 1))
-    with pytest.raises(Malformed, match="position 1 was not so"):
+    with pytest.raises(Malformed, match="position 1"):
         check_seen(calm, pools, {fuller.id: fuller}, calm.chain_id)
     moved = replace(scene.pool, tick=scene.pool.tick + 1)  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match="was not so"):
+    with pytest.raises(Malformed, match="not so"):
         check_seen(calm, {moved.id: moved}, positions, calm.chain_id)
 
 
@@ -298,9 +298,9 @@ def test_an_age_counts_by_the_chain_s_own_time(number: int, seconds: int, waited
 
 def test_a_block_that_is_not_believed_is_told_with_the_bound_and_the_number() -> None:
     head = block(1_000, 1_700_000_000)
-    with pytest.raises(Malformed, match=r"block 900 is 1200 s older than .* newest; 60 s after .* at most 960 s"):
+    with pytest.raises(Malformed, match=r"900.*1200.*60.*960"):
         check_age(block(900, head.timestamp - 1_200), head, Seconds(60))
-    with pytest.raises(Malformed, match=r"block 1010 is from the future: 120 s after .* newest, 1000, .* at most 60 s"):
+    with pytest.raises(Malformed, match=r"1010.*120.*1000.*60"):
         check_age(block(1_010, head.timestamp + 120), head, Seconds(60))
-    with pytest.raises(Unavailable, match="saw block 1001, and this home's node is 12 s behind it at 1000; join"):
+    with pytest.raises(Unavailable, match=r"1001.*\b12 s.*1000"):
         check_age(block(1_001, head.timestamp + 12), head, Seconds(60))

@@ -95,9 +95,9 @@ async def test_an_approval_of_what_is_handed_out_is_refused(bench: Any) -> None:
     book = await bench.apply(plan_id, signer=WATCHED)
     assert book.draft is not None
     gate = bench.gate(signer=WATCHED)
-    with pytest.raises(Refused, match="is handed_out already"):
+    with pytest.raises(Refused, match="handed_out"):
         await gate.approve(book.draft, gate.approval(book.draft, "test"))
-    with pytest.raises(Refused, match="is handed_out already"):
+    with pytest.raises(Refused, match="handed_out"):
         await gate.draft(plan_id, "ab" * 32, book.draft.instruction)
 
 
@@ -136,7 +136,7 @@ async def test_a_hash_is_named_in_any_case(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     tx = await send_step(bench, await bench.apply(plan_id, signer=WATCHED))
     gate = bench.gate(signer=WATCHED)
-    with pytest.raises(Refused, match="it is not known there"):
+    with pytest.raises(Refused, match="not known"):
         await gate.apply(plan_id, lambda *shown: True, bench.heard.append, HexId("0x" + "ab" * 32))
     book = await gate.apply(plan_id, lambda *shown: True, bench.heard.append, tx)
     assert (book.state, book.steps[0].tx) == (PlanState.CONFIRMED, tx)

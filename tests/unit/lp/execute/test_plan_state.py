@@ -316,7 +316,7 @@ def test_a_step_s_entry_follows_only_what_it_can_follow(pen: Pen, name: str, pla
         book.apply_event(event)
         assert then is None or book.steps[0].state is then
     else:
-        with pytest.raises(Broken, match="where that cannot be"):
+        with pytest.raises(Broken, match="cannot be"):
             book.apply_event(event)
         assert book == before
 
@@ -450,7 +450,7 @@ async def test_an_entry_filed_under_another_plan_is_broken(bench: Any, pen: Pen)
 async def test_an_approval_whose_draft_is_gone_is_broken(bench: Any, pen: Pen) -> None:
     event = pen.approved()
     await bench.journal.append(kind=event.kind, author=Author("gate"), payload=event, request_id=PLAN)
-    with pytest.raises(Broken, match="an approval of nothing"):
+    with pytest.raises(Broken, match="approval"):
         await load_progress(bench.journal, PLAN)
     name = await bench.journal.put_bundle(canonical(pen.draft))
     other = "plan_" + "4" * 12
@@ -458,7 +458,7 @@ async def test_an_approval_whose_draft_is_gone_is_broken(bench: Any, pen: Pen) -
     await bench.journal.append(kind=event.kind, author=Author("gate"), payload=moved, request_id=other, bundle=name)
     assert (await load_progress(bench.journal, other)).draft == pen.draft
     del bench.store.bundles[name]
-    with pytest.raises(Broken, match="is gone from the journal"):
+    with pytest.raises(Broken, match="journal"):
         await load_progress(bench.journal, other)
 
 
@@ -466,7 +466,7 @@ async def test_an_entry_of_another_shape_is_broken(bench: Any) -> None:
     await bench.journal.append(
         kind="plan_over", author=Author("gate"), payload={"planId": PLAN, "state": "happy"}, request_id=PLAN
     )
-    with pytest.raises(Broken, match=r"cannot be read; was it written by another version\?"):
+    with pytest.raises(Broken, match="version"):
         await load_progress(bench.journal, PLAN)
 
 

@@ -179,7 +179,7 @@ def test_a_least_price_of_a_hop_is_not_ours(scene: Any) -> None:
     shape = f"({calldata.KEY},bool,uint128,uint128,uint256,bytes)"
     params = encode((shape,), ((calldata.key_tuple(scene.native.key), True, 5, 4, 3, b""),))
     data = calldata.execute([calldata.v4_swap([calldata.EncodedAction(0x06, params)])], 9)
-    with pytest.raises(Refused, match="a least price of 3 for its hop"):
+    with pytest.raises(Refused, match="price of 3"):
         decode(TO, 0, data, SwapStruct.MIN_HOP_PRICE)
 
 
@@ -226,5 +226,5 @@ def test_a_value_too_large_for_its_type_is_refused(kind: str, word: int) -> None
 
 def test_absurd_lengths_are_refused_at_once() -> None:
     for types in (("bytes",), ("bytes[]",)):
-        with pytest.raises(Refused, match="are promised where"):
+        with pytest.raises(Refused, match="promised"):
             read_abi(types, (32).to_bytes(32, "big") + (2**255).to_bytes(32, "big"))

@@ -254,7 +254,7 @@ def test_round_after_round_never_the_same_range_again(drawn: list[tuple[int, int
 
 @pytest.mark.parametrize(("multiplier", "offset"), [("0.29", 0), ("3.51", 0), ("1", 2401), ("1", -2401)])
 def test_a_shape_out_of_bounds_is_no_shape(multiplier: str, offset: int) -> None:
-    with pytest.raises(ValueError, match=r"width multiplier|centre offset"):
+    with pytest.raises(ValueError, match=r"width|centre"):
         Shape(Fraction(multiplier), offset)
     Shape(Fraction("0.3"), 2400)
     Shape(Fraction("3.5"), -2400)

@@ -132,9 +132,7 @@ async def test_a_debate_that_took_its_time_is_believed_for_as_long(tmp_path: Pat
             if believed:
                 await room.rejoin(deaf)
             else:
-                with pytest.raises(
-                    Broken, match="older than the chain's newest; 3600 s after the question at most 4500 s"
-                ):
+                with pytest.raises(Broken, match=r"3600 s.*4500 s"):
                     await room.rejoin(deaf)
 
 
@@ -149,7 +147,7 @@ async def test_a_scout_that_speaks_of_a_block_to_come(tmp_path: Path) -> None:
 async def test_a_node_that_is_a_little_behind_settles_nothing(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         behind = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", -1, -12))
-        with pytest.raises(Unavailable, match="this home's node is 12 s behind"):
+        with pytest.raises(Unavailable, match="12 s behind"):
             await behind.debate(START, deaf)
         assert await kinds(side) == ["flow_start", "plan_ready"]
         await side.room.rejoin(deaf)  # it has caught up
@@ -424,7 +422,7 @@ async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> N
 async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_path: Path) -> None:
     soon_dead = DeliveryLimits(first_retry_ms=50, tries=5)
     async with a_mesh(tmp_path, silent=[Role.CRITIC], patience=2.0, rules=soon_dead) as side:
-        with pytest.raises(Unavailable, match=r"did not end within 2 s; .*zuno mesh join req_00000000000000ab"):
+        with pytest.raises(Unavailable, match="zuno mesh join req_00000000000000ab"):
             await side.room.debate(START, deaf)
         assert await kinds(side) == ["flow_start", "flow_failed"]
         strategist = side.peers[Role.STRATEGIST].peer
@@ -446,7 +444,7 @@ async def test_whoever_does_not_answer_for_too_long_is_named(tmp_path: Path, mon
     monkeypatch.setattr(mesh_debate, "BEAT", 0.05)
     monkeypatch.setattr(mesh_debate, "SILENCE", 0.3)
     async with a_mesh(tmp_path, silent=[Role.CRITIC, Role.ARBITER]) as side:
-        with pytest.raises(Unavailable, match="The critic and the arbiter did not answer for"):
+        with pytest.raises(Unavailable, match="critic and the arbiter"):
             await side.room.debate(START, deaf)
 
 
@@ -464,7 +462,7 @@ async def test_an_answer_that_came_to_another_command_line_is_found(tmp_path: Pa
 
 async def test_only_a_request_of_this_mesh_is_joined(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
-        with pytest.raises(Refused, match="No request req_00000000000000ab began"):
+        with pytest.raises(Refused, match="req_00000000000000ab"):
             await side.room.rejoin(deaf)
         stranger = KeyFile(tmp_path / "node.key")
         stranger.ensure()
@@ -472,7 +470,7 @@ async def test_only_a_request_of_this_mesh_is_joined(tmp_path: Path) -> None:
             REQUEST, OutgoingMessage(Role.SCOUT, START), None
         )
         await journal_envelope(side.journal, said)
-        with pytest.raises(Refused, match="was not argued on this mesh"):
+        with pytest.raises(Refused, match="argued"):
             await side.room.rejoin(deaf)
 
 
@@ -480,5 +478,5 @@ async def test_what_began_too_long_ago_is_not_joined(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         long_ago = EnvelopeSigner(Role.CLI, side.room.key, lambda: unix_millis() - 16 * 60_000)
         await journal_envelope(side.journal, long_ago.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None))
-        with pytest.raises(Refused, match="began more than 15 minutes ago"):
+        with pytest.raises(Refused, match="15 minutes"):
             await side.room.rejoin(deaf)

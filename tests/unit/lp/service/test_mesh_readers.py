@@ -120,7 +120,7 @@ async def test_what_arrives_after_a_lie_does_not_explain_it_away(tmp_path: Path)
         return ready.model_copy(update={"confidence": 1.0})
 
     async with a_mesh(tmp_path, twists={Role.CRITIC: forged(lie)}) as side:
-        with pytest.raises(Broken, match="The critic's plan was refused"):
+        with pytest.raises(Broken, match="critic's plan"):
             await side.room.debate(START, deaf)
         told = (await archive_of(side).why(REQUEST)).failed
         for what in LATE:

