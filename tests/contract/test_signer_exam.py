@@ -189,7 +189,7 @@ def test_a_watched_wallet_signs_nothing() -> None:
     signer: Signer = WatchOnly(OWN)
     assert signer.watch_only
     assert signer.address == OWN
-    with pytest.raises(Refused, match=f"{OWN} is watched only"):
+    with pytest.raises(Refused, match=f"{OWN}.*watched"):
         signer.sign(TX)
 
 
@@ -238,6 +238,6 @@ def test_it_asks_once_and_only_when_it_has_to_sign(tmp_path: Path) -> None:
 
 def test_a_wrong_passphrase_is_refused_and_told_to_nobody(tmp_path: Path) -> None:
     keystore(tmp_path)
-    with pytest.raises(Refused, match=f"not the passphrase of {OWN}") as caught:
+    with pytest.raises(Refused, match=f"passphrase.*{OWN}") as caught:
         keystore(tmp_path, said=PASSPHRASE + "F" * 20).sign(TX)
     assert told_nothing(caught.value)

@@ -603,7 +603,7 @@ async def test_after_the_approval_s_end_the_second_half_is_not_signed_any_more(d
     assert "in the wallet" in str(refused.value)
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.over is not None
-    assert (book.over.state, book.over.why) == (PlanState.PARTIAL, "its approval ran out half-way")
+    assert (book.over.state, "approval" in book.over.why) == (PlanState.PARTIAL, True)
     assert EDGE not in await desk.owned()
     with pytest.raises(Refused, match="partial already"):
         await desk.gate(Script(desk.node)).cancel(plan_id, silently)
@@ -714,7 +714,7 @@ async def test_one_plan_at_a_time_per_wallet(desk: Desk, plan_id: str) -> None:
         await desk.gate(Script(node, *[lambda: None] * 10), timeouts=Timeouts(poll_interval=1, patience=3)).apply(
             plan_id, yes, silently
         )
-    with pytest.raises(Refused, match=f"{plan_id} still has a transaction on its way"):
+    with pytest.raises(Refused, match=f"{plan_id}.*transaction"):
         await desk.gate(Script(node)).apply(other, yes, silently)
     node.automine(True)
     node.mine()

@@ -26,12 +26,12 @@ async def test_a_live_desk_asks_everybody_and_says_who_failed(home: Path) -> Non
         absent = {one["what"]: one["why"] for one in view["absent"]}
         assert "Deribit" in absent["options/deribit/BTC"]
         assert "Yahoo" in absent["macro/yahoo/DXY"]
-        assert absent["basis/bybit/BTCUSDT"] == "Bybit answered without 'retCode'"
+        assert "'retCode'" in absent["basis/bybit/BTCUSDT"]
         notes = {one["series"]: one["notes"] for one in view["sources"]}
-        assert "'retCode'" in notes["open_interest/bybit/BTCUSDT"]
+        assert any("'retCode'" in note for note in notes["open_interest/bybit/BTCUSDT"])
         assert "portal" not in live.out
-        assert any(note.startswith("no answer from deribit") for note in view["notes"])
-        assert not any(note.startswith("no answer from binance") for note in view["notes"])
+        assert any("from deribit" in note for note in view["notes"])
+        assert not any("from binance" in note for note in view["notes"])
         assert view["live"] is True
         assert "zuno data collect" in absent["liquidations/binance/BTCUSDT"]
         fresh = {one["series"] for one in view["sources"] if not one["stale"]}

@@ -61,7 +61,7 @@ def test_a_malformed_value_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatc
 def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: str, port: str) -> None:
     name = f"ZUNO_AXL_{role}_API_URL"
     monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
-    with pytest.raises(UsageError, match=f"{name} cannot be read: expected an http.* URL with a port from 2 to 65535"):
+    with pytest.raises(UsageError, match=f"{name}.*2 to 65535"):
         read_settings(os.environ)
     monkeypatch.setenv(name, "http://127.0.0.1:65535/")
     assert getattr(read_settings(os.environ), name.removeprefix("ZUNO_").lower()) == "http://127.0.0.1:65535"

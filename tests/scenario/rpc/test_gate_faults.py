@@ -244,7 +244,7 @@ async def test_a_token_that_keeps_a_part_of_what_it_hands_out(plans: Plans, stag
     amount = held.amount0 if token == key.currency0 else held.amount1
     tokens = {held.pool.token0.address: held.pool.token0, held.pool.token1.address: held.pool.token1}
     change = re.escape(format_units(amount - (amount >> 6), tokens[token].decimals))
-    with pytest.raises(Refused, match=rf"The wallet would change by {change} .*, the bound is "):
+    with pytest.raises(Refused, match=rf" {change} .*bound"):
         await plans.draft(told)
 
 
@@ -256,7 +256,7 @@ async def test_a_hook_nobody_looked_at_is_named_and_not_touched(plans: Plans, st
     stage.initialize(key)
     (token_id,) = stage.mint(key, -201_000, -199_980, 10**15)
     told = await plans.told(Action.CLOSE, token_id)
-    with pytest.raises(Refused, match=f"nobody has allowed the hook {DEAF_HOOK}"):
+    with pytest.raises(Refused, match=f"hook {DEAF_HOOK}"):
         await plans.draft(told)
     allowing = replace(plans.hands.limits, hooks=frozenset({DEAF_HOOK}))
     with pytest.raises(Refused, match=r"\(burn\).*InvalidHookResponse"):
@@ -270,7 +270,7 @@ async def test_a_hook_that_is_no_longer_allowed_is_refused_at_the_last_look(plan
     stage.initialize(key)
     allowing = replace(plans.hands.limits, hooks=frozenset({hook}))
     plan_id = await plans.approved(await plans.creation(key, ETHER, 10**9), limits=allowing)
-    with pytest.raises(Refused, match=f"nobody has allowed the hook {hook}"):
+    with pytest.raises(Refused, match=f"hook {hook}"):
         await plans.apply(plan_id)
     assert not (await plans.book(plan_id)).signed_anything
     book = await plans.apply(plan_id, limits=allowing)
@@ -289,7 +289,7 @@ async def test_too_little_ether_for_gas_is_refused_before_anything_is_signed(pla
     stage.chain.apply_block([tx], stage.chain.head.timestamp + 12)
     left = stage.balance(NATIVE)
     assert 0 < left < 10**15
-    with pytest.raises(Refused, match=rf"holds {format_units(left, 18)} ETH; .*: send 0\.\d+ ETH to"):
+    with pytest.raises(Refused, match=rf"{format_units(left, 18)} ETH.* 0\.\d+ ETH"):
         await plans.apply(plan_id)
     assert (await plans.book(plan_id)).state is PlanState.APPROVED, "not even the intent is on record"
 
@@ -311,9 +311,9 @@ async def test_a_position_that_was_burned_or_changed_after_the_approval(plans: P
     changed = await plans.approved(await plans.told(Action.CLOSE, other))
     stage.burn(stage.weth_pool, one)
     stage.modify([stage.changing(0x01, other, 10**14), *stage.closing(stage.weth_pool)])
-    with pytest.raises(Refused, match=f"What {burned} is about has changed: Position {one} is gone"):
+    with pytest.raises(Refused, match=f"{burned}.*changed.*{one}"):
         await plans.apply(burned)
-    with pytest.raises(Refused, match=rf"holds liquidity {9 * 10**14}, the approval is for {10**15}"):
+    with pytest.raises(Refused, match=rf"{9 * 10**14}.*{10**15}"):
         await plans.apply(changed)
 
 
@@ -403,5 +403,5 @@ async def test_a_look_is_of_one_block(plans: Plans, stage: Any) -> None:
     position = await plans.position(token_id)
     sight = await read_onchain_state(plans.hands, HexId(position.pool.id), token_id)
     assert sight.wallet_state.block == sight.pool.block
-    with pytest.raises(Refused, match=f"position {token_id} lies in pool {position.pool.id}, the plan is about"):
+    with pytest.raises(Refused, match=f"position {token_id}.*{position.pool.id}"):
         await read_onchain_state(plans.hands, id_of(stage.native_pool), token_id)

@@ -287,7 +287,7 @@ async def test_it_expires_by_a_final_block_and_not_before(deep: Watched, stage: 
 async def test_one_wallet_has_one_plan_handed_out_at_a_time(plans: Watched) -> None:
     first, second = [await plans.approved(await creation(plans)) for _ in range(2)]
     await plans.hand_out(first)
-    with pytest.raises(Refused, match=f"{first} handed out: waiting for {plans.stage.wallet}"):
+    with pytest.raises(Refused, match=f"{first}.*{plans.stage.wallet}"):
         await plans.hand_out(second)
     await plans.gate().cancel(first, plans.lines.append)
     assert (await plans.hand_out(second)).plan_id == second
@@ -582,7 +582,7 @@ async def test_a_wallet_with_just_enough_gets_to_the_end_and_one_wei_less_does_n
     plan_id = await plans.approved(told)
     value = (await plans.book(plan_id)).draft.steps[-1].value  # type: ignore[union-attr]
     leave_ether(stage, value + 1)
-    with pytest.raises(Refused, match=rf"send 0\.\d+ ETH to {stage.wallet}") as refused:
+    with pytest.raises(Refused, match=rf"0\.\d+ ETH.*{stage.wallet}") as refused:
         await plans.apply(plan_id)
     missing = str(refused.value).split("send ")[1].split(" ETH")[0]
     need = stage.balance(NATIVE) + int(Decimal(missing) * ETHER)

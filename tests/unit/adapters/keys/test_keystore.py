@@ -170,7 +170,7 @@ def test_bytes_that_are_no_document(raw: bytes, why: str) -> None:
 
 def test_an_address_that_is_not_the_keys_is_found_when_it_opens() -> None:
     store = read_keystore(body(changed(own(), "address", "ab" * 20)))
-    with pytest.raises(ValueError, match=f"it says 0x{'ab' * 20} and holds the key of another address"):
+    with pytest.raises(ValueError, match=f"0x{'ab' * 20}.*another"):
         store.open(PASSPHRASE)
     assert store.open(SecretStr("wrong")) is None
 

@@ -80,7 +80,7 @@ async def test_a_peer_that_is_gone_costs_our_own_patience_and_not_the_nodes(node
     await met.send(SCOUT, b"x")
     await nodes[1].stop()
     for cli, seconds in ((met, r"0\.2"), (stranger, r"0\.3")):
-        with pytest.raises(Unavailable, match=rf"within {seconds} s; what was sent may arrive"):
+        with pytest.raises(Unavailable, match=rf"{seconds} s"):
             await asyncio.wait_for(cli.send(SCOUT, b"x"), BOUND)
         await cli.close()
 

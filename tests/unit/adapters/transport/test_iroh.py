@@ -295,7 +295,7 @@ async def test_a_name_is_looked_up(making: Making, scout: IrohTransport) -> None
 
 async def test_a_port_that_is_taken_is_unavailable(making: Making, scout: IrohTransport) -> None:
     second = making(SCOUT, {}, bind=scout.address)
-    with pytest.raises(Unavailable, match=f"scout cannot listen at {scout.address}"):
+    with pytest.raises(Unavailable, match=f"listen.*{scout.address}"):
         await second.receive(SCOUT)
 
 
@@ -584,7 +584,7 @@ def test_two_roles_need_two_keys() -> None:
 
 @pytest.mark.parametrize("size", [0, 31, 64])
 def test_a_key_has_32_bytes(size: int) -> None:
-    with pytest.raises(UsageError, match=f"key of the cli has {size} bytes where 32"):
+    with pytest.raises(UsageError, match=f"{size} bytes.*32"):
         IrohTransport(CLI, bytes(size), {})
 
 

@@ -149,11 +149,11 @@ def test_rows_that_come_when_they_come_are_all_found(
 
 async def test_more_pages_than_are_fetched_at_once_are_refused() -> None:
     venue = Venue(range(10))
-    with pytest.raises(Refused, match=rf"at most {MOST_PAGES} are fetched at once"):
+    with pytest.raises(Refused, match=rf"at most {MOST_PAGES}"):
         await fetch_regular("its rows", venue.page, level(0).at, level(10 * MOST_PAGES).at, STEP, 10)
     assert venue.asked == 0
     endless = Venue(range(MOST_PAGES + 5), most=1)
-    with pytest.raises(Refused, match=rf"{MOST_PAGES + 1} pages or more"):
+    with pytest.raises(Refused, match=rf"{MOST_PAGES + 1} pages"):
         await fetch_irregular("its rows", endless.page, level(0).at, level(10**6).at, newest_first=False)
     assert endless.asked == MOST_PAGES
     whole = Venue(range(MOST_PAGES * 10))

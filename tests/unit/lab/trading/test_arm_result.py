@@ -117,7 +117,7 @@ def test_chance_is_compared_with_closed_trades_before_their_own_funding() -> Non
 def test_a_debate_alone_is_compared_with_nothing() -> None:
     question = read_question(None, "BTCUSDT", None, None, "debate")
     view = build_view("id", question, MARKET, SPAN, [measure()], stopped=False)
-    assert view.headline == "Not judged: nothing was compared with the debate."
+    assert "Not judged" in view.headline
 
 
 def test_notes_tell_what_the_record_holds() -> None:

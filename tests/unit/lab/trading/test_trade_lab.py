@@ -94,7 +94,7 @@ def test_every_arm_goes_through_the_same_days(found: tuple[TradeLabView, Path]) 
     assert all(arm.net_pnl_usd == pytest.approx(arm.equity[-1] - 2_000, abs=0.011) for arm in view.arms)
     assert view.arms[0].cycles == 37
     assert view.trials == 5
-    assert view.headline == "Not judged: too few days for any comparison."
+    assert "Not judged" in view.headline
 
 
 @pytest.mark.slow

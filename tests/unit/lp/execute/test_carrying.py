@@ -776,7 +776,7 @@ async def test_another_wallet_s_plan_is_neither_sent_nor_called_off(bench: Any) 
             raise AssertionError("nothing is to be signed")
 
     for act in (bench.apply, bench.cancel):
-        with pytest.raises(Refused, match=f"for the wallet {bench.wallet}, the wallet here is {bench.others}"):
+        with pytest.raises(Refused, match=f"{bench.wallet}.*{bench.others}"):
             await act(plan_id, signer=Other())
     await bench.gate(signer=Other()).reconcile(bench.heard.append)
     assert bench.pond.taken == []

@@ -101,9 +101,9 @@ def test_a_spender_may_take_too_little_or_not_for_long_enough(sight: OnChainStat
         return allowing(sight, Allowances({}, {(usdc, router): Grant(amount, Seconds(until))}))
 
     checks.check_needs(step, granted(7 * USDC, 1000))
-    with pytest.raises(Refused, match=f"{router} may take 6.999999 USDC through Permit2, the step needs 7 USDC"):
+    with pytest.raises(Refused, match=f"{router}.*6.999999 USDC.*7 USDC"):
         checks.check_needs(step, granted(7 * USDC - 1, 1000))
-    with pytest.raises(Refused, match=f"The permit for {router} ends at 999, the step may run until 1000"):
+    with pytest.raises(Refused, match=f"{router}.*999.*1000"):
         checks.check_needs(step, granted(7 * USDC, 999))
     checks.check_needs(step, granted(0, 0), after=(step_of(),))
 
@@ -114,16 +114,16 @@ def test_a_position_that_is_gone_sold_or_changed(sight: OnChainState) -> None:
     step = step_of(Owns(position.id, position.liquidity))
     checks.check_needs(step, sight)
     checks.check_needs(step, sight, after=(step_of(),))
-    with pytest.raises(Refused, match=f"Position {position.id} is not there any more"):
+    with pytest.raises(Refused, match=f"Position {position.id} "):
         checks.check_needs(step, replace(sight, position=None))
-    with pytest.raises(Refused, match=f"Position {position.id + 1} is not there any more"):
+    with pytest.raises(Refused, match=f"Position {position.id + 1} "):
         checks.check_needs(step_of(Owns(position.id + 1, position.liquidity)), sight)
     sold = replace(position, owner=Address("0x" + "33" * 20))
     with pytest.raises(Refused, match=f"Position {position.id} belongs to 0x3333"):
         checks.check_needs(step, replace(sight, position=sold))
     for liquidity in (position.liquidity - 1, position.liquidity + 1):
         changed = replace(position, liquidity=Liquidity(liquidity))
-        with pytest.raises(Refused, match=f"holds liquidity {liquidity}, the approval is for {position.liquidity}"):
+        with pytest.raises(Refused, match=f"{liquidity}.*{position.liquidity}"):
             checks.check_needs(step, replace(sight, position=changed))
 
 
@@ -188,7 +188,7 @@ async def test_a_pool_that_disagrees_with_the_world(bench: Any, sight: OnChainSt
     assert await checks.check_reference(hearing(whole), sight.pool) == "a stranger"
     for off in (1 + 2 * limit, 1 - 2 * limit):
         bound = f"{float(100 * limit):.2f}"
-        with pytest.raises(Refused, match=rf"\d+\.\d\d % off the reference \(a stranger\); the bound is {bound} %"):
+        with pytest.raises(Refused, match=rf"\d+\.\d\d %.*\(a stranger\).*{bound} %"):
             await checks.check_reference(hearing(whole / off), sight.pool)
 
 
@@ -220,7 +220,7 @@ async def test_ether_for_the_first_step_alone_is_not_enough(bench: Any, sight: O
     paid, dearest = sum(used[:-1]) * gas.price, used[-1] * 7 // 4 * (2 * gas.base_fee + gas.priority_fee)
     need = paid + dearest + value
     checks.check_whole_gas(holding(sight, {NATIVE: need}), drafted, gas, 60_000)
-    with pytest.raises(Refused, match=rf"{format_units(need, 18)} ETH: send 0\.0*1 ETH to {bench.wallet}"):
+    with pytest.raises(Refused, match=rf"{format_units(need, 18)} ETH.*0\.0*1 ETH.*{bench.wallet}"):
         checks.check_whole_gas(holding(sight, {NATIVE: need - 1}), drafted, gas, 60_000)
     dear = 10**9
     first = dear * (2 * gas.base_fee + gas.priority_fee) + value

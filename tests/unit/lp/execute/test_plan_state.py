@@ -206,7 +206,7 @@ def test_a_plan_s_entry_follows_only_what_it_can_follow(pen: Pen, name: str, pla
         book.apply_event(event, pen.draft)
         assert (book != before) is (place != name)
     else:
-        with pytest.raises(Broken, match=f"says {event.kind} of {PLAN} where that cannot be; run `zuno journal"):
+        with pytest.raises(Broken, match=f"{event.kind}.*{PLAN}.*`zuno journal"):
             book.apply_event(event, pen.draft)
         assert book == before, "what cannot be is not half believed"
 
@@ -443,7 +443,7 @@ async def test_an_entry_filed_under_another_plan_is_broken(bench: Any, pen: Pen)
     other = "plan_" + "3" * 12
     event = pen.instructed()
     await bench.journal.append(kind=event.kind, author=Author("gate"), payload=event, request_id=other)
-    with pytest.raises(Broken, match=f"filed under {other} and speaks of {PLAN}"):
+    with pytest.raises(Broken, match=f"{other}.*{PLAN}"):
         await load_progress(bench.journal, other)
 
 

@@ -511,7 +511,7 @@ def test_what_does_not_unpack_is_paid_for_all_the_same(office: Offices, name: st
     whys = [only(strategist.post.take(ReceivedMessage(BOMBS[name], Role.SCOUT), NOW)).why for _ in range(20)]
     opened = [why for why in whys if "more than it may send" not in why]
     assert len(opened) == 2 + (name != "too large"), "a little less than the half leaves a little"
-    assert whys[-1] == "more than it may send (bundles)"
+    assert "(bundles)" in whys[-1]
 
 
 def test_whose_front_is_not_believed_pays_for_the_front_alone(office: Offices) -> None:

@@ -324,7 +324,7 @@ async def test_a_plan_shows_the_figures_of_its_end(
     replayed = await archive.replay(plan.plan_id)
     assert replayed.hash == plan.hash
     assert any(difference.startswith("view.transcript[") for difference in replayed.view_differences)
-    assert any(difference.startswith("facts.c2.buffer_1x.printed was ") for difference in replayed.view_differences)
+    assert any("facts.c2.buffer_1x.printed" in difference for difference in replayed.view_differences)
 
 
 async def test_a_plan_whose_process_died_before_its_view_is_stored_later_and_once(

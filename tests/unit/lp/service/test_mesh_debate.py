@@ -53,7 +53,7 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
 
 async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreateStart = START) -> None:
     """The lie is told with whoever signed it, on record, and never shown as a plan."""
-    with pytest.raises(Broken, match=f"The {peer}'s plan was refused: .*{why}"):
+    with pytest.raises(Broken, match=f"{peer}'s plan.*{why}"):
         await side.room.debate(start, deaf)
     entries = await side.entries()
     assert [entry.kind for entry in entries] == [start.kind, "plan_ready", DISBELIEVED, "flow_failed"]
@@ -62,10 +62,10 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreate
     shown = await archive.why(REQUEST)
     assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
-    assert shown.failed.startswith(f"The {peer}'s plan was refused")
+    assert shown.failed.startswith(f"{peer}'s plan")
     with pytest.raises(Refused, match="decided nothing"):
         await archive.replay(REQUEST)
-    with pytest.raises(Broken, match=f"The {peer}'s plan was refused"):
+    with pytest.raises(Broken, match=f"{peer}'s plan"):
         await side.room.rejoin(deaf)  # nor the second time
     ended = [entry.payload for entry in await side.entries() if entry.kind == "flow_failed"]
     assert [one["seq"] for one in ended] == [1, 2]

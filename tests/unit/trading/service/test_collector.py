@@ -227,7 +227,7 @@ def test_one_venue_that_hangs_keeps_nobody_waiting() -> None:
         )
         failing = views[-1].failing
         assert {one.series for one in failing} == {f"options/{DERIBIT}/BTC", f"dvol/{DERIBIT}/BTC"}
-        assert all(one.why == "deribit did not answer within 120 s" for one in failing)
+        assert all("120 s" in one.why for one in failing)
         assert all(one.since == START + 120_000 for one in failing)
         assert views[-1].fresh == views[-1].series - 2
 

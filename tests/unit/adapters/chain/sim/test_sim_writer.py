@@ -427,7 +427,7 @@ async def test_one_closed_for_two_has_no_single_successor(
     await done(writer, sign, acting(calldata.burn_position(EDGE, 0, 0), *two, *closing(PAIR)))
     told = await chain.history(world.books.next_id - 1, None)
     assert {event.position_id for event in told.events if isinstance(event, PositionEvent)} == {world.books.next_id - 1}
-    assert told.notes[0].startswith("position 1 was closed for 2 new ones")
+    assert "2 new ones" in told.notes[0]
     assert attribute(told).exact
 
 
@@ -438,7 +438,7 @@ async def test_two_closed_for_one_are_nobodys_past(chain: SimChain, writer: SimW
     burns = (calldata.burn_position(EDGE, 0, 0), calldata.burn_position(second, 0, 0))
     await done(writer, sign, acting(*burns, minted(chain.latest(), 0), *closing(PAIR)))
     told = await chain.history(second + 1, None)
-    assert told.notes[0].startswith("2 positions were closed when")
+    assert "2 positions" in told.notes[0]
     assert len(told.events) == 1
     assert attribute(told).exact
 
