@@ -450,7 +450,7 @@ async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
     ):
         assert abs(said - true) * 50 <= true
     (note,) = [one for one in context.sources if one.feed.startswith("fee growth")]
-    assert "7 d" in note.source
+    assert "7 d" in str(note.source)
     assert "estimated from" in note.notes[0]
     assert "shared" in note.notes[1]
 

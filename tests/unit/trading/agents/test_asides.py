@@ -91,7 +91,7 @@ async def test_of_a_series_whose_every_row_was_set_aside_that_is_why_it_is_absen
     assert failed.why_absent(INTEREST) == f"did not answer; {found.why_absent(INTEREST)}"
     silent = await gathered(failures={str(INTEREST): "did not answer"})
     assert silent.why_absent(INTEREST) == "did not answer"
-    assert "181 days" in (await gathered()).why_absent(INTEREST)
+    assert "181 days" in str((await gathered()).why_absent(INTEREST))
 
 
 async def test_what_was_told_of_a_source_just_now_stands_beside_it() -> None:
