@@ -45,10 +45,6 @@ def _write_to_memory() -> None:
 
 
 _write_to_memory()
-SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
-"""Tests that `make check` leaves out."""
-SOAK_TESTS = Path(__file__).with_name("soak_tests.txt")
-"""Tests that are left to `make soak`; with `every N`, all their parameters but each N-th."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,29 +55,26 @@ def pytest_configure(config: pytest.Config) -> None:
         check_skips(config)
 
 
-def read_tests(listed: Path) -> list[tuple[str, int]]:
-    """The tests of a list, and the number after `every`, 0 where there is none."""
-    lines = (line for line in listed.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    return [(test, int(every or 0)) for test, _, every in (line.partition(" every ") for line in lines)]
+def keep_every_nth(items: list[pytest.Item]) -> None:
+    """Of a test marked `soak(every=N)` each N-th case that is not soak by a mark of its own loses the mark."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        marks = [mark for mark in item.own_markers if mark.name == "soak" and mark.kwargs]
+        if not marks or any(not mark.kwargs for mark in item.iter_markers("soak")):
+            continue
+        test = item.nodeid.partition("[")[0]
+        if seen[test] % marks[0].kwargs["every"] == 0:
+            item.own_markers.remove(marks[0])
+        seen[test] += 1
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` chooses
+@pytest.hookimpl(tryfirst=True)  # before `-m "not soak"` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is slow comes first. Each worker begins with an equal part of the list, and whoever is done takes from the
     end of another's: so the first part begins with what needs the devnet's world, which one worker then builds while
     the others have something else to do; every other part with its share of the whole stories, which wait for processes
     and clocks; and all of them end with what is quick."""
-    slow = {test for test, _ in read_tests(SLOW_TESTS)}
-    soak = dict(read_tests(SOAK_TESTS))
-    seen: Counter[str] = Counter()
-    for item in items:
-        test = item.nodeid.partition("[")[0]
-        if test in slow:
-            item.add_marker("slow")
-        if test in soak and item.get_closest_marker("soak") is None:
-            if soak[test] == 0 or seen[test] % soak[test]:
-                item.add_marker("soak")
-            seen[test] += 1
+    keep_every_nth(items)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     kinds: tuple[list[pytest.Item], list[pytest.Item], list[pytest.Item]] = ([], [], [])
     for item in items:

@@ -34,6 +34,7 @@ def check(printed: str) -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.slow
 def test_a_bench_prints_lines_of_one_shape(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(amm, "REPEATS", 1)
     code = amm.main()

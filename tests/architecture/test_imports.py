@@ -166,6 +166,7 @@ def test_a_room_uses_only_what_it_may(room: str) -> None:
     assert {path: found for path, found in used.items() if found} == {}
 
 
+@pytest.mark.slow
 def test_one_module_knows_the_engine_of_a_cycle() -> None:
     """Beside the plugs that keep its checkpoints."""
     knows = {

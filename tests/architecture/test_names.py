@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
 import zuno
@@ -52,12 +53,14 @@ def functions() -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(SOURCE.parent)}:{node.lineno}", node.name
 
 
+@pytest.mark.slow
 def test_few_functions_are_one_bare_participle() -> None:
     every = list(functions())
     bare = [f"{where} {name}" for where, name in every if is_bare_participle(name)]
     assert len(bare) < MOST_PARTICIPLES * len(every), bare
 
 
+@pytest.mark.slow
 def test_nothing_is_called_one() -> None:
     def named_one(node: ast.AST) -> bool:
         stored = isinstance(node, ast.Name) and node.id == "one" and isinstance(node.ctx, ast.Store)
@@ -67,6 +70,7 @@ def test_nothing_is_called_one() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_a_class_name_means_one_thing_in_a_desk() -> None:
     for desk in ("lp", "trading"):
         places = defaultdict(list)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.paths import SOURCE
 from tests.wire.source_nodes import read_nodes
 
@@ -19,6 +21,7 @@ def speaks(node: ast.AST) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_no_adapter_writes_to_the_screen() -> None:
     modules = sorted(ADAPTERS.rglob("*.py"))
     assert modules

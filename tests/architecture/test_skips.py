@@ -1,16 +1,14 @@
-"""Strict mode: which skips fail a run."""
+"""Strict mode: which skips fail a run, and which cases are left to soak."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import SLOW_TESTS, SOAK_TESTS, read_tests
 from tests.paths import CHECKOUT
 
 CONFTEST = """
@@ -54,6 +52,7 @@ def run(suite: Path, allowed: list[str], *options: str) -> tuple[int, list[str]]
     return done.returncode, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_skips_without_a_written_reason_fail(suite: Path, workers: str) -> None:
     code, said = run(suite, ["no library", "no moon"], "-n", workers)
@@ -64,6 +63,7 @@ def test_skips_without_a_written_reason_fail(suite: Path, workers: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_skips_with_a_written_reason_pass_and_a_module_needs_one_too(suite: Path) -> None:
     assert run(suite, ["no server", "no library"]) == (0, [])
     code, (unlisted,) = run(suite, ["no server"])
@@ -71,18 +71,14 @@ def test_skips_with_a_written_reason_pass_and_a_module_needs_one_too(suite: Path
     assert unlisted.endswith("tests/test_module.py: no library")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("part", [("tests/test_few.py",), ("-k", "server")])
 def test_a_part_of_the_tests_may_leave_lines_unused(suite: Path, part: tuple[str, ...]) -> None:
     assert run(suite, ["no server", "no library", "no moon"], *part) == (0, [])
     assert run(suite, [], *part)[0] == 1
 
 
-@pytest.mark.parametrize("listed", [SLOW_TESTS, SOAK_TESTS], ids=lambda path: path.stem)
-def test_every_test_listed_exists(listed: Path) -> None:
-    tests = read_tests(listed)
-    lines = [test for test, _ in tests]
-    assert lines == sorted(set(lines))
-    assert all(every != 1 for _, every in tests)
-    for line in lines:
-        path, *_, name = line.split("::")
-        assert re.search(rf"(?m)^ *(async )?def {name}\(", (CHECKOUT / path).read_text()), line
+@pytest.mark.soak(every=2)
+@pytest.mark.parametrize("case", [0, 1, 2, 3, pytest.param(4, marks=pytest.mark.soak)])
+def test_every_second_case_stays_and_the_others_are_soak(request: pytest.FixtureRequest, case: int) -> None:
+    assert (request.node.get_closest_marker("soak") is None) == (case in (0, 2))

@@ -154,7 +154,7 @@ async def test_a_damaged_book_is_told_of_and_left_as_it_is(tmp_path: Path, damag
     await store.change(seen)
     path.write_bytes(damage(path.read_bytes()))
     left = path.read_bytes()
-    with pytest.raises(Broken, match=r"damaged; move it away"):
+    with pytest.raises(Broken, match="damaged"):
         await store.book()
     with pytest.raises(Broken):
         await store.change(seen)
@@ -179,5 +179,5 @@ async def test_a_disk_that_cannot_be_written_changes_nothing(tmp_path: Path) -> 
 
 
 async def test_a_lock_held_for_too_long_is_told_of(tmp_path: Path) -> None:
-    with FileLock(tmp_path / "alerts.lock"), pytest.raises(Unavailable, match=r"for more than 0\.05 s"):
+    with FileLock(tmp_path / "alerts.lock"), pytest.raises(Unavailable, match=r"0\.05"):
         await AlertsFile(tmp_path, patience=0.05).change(seen)

@@ -65,6 +65,7 @@ async def test_each_node_is_taken_once_and_named(checkpoints: Open) -> None:
     assert Counter(steps.taken) == dict.fromkeys(Node, 1)
 
 
+@pytest.mark.soak(every=6)
 @pytest.mark.parametrize("fails", list(Node))
 async def test_a_run_goes_on_where_it_was_cut_off(
     checkpoints: Open, fails: Node, caplog: pytest.LogCaptureFixture

@@ -505,12 +505,10 @@ async def test_a_start_after_a_crash_says_what_happened(
     assert recovered.kind == "journal_recovered"
     lost = recovered.payload["lost"]
     if moment == "before the row":
-        assert "that entry is lost" in said[0]
         assert isinstance(lost, dict)
         assert (lost["seq"], lost["kind"], lost["requestId"]) == (5, "last_words", "req_9")
         assert recovered.payload["headRepairedAt"] is None
     else:
-        assert "nothing is lost" in said[0]
         assert lost is None
         assert recovered.payload["headRepairedAt"] == 5
     verdict = await after.verify()

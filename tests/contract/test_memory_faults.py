@@ -57,6 +57,7 @@ MEMORIES = st.lists(
 )
 
 
+@pytest.mark.soak
 @given(MEMORIES, st.integers(0, 40), st.lists(st.sampled_from(PHRASES), min_size=1, max_size=3).map("; ".join))
 async def test_cutting_the_future_changes_no_recall(
     memories: list[tuple[int, str, bool]], moment: int, text: str
@@ -268,6 +269,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
+@pytest.mark.soak
 def test_the_graph_downloads_and_installs_nothing(tmp_path: Path) -> None:
     pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
     command = [sys.executable, "-c", ALONE, str(tmp_path / "graph")]
@@ -319,6 +321,7 @@ def start_writer(folder: Path, first: int, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
 
+@pytest.mark.soak
 async def test_two_processes_add_at_once_and_one_is_killed(tmp_path: Path) -> None:
     steady, doomed = start_writer(tmp_path, 0, 30), start_writer(tmp_path, 1_000, 100_000)
     try:

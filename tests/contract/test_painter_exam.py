@@ -95,6 +95,7 @@ def usual() -> Usual:
     return {kind: asyncio.run(kind().paint(PICTURE)) for kind in (MatplotlibPainter, DigestPainter)}
 
 
+@pytest.mark.soak(every=2)
 async def test_equal_pictures_are_equal_bytes(candidate: Painter, usual: Usual) -> None:
     twice = describe(whole())
     assert twice is not PICTURE
@@ -102,21 +103,25 @@ async def test_equal_pictures_are_equal_bytes(candidate: Painter, usual: Usual) 
     assert await candidate.paint(twice) == usual[type(candidate)]
 
 
+@pytest.mark.soak
 async def test_pictures_painted_at_the_same_time_do_not_disturb_each_other(candidate: Painter, usual: Usual) -> None:
     first, second, third = await asyncio.gather(*map(candidate.paint, (PICTURE, POSITION, PICTURE)))
     assert first == third == usual[type(candidate)] != second
 
 
+@pytest.mark.soak(every=6)
 @pytest.mark.parametrize("change", mark_all_but(3, OTHERS, pytest.mark.soak))
 async def test_whatever_is_described_is_painted(candidate: Painter, usual: Usual, change: str) -> None:
     assert await candidate.paint(OTHERS[change]) != usual[type(candidate)]
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("little", mark_all_but(2, LITTLE, pytest.mark.soak))
 async def test_any_picture_can_be_painted(candidate: Painter, little: str) -> None:
     assert await candidate.paint(LITTLE[little])
 
 
+@pytest.mark.soak(every=2)
 def test_another_process_with_another_taste_paints_the_same(candidate: Painter, usual: Usual, tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text(
         "font.family: cursive\nfont.size: 30\nlines.linewidth: 9\nsavefig.facecolor: red\nsavefig.dpi: 33\n"

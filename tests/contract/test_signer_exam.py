@@ -174,7 +174,7 @@ def test_what_is_no_transaction_is_refused(tmp_path: Path) -> None:
         replace(TX, call=replace(TX.call, to=Address("nonsense"))),
         replace(TX, call=replace(TX.call, value=-1)),
     ):
-        with pytest.raises(Refused, match="cannot be signed") as caught:
+        with pytest.raises(Refused, match="signed") as caught:
             keystore(tmp_path).sign(broken)
         assert told_nothing(caught.value)
 
@@ -189,7 +189,7 @@ def test_a_watched_wallet_signs_nothing() -> None:
     signer: Signer = WatchOnly(OWN)
     assert signer.watch_only
     assert signer.address == OWN
-    with pytest.raises(Refused, match=f"{OWN} is watched only"):
+    with pytest.raises(Refused, match=f"{OWN}.*watched"):
         signer.sign(TX)
 
 
@@ -197,7 +197,7 @@ def test_the_built_in_wallet_is_that_of_the_story_and_signs_for_its_chain_alone(
     builder = pytest.importorskip("zuno.adapters.chain.devnet.world_builder")
     assert builder.WALLET_ROLE == ROLE
     assert "0x" + dev_address(ROLE).hex() == WALLET == DevSigner(DEVNET.id).address
-    with pytest.raises(Refused, match="chain 31337 alone, not for chain 1"):
+    with pytest.raises(Refused, match=r"31337.* 1\b"):
         DevSigner(DEVNET.id).sign(replace(TX, chain_id=1))
 
 
@@ -217,7 +217,7 @@ def test_a_signer_does_not_show_its_key(tmp_path: Path) -> None:
     for text in (repr(signer), str(signer), f"{vars(signer)}", repr([signer])):
         assert not any(secret in text for secret in SPOKEN), text
     for leak in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="neither copied nor kept"):
+        with pytest.raises(TypeError, match="copied"):
             leak(signer)
 
 
@@ -238,6 +238,6 @@ def test_it_asks_once_and_only_when_it_has_to_sign(tmp_path: Path) -> None:
 
 def test_a_wrong_passphrase_is_refused_and_told_to_nobody(tmp_path: Path) -> None:
     keystore(tmp_path)
-    with pytest.raises(Refused, match=f"not the passphrase of {OWN}") as caught:
+    with pytest.raises(Refused, match=f"passphrase.*{OWN}") as caught:
         keystore(tmp_path, said=PASSPHRASE + "F" * 20).sign(TX)
     assert told_nothing(caught.value)

@@ -922,6 +922,7 @@ OPTIONAL = ("identifier", "time_in_force")
 """Upbit leaves them out where an order has none."""
 
 
+@pytest.mark.soak(every=2)
 @only(BY_HTTP)
 async def test_a_renamed_field_is_noticed(here: WireHarness) -> None:
     """Each field in turn: what the adapter needs it misses, and what it does not need changes nothing."""

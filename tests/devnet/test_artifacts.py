@@ -66,6 +66,7 @@ def test_a_missing_engine_names_the_cure(tmp_path: Path, monkeypatch: pytest.Mon
         find_artifacts(install(tmp_path))
 
 
+@pytest.mark.slow
 def test_asking_costs_no_heavy_import() -> None:
     module = "zuno_devnet.artifacts"
     script = f"import sys, {module}; print(sorted({{'eth', 'web3', 'eth_abi'}} & set(sys.modules)))"

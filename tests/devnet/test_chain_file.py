@@ -37,6 +37,7 @@ def save_and_load(chain: LocalChain, folder: Path) -> LocalChain:
     return chain_file.load(folder / "saved.chain")
 
 
+@pytest.mark.slow
 def test_a_round_trip_keeps_every_answer(story: Any, tmp_path: Path) -> None:
     copy = save_and_load(story, tmp_path)
     assert copy.genesis == story.genesis
@@ -49,6 +50,7 @@ def test_a_round_trip_keeps_every_answer(story: Any, tmp_path: Path) -> None:
         assert copy.call(call, copy.history.at(height)) == story.call(call, story.history.at(height))
 
 
+@pytest.mark.slow
 def test_a_loaded_chain_goes_on_as_the_original_would(story: Any, tmp_path: Path) -> None:
     copy = save_and_load(story, tmp_path)
     heads = []
@@ -63,6 +65,7 @@ def test_a_missing_file_is_unavailable(tmp_path: Path) -> None:
         chain_file.load(tmp_path / "nothing")
 
 
+@pytest.mark.slow
 def test_a_cut_or_changed_file_is_malformed(story: Any, tmp_path: Path) -> None:
     path = tmp_path / "c"
     good = chain_file.dump(story)

@@ -80,6 +80,8 @@ def exchange(server: Server, method: str, params: list[Any]) -> dict[str, Any]:
     return reply
 
 
+@pytest.mark.soak(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", names())
 def test_odd_parameters_are_refused_and_change_nothing(bench: Any, server: Server, method: str) -> None:
     node: DevnetNode = bench.node

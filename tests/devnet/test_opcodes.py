@@ -53,6 +53,7 @@ opcodes = st.sampled_from([*SHORT, op.CALLDATALOAD, op.SHA3, op.SSTORE, op.PC, o
 words = st.one_of(numbers.map(push), opcodes.map(lambda code: bytes([code])))
 
 
+@pytest.mark.soak(every=6)
 @pytest.mark.parametrize("code", [code for code in SHORT if not op.PUSH0 <= code <= op.PUSH32])
 def test_every_short_way_ends_where_the_long_one_does(code: int) -> None:
     values = b"".join(push(value) for value in (3, 2**256 - 1, 77, 2**200 + 5, 0, 1, 2, 9, 11, 13, 17, 19, 23, 29, 31))
@@ -61,6 +62,7 @@ def test_every_short_way_ends_where_the_long_one_does(code: int) -> None:
         check_both(values + push(last[1]) + push(last[0]) + bytes([code]) + keep, 100_000)
 
 
+@pytest.mark.slow
 @given(st.lists(words, max_size=40), st.integers(21_640, 24_000))
 @example([bytes([op.DUP1])], 30_000)
 @example([push(1)] * 1025, 30_000)
@@ -69,6 +71,7 @@ def test_any_program_ends_where_the_long_way_ends(program: list[bytes], gas: int
     check_both(b"".join(program) + RETURN_MEMORY, gas + 3 * len(program))
 
 
+@pytest.mark.slow
 def test_a_loop_runs_out_of_gas_at_the_same_step() -> None:
     loop = bytes([op.JUMPDEST, op.PUSH0, op.POP, op.PUSH0, op.JUMP])
     for gas in range(21_640, 21_660):

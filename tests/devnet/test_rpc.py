@@ -162,6 +162,7 @@ def test_a_receipt_has_geths_fields(bench: Any) -> None:
     assert bench.ask("eth_getBlockReceipts", "latest") == [receipt]
 
 
+@pytest.mark.slow
 def test_logs_come_by_range_by_block_and_by_topic(bench: Any) -> None:
     words = [n.to_bytes(32, "big") for n in range(4)]
     for n in range(4):

@@ -188,6 +188,7 @@ def test_leaving_the_block_frees_the_port_even_with_idle_clients() -> None:
     idle.close()
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
     script = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from eth.abc import AccountDatabaseAPI
 from eth.constants import BLANK_ROOT_HASH
 from eth.db.account import AccountDB
@@ -56,6 +57,7 @@ def play(kind: type[AccountDB], story: list[Step]) -> tuple[object, object]:
     return seen, roots
 
 
+@pytest.mark.slow
 @given(st.lists(steps, min_size=3, max_size=12))
 def test_remembered_and_plain_tries_answer_alike(story: list[Step]) -> None:
     assert play(Accounts, story) == play(AccountDB, story)

@@ -347,6 +347,7 @@ class BusyMarket(RandomMarket):
         self.quotes.append(self.quotes[-1])
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("seed", range(6))
 def test_several_orders_at_work_give_the_same_fills_fees_and_results(seed: int) -> None:
     market = BusyMarket(seed)

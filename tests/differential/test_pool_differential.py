@@ -73,6 +73,7 @@ def _mark_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
     return (pytest.mark.slow,) if seed % 8 else ()
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize(
     ("world", "seed"),
     [

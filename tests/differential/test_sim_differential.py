@@ -303,6 +303,7 @@ async def test_both_start_equal(stage: Stage) -> None:
     stage.compare_deeds()
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize(
     ("key", "held", "capital"),
     [(WETH_POOL, EDGE, {WETH.address: 3 * ETHER}), (NATIVE_POOL, INSIDE, {NATIVE: 3 * ETHER})],
@@ -466,6 +467,7 @@ async def test_bounds_and_deadlines(stage: Stage) -> None:
     assert (await stage.tell(stage.acting(burn, *closing(PAIR)))).success
 
 
+@pytest.mark.soak
 async def test_fees_widen_no_bound(stage: Stage) -> None:
     """What is added is bounded by its principal, even where fees pay for all of it; what is taken is, too."""
     held = stage.position(EDGE)
@@ -518,6 +520,7 @@ def _all_usdc(key: PoolKey, usdc: int) -> tuple[int, int]:
     return (usdc * 10**6, 0) if key.currency0 == USDC.address else (0, usdc * 10**6)
 
 
+@pytest.mark.soak
 async def test_allowances_are_used_up_and_end(stage: Stage) -> None:
     more = stage.acting(mint(stage, WETH_POOL), *closing(PAIR))
     grant = "approve(address,address,uint160,uint48)"
@@ -549,6 +552,7 @@ async def test_allowances_are_used_up_and_end(stage: Stage) -> None:
     await stage.refuses(stage.acting(cut), "CurrencyNotSettled")
 
 
+@pytest.mark.soak
 async def test_ether_goes_where_it_is_sent_and_stays_where_nobody_sweeps(stage: Stage) -> None:
     new = mint(stage, NATIVE_POOL)
     await stage.refuses(stage.acting(new, *closing(COIN)), NO_REASON)

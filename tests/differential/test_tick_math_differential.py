@@ -40,6 +40,7 @@ def compare(engine: Engine, contract: str, tick: int, offset: int) -> None:
     assert tick_at_sqrt_price(inside) == tick_on_chain(engine, contract, inside), f"tick_at_sqrt_price({inside})"
 
 
+@pytest.mark.soak(every=5)
 @pytest.mark.parametrize("seed", range(CHUNKS))
 def test_random_ticks_equal_the_contract(engine: Engine, tick_math: str, seed: int) -> None:
     dice = random.Random(seed)

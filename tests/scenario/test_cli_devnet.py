@@ -50,6 +50,7 @@ def _both(devnet: Any, zuno: Any, *words: str) -> list[tuple[Any, tuple[str, ...
     return [(devnet, ("devnet", *words)), (zuno, ("sim", *words))]
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("window", [[], ["--since", "2026-01-26T12:30"]], ids=["from the mint", "from a moment"])
 @pytest.mark.parametrize("position", ["1", "2"])
 def test_attribution_is_exact_on_the_real_contracts(devnet: Any, zuno: Any, position: str, window: list[str]) -> None:
@@ -204,6 +205,7 @@ def test_a_move_that_fails_is_broken_books(devnet: Any) -> None:
     assert devnet("lp", "pools", "--chain", "devnet", "--json").document["pools"] == pools
 
 
+@pytest.mark.soak
 def test_a_second_start_waits_for_the_first(apart: Any) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -247,6 +249,7 @@ def test_a_move_between_approve_and_apply_is_refused_with_the_bound(devnet: Any)
     assert devnet("lp", "inspect", "1", "--chain", "devnet").code == 0
 
 
+@pytest.mark.soak
 def test_a_devnet_that_stood_still_is_woken_before_a_plan_is_made(devnet: Any, devnet_home: Path) -> None:
     """A deadline counted from the head of a quiet quarter of an hour ago would be over already."""
     url = json.loads((devnet_home / "devnet.json").read_text())["url"]

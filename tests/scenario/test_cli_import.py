@@ -93,6 +93,7 @@ def test_unlikely_prices_without_a_terminal_are_refused_and_the_rest_goes_on(tmp
     assert (taken.code, taken.document["rows"]) == (0, 48)
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize(("word", "code", "rows"), [("y\n", 0, 48), ("\n", 3, 0), ("no\n", 3, 0)])
 def test_unlikely_prices_are_asked_about_at_a_terminal(tmp_path: Path, word: str, code: int, rows: int) -> None:
     home, file = tmp_path / "home", write_hours(tmp_path / "btc-1h.csv", 4_200_000.0, 48)
@@ -119,6 +120,7 @@ def test_unlikely_prices_are_asked_about_at_a_terminal(tmp_path: Path, word: str
     assert sum(series["count"] for series in status["series"] if series["series"].endswith("/1h")) == rows
 
 
+@pytest.mark.soak
 def test_a_cycle_on_real_years(tmp_path: Path) -> None:
     if not HISTORY.is_dir():
         pytest.skip("no recorded years of BTC and ETH beside the checkout")

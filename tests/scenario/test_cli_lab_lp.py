@@ -70,6 +70,7 @@ async def test_every_arm_is_explained_over_the_same_hours(data: Path, tmp_path: 
     assert found["random"].rebalances == found["debate"].rebalances
 
 
+@pytest.mark.soak
 async def test_questions_that_a_spent_budget_left_to_rules_are_told_and_asked_again(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +94,7 @@ async def test_questions_that_a_spent_budget_left_to_rules_are_told_and_asked_ag
         assert (asked.residual, told - asked.model_cost_usd) == (0, pytest.approx(asked.net_pnl_usd, abs=1e-5))
 
 
+@pytest.mark.soak
 async def test_an_id_holds_the_models_and_the_rounds_they_argue(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +108,7 @@ async def test_an_id_holds_the_models_and_the_rounds_they_argue(
     assert reports.count_trials("lp") == 1, "who holds asks nobody"
 
 
+@pytest.mark.soak
 async def test_the_same_bytes_whatever_the_workers(data: Path, tmp_path: Path) -> None:
     words = ["lab", "lp", "--data", str(data), "--width", "2", "--every", "12", "--arms", "hold,reset", "--json"]
     done = await asyncio.to_thread(run_zuno, tmp_path / "a", *words, "--workers", "2")
@@ -120,6 +123,7 @@ async def test_the_same_bytes_whatever_the_workers(data: Path, tmp_path: Path) -
     assert [row["command"] for row in listed.document["reports"]] == [saved["command"]]
 
 
+@pytest.mark.soak
 async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(data: Path, tmp_path: Path) -> None:
     reports = LabReports(FolderOfReports(tmp_path / "lab"))
     desk = build_lp_lab(tmp_path, reports, choose_runner())
@@ -146,6 +150,7 @@ async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(d
     assert reports.count_trials("lp") == 3
 
 
+@pytest.mark.soak
 async def test_every_arm_decides_about_the_same_position_at_the_same_moment(data: Path, tmp_path: Path) -> None:
     words = ["lab", "ablate", "--data", str(data), "--every", "12", "--horizon", "12", "--width", "2"]
     done = await asyncio.to_thread(run_zuno, tmp_path, *words, "--workers", "1", "--json")
@@ -159,6 +164,7 @@ async def test_every_arm_decides_about_the_same_position_at_the_same_moment(data
         assert (await asyncio.to_thread(run_zuno, tmp_path, *words, *wrong)).code == 2
 
 
+@pytest.mark.soak
 async def test_a_sweep_leaves_a_report_with_a_cell_for_every_range(data: Path, tmp_path: Path) -> None:
     words = ["lab", "sweep", "--data", str(data), "--ranges", "50", "--json"]
     done = await asyncio.to_thread(run_zuno, tmp_path / "a", *words, "--workers", "1")
@@ -193,6 +199,7 @@ async def test_ctrl_c_while_the_minutes_are_read_leaves_the_older_report(data: P
     assert f"{view.report}.json" in kept
 
 
+@pytest.mark.soak
 async def test_a_day_without_rows_and_minutes_without_liquidity_are_played_through(tmp_path: Path) -> None:
     drawn = draw_minutes(60 * (HOURS + 24), step=18)
     gone = range(60 * 170, 60 * 194)

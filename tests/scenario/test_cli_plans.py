@@ -193,6 +193,7 @@ def test_fees_are_put_back_where_that_pays(zuno: Any) -> None:
     assert (losing["breakEvenHours"], losing["bestInHours"]) == (None, None)
 
 
+@pytest.mark.soak
 def test_everything_is_collected_closed_and_revoked_by_one_plan_each(zuno: Any) -> None:
     collected = carried_out(zuno, "lp", "collect", "--all")
     assert (collected["positionId"], collected["otherPositionIds"]) == ("1", ["2"])
@@ -274,6 +275,7 @@ def test_an_approval_runs_out_by_the_chain_s_own_time(zuno: Any) -> None:
     assert zuno("plan", "apply", plan_id, "--yes", "--json").code == 0
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("percent", ["-5", "6"])
 def test_a_move_past_the_bound_is_refused_by_name_and_number(zuno: Any, percent: str) -> None:
     plan_id = planned(zuno)["planId"]

@@ -93,6 +93,7 @@ def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
     assert Decimal(lines["4"]["fees24h"]) * hours / 24 == pytest.approx(Decimal(pnl["fees"]), rel=Decimal("0.001"))
 
 
+@pytest.mark.soak
 def test_lvr_never_falls_along_a_lineage_of_rebalances(zuno: Any) -> None:
     """The hour of a rebalance may close nearer to where it opened: what was lost until the burn stays lost."""
     token, lost = "1", [Decimal(0)]

@@ -110,6 +110,7 @@ def test_separate_commands_see_one_world(zuno: Any, home: Path) -> None:
     assert again["price"] == before["price"]
 
 
+@pytest.mark.soak
 def test_a_seed_is_a_world(zuno: Any) -> None:
     first = zuno("sim", "reset", "--seed", "5", "--json").document
     a = zuno("lp", "pools", "--json").document
@@ -246,6 +247,7 @@ def test_a_wallet_without_positions_is_an_answer(zuno: Any) -> None:
     assert zuno("lp", "positions", "--wallet", "0x" + "ab" * 20).out.startswith("No positions")
 
 
+@pytest.mark.soak(every=5)
 @pytest.mark.parametrize(
     "damage", ["{", "[" * 200_000, '{"format": 99}', "[]", '{"format": 1, "seed": 7, "moves": [], "head": "0x0"}']
 )
@@ -281,6 +283,7 @@ def test_help_is_help(zuno: Any) -> None:
         assert "Usage: zuno" in ran.out
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "arguments", mark_all_but(3, [["lp", "pnl", "1"], ["lp", "inspect", "1", "--json"], ["demo"]], pytest.mark.soak)
 )

@@ -41,6 +41,7 @@ def test_a_stopped_command_says_so_and_leaves_one_document(tmp_path: Path, numbe
     assert json.loads(out)["error"]["kind"] == "stopped"
 
 
+@pytest.mark.soak
 @SIGNALS
 def test_a_stopped_study_leaves_what_is_known_by_then(tmp_path: Path, number: signal.Signals) -> None:
     words = ["lab", "study", "--moments", "2", "--seeds", "1-2", "--json"]

@@ -104,6 +104,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.mark.soak
 def test_a_service_makes_a_wallet_that_acts(zuno: Zuno, home: Path, passphrase: str) -> None:
     made = zuno("wallet", "create", "--json", ZUNO_PASSPHRASE_FILE=passphrase)
     assert (made.code, made.err) == (0, "")

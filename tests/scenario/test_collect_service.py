@@ -61,7 +61,7 @@ async def test_a_kill_leaves_neither_a_hole_nor_a_duplicate(home: Path) -> None:
             last = await line(second)
             while "said" not in last:
                 last = await line(second)
-            assert last["said"].endswith("and all are written.")
+            assert "written" in last["said"]
             assert await asyncio.wait_for(second.wait(), 30) == 0
     await assert_whole(home, world)
 

@@ -85,7 +85,7 @@ async def test_what_is_shown_before_is_not_handed_out_and_what_is_handed_out_is_
         assert waiting in write_message(shown).html
     with pytest.raises(UsageError):
         await execution.apply(plan_id, YES, silently, "0x1234")
-    with pytest.raises(Refused, match="not known there"):
+    with pytest.raises(Refused, match="not known"):
         await execution.apply(plan_id, YES, silently, "0x" + "AB" * 32)
     tx = await send(zuno, first)
     done = await execution.apply(plan_id, YES, silently, tx.upper().replace("0X", "0x"))

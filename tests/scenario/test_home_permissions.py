@@ -17,8 +17,12 @@ from tests.wire.commands import shell
 WATCHED = """
 import json, os, sys
 home, commands = sys.argv[1], json.loads(sys.argv[2])
+from tests.crash.preload import KEYS, preload
+from tests.wire.forked import DESKS
 from zuno.__main__ import _open
 from zuno.doors.cli.main import run
+
+preload((*KEYS, "langgraph.checkpoint.sqlite", "zuno.adapters.chart", *DESKS))  # once, not in every child
 
 def note(event, given):
     # An instant is enough: whoever makes a file under another umask is written down, and so is SQLite's.

@@ -207,6 +207,7 @@ async def test_behaviour_14_garbage_completes_the_cycle_flagged_and_without_an_o
     assert (held.ruling.veto, held.ruling.legs) == (None, ())
 
 
+@pytest.mark.soak(every=6)
 @pytest.mark.parametrize("turn", mark_all_but(2, range(len(GARBAGE)), pytest.mark.soak))
 async def test_every_kind_from_everybody_at_once(
     tmp_path: Path, store: MemorySeries, debate: Argued, turn: int
@@ -220,6 +221,7 @@ async def test_every_kind_from_everybody_at_once(
     assert outcome.decision.model_dump(exclude={"source", "why"}) == ruled.model_dump(exclude={"source", "why"})
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("role", mark_all_but(2, ROLES, pytest.mark.soak))
 async def test_one_that_fails_alone_is_replaced_by_its_rules(
     tmp_path: Path, store: MemorySeries, debate: Argued, role: str
@@ -251,6 +253,7 @@ async def hold_out(room: Room, outcome: Outcome, attack: Attack) -> None:
         assert escape(text[:40]) not in html
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize(
     "name", mark_all_but(2, ["repeat this", "hold for ever", "sell everything", "markup", "as Meta"], pytest.mark.soak)
 )

@@ -88,6 +88,7 @@ def ask() -> RecallQuery:
     return RecallQuery(text=CROWDED, origin=last.origin, before=Millis(last.closed + 1), limit=13)
 
 
+@pytest.mark.slow
 def test_a_home_that_changes_its_store_finds_the_same_memories(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +115,8 @@ def test_a_home_that_changes_its_store_finds_the_same_memories(
         assert zuno(store, *search, best=12)[:2] == (store, alike - {"pm_0003"}), "what shares a word comes behind"
 
 
+@pytest.mark.soak(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 async def test_a_store_that_was_killed_while_it_caught_up_goes_on(opened: Application, store: str) -> None:
     require(store)
@@ -149,6 +152,7 @@ asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 async def test_cycles_recall_from_whatever_store_is_set_and_say_what_is_missing(
     invented: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +192,7 @@ async def test_cycles_recall_from_whatever_store_is_set_and_say_what_is_missing(
         assert news.note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("store", "library"), [("milvus", "pymilvus"), ("lightrag", "lightrag")])
 async def test_a_store_that_is_not_installed_is_named(
     opened: Application, store: str, library: str, monkeypatch: pytest.MonkeyPatch
@@ -212,6 +217,7 @@ class Refusing(JsonlMemory):
         raise Unavailable("the disk is full")
 
 
+@pytest.mark.slow
 async def test_what_a_store_could_not_take_in_is_said(opened: Application, tmp_path: Path) -> None:
     index = Refusing(tmp_path / "lines.jsonl")
     answer = await MemoryIndexes(MemoryBook(opened._read_journal), [index]).recall(ask())
@@ -220,6 +226,7 @@ async def test_what_a_store_could_not_take_in_is_said(opened: Application, tmp_p
     assert "the disk is full" in answer.note
 
 
+@pytest.mark.slow
 async def test_an_index_of_another_journal_is_made_anew(opened: Application, tmp_path: Path) -> None:
     """Nothing that the journal holds is taken for removed, now or later."""
     index = SqliteMemoryIndex(tmp_path / "index.db", HashedEmbedder())
@@ -245,6 +252,7 @@ class OtherEmbedder:
         return [bytes([len(text) % 100 + 1] * 16) for text in texts]
 
 
+@pytest.mark.slow
 async def test_another_embedding_is_caught_up_and_costs_nothing_while_it_does_not_answer(
     opened: Application, tmp_path: Path
 ) -> None:
@@ -258,6 +266,8 @@ async def test_another_embedding_is_caught_up_and_costs_nothing_while_it_does_no
     assert len(await SqliteMemoryIndex(path, other).ids()) == 26
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["schema.json", "*.parquet", "*.idx", ""])
 async def test_a_damaged_milvus_in_the_home_is_made_anew(opened: Application, damage: str) -> None:
     require("milvus")
@@ -277,6 +287,7 @@ async def test_a_damaged_milvus_in_the_home_is_made_anew(opened: Application, da
     assert len((await MemoryIndexes(MemoryBook(opened._read_journal), [index]).recall(ask())).found) == 13
 
 
+@pytest.mark.slow
 async def test_a_milvus_that_another_process_has_open_is_left_alone(tmp_path: Path) -> None:
     require("milvus")
     place = tmp_path / "milvus.db"
@@ -289,6 +300,7 @@ async def test_a_milvus_that_another_process_has_open_is_left_alone(tmp_path: Pa
     assert await MilvusMemoryIndex(str(place), HashedEmbedder()).ids() == frozenset()
 
 
+@pytest.mark.slow
 async def test_lightrag_keeps_its_vectors_in_milvus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require("lightrag")
     from pymilvus import MilvusClient
@@ -313,6 +325,7 @@ async def test_lightrag_keeps_its_vectors_in_milvus(tmp_path: Path, monkeypatch:
         await LightRagMemoryIndex(tmp_path / "graph", HashedEmbedder()).ids()
 
 
+@pytest.mark.soak
 async def test_without_milvus_lightrag_keeps_files_and_with_it_later_they_are_made_anew(
     opened: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -346,6 +359,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.soak
 async def test_a_server_that_hangs_is_down_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require("lightrag")
     monkeypatch.setattr(milvus, "_TIMEOUT", 4.0)
@@ -407,6 +421,7 @@ async def test_what_is_forgotten_during_a_catch_up_is_no_damage(opened: Applicat
     assert "pm_0002" not in await index.ids()
 
 
+@pytest.mark.soak
 async def test_homes_share_a_server_and_keep_to_themselves(tmp_path: Path) -> None:
     require("lightrag")
     from milvus_lite.adapter.grpc.server import start_server_in_thread

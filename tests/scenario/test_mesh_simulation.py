@@ -278,6 +278,7 @@ def test_whatever_the_weather_a_debate_ends_with_one_plan_at_most(theatre: Theat
         holds(theatre, seed)
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("seed", map(unless_soaked, range(0, SOAK_SEEDS, 50)))
 def test_and_under_the_keys_that_are_used(theatre: Theatre, seed: int, tmp_path: Path) -> None:
     """The other seeds are sealed in a cheaper way, by which no rule of delivery can tell them from signed ones."""
@@ -326,6 +327,7 @@ def test_a_calm_mesh_is_quick_and_quiet(theatre: Theatre) -> None:
     assert world.sent < 40
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("seed", [3, 17, 256, 1_999])
 def test_a_seed_tells_the_same_story_twice(theatre: Theatre, seed: int) -> None:
     first, second = played(theatre, seed)[0], played(theatre, seed)[0]
@@ -333,6 +335,7 @@ def test_a_seed_tells_the_same_story_twice(theatre: Theatre, seed: int) -> None:
     assert len(first.told) > 10
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("seed", mark_all_but(2, [0, 5, 8, 40, 77, 256, 1_024, 1_775], pytest.mark.soak))
 def test_a_peer_with_a_memory_tells_the_same_story(theatre: Theatre, seed: int) -> None:
     """Crashes, partitions and liars among them; thinking anew takes longer, and that is all."""

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.wire.forked import ZunoProcess
 
 Zuno = Callable[..., Any]
@@ -79,6 +81,7 @@ def test_a_killed_service_leaves_its_seat_and_a_whole_book(home: Path, zuno: Zun
     assert len(zuno("alerts", "--json").document["alerts"]) == 1
 
 
+@pytest.mark.soak
 def test_a_service_that_nobody_listens_to_ends(home: Path) -> None:
     with service(home, "--json") as running:
         assert running.stdout is not None

@@ -112,7 +112,7 @@ def test_what_has_no_stored_view_is_computed_and_marked_until_the_journal_is_upg
     head = (home / "journal.head").read_bytes()
     looked = {reference: view_of(zuno, reference) for reference in decided}
     assert {(view["computedBy"], bool(view["computedWhy"])) for view in looked.values()} == {(code_version(), True)}
-    assert all("computed by Zuno" in zuno("why", reference).out for reference in decided)
+    assert all("computed" in zuno("why", reference).out for reference in decided)
     assert (home / "journal.head").read_bytes() == head, "a look writes nothing"
     assert zuno("journal", "upgrade", "--json").document == {"stored": len(decided), "notStored": []}
     assert zuno("journal", "upgrade", "--json").document == {"stored": 0, "notStored": []}

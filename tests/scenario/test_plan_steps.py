@@ -364,6 +364,7 @@ PUT_TO_WORK = Fraction(98, 100)
 # -- rebalance in one step
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("held", [EDGE, INSIDE])
 def test_a_rebalance_without_a_swap_is_one_step_out_of_its_own_proceeds(stage: Stage, held: int) -> None:
     position = stage.position(held)
@@ -404,6 +405,7 @@ def test_a_position_out_of_range_moves_on_its_own_side_in_one_step(stage: Stage,
     assert (new.amount1 if above else new.amount0) >= (position.amount1 if above else position.amount0) * 99 // 100
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("key", [WETH_POOL, NATIVE_POOL], ids=["weth", "native"])
 def test_a_move_at_the_edge_mints_a_fixed_size_and_brings_the_rest_home(stage: Stage, key: PoolKey) -> None:
     """The edge of the old range lies in the bounds: its burn does not hold the price, a mint of fixed size does."""
@@ -430,6 +432,7 @@ def test_a_move_at_the_edge_mints_a_fixed_size_and_brings_the_rest_home(stage: S
         assert abs(held - amount - gained[currency]) <= 2
 
 
+@pytest.mark.soak
 def test_widening_counts_what_the_old_range_loses(stage: Stage) -> None:
     """Sized by today's proceeds alone, a narrow range that becomes a wide one runs short inside the bounds."""
     pool = stage.pool(NATIVE_POOL)
@@ -473,6 +476,7 @@ def two_steps(stage: Stage, position: LpPosition, band: Range) -> tuple[StepPlan
     return plan, new
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize(("held", "above"), pair_in_turn([EDGE, INSIDE], [False, True]))
 def test_a_rebalance_with_a_swap_is_two_steps(stage: Stage, held: int, above: bool) -> None:
     old = stage.position(held)
@@ -489,6 +493,7 @@ def test_a_rebalance_with_a_swap_is_two_steps(stage: Stage, held: int, above: bo
         assert stage.grant(token, DEPLOYMENT.universal_router).amount == 0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("held", mark_all_but(2, [INSIDE, EDGE], pytest.mark.soak))
 def test_six_moves_in_a_row_leave_next_to_nothing_at_home(stage: Stage, held: int) -> None:
     key = stage.position(held).pool.key
@@ -500,6 +505,7 @@ def test_six_moves_in_a_row_leave_next_to_nothing_at_home(stage: Stage, held: in
         held = stage.next_id() - 1
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize(("below", "above"), [(20, 60), (60, 20)])
 @pytest.mark.parametrize("held", [EDGE, INSIDE])
 def test_a_swap_tops_up_what_the_position_has_of_both(stage: Stage, held: int, below: int, above: int) -> None:
@@ -564,15 +570,15 @@ def test_the_second_half_stops_where_the_approval_ends(stage: Stage) -> None:
     paid = stage.run(plan.steps, WETH_POOL, position)
     proceeds = paid[WETH_POOL.currency0], paid[WETH_POOL.currency1]
     stage.push(WETH_POOL, sqrt_price_at_tick(position.pool.tick + 51))
-    with pytest.raises(Refused, match=r"51 from the approved -?\d+; the bound is 50"):
+    with pytest.raises(Refused, match=r"\b51\b.*\b50\b"):
         positions.finish_rebalance(plan.later, stage.terms(), stage.pool(WETH_POOL), *proceeds)
     stage.push(WETH_POOL, sqrt_price_at_tick(position.pool.tick + 50))
     zero_for_one = plan.later.zero_for_one
     richer = replace(plan.later, least_rate=plan.later.least_rate * Fraction(103, 100))
-    with pytest.raises(Refused, match="the approved minimum for it is"):
+    with pytest.raises(Refused, match="minimum"):
         positions.finish_rebalance(richer, stage.terms(), stage.pool(WETH_POOL), *proceeds)
     turned = replace(plan.later, zero_for_one=not zero_for_one)
-    with pytest.raises(Refused, match="the other way round"):
+    with pytest.raises(Refused, match="way round"):
         positions.finish_rebalance(turned, stage.terms(), stage.pool(WETH_POOL), *proceeds)
 
 
@@ -601,6 +607,7 @@ def test_two_tokens_open_a_wide_range_without_a_swap(stage: Stage) -> None:
     ], "an allowance that does not suffice goes to zero first"
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize(("key", "way"), pair_in_turn([WETH_POOL, NATIVE_POOL], ["create", "add"]))
 def test_two_tokens_are_put_to_work_at_the_price_they_meet_and_at_no_other(
     stage: Stage, key: PoolKey, way: str
@@ -660,14 +667,14 @@ def test_ether_is_wrapped_first_for_a_pool_of_its_wrapper(stage: Stage) -> None:
     stage.do(WETH.address, calldata.call("transfer(address,uint256)", OTHERS, stage.balance(WETH.address)))
     pool = stage.pool(WETH_POOL)
     capital = (2 * ETHER, 0) if WETH_POOL.currency0 == WETH.address else (0, 2 * ETHER)
-    with pytest.raises(Refused, match="The wallet holds 0 WETH"):
+    with pytest.raises(Refused, match=r"\b0 WETH"):
         minting.create(stage.terms(), pool, around(pool, 20, 20), *capital)
     plan = minting.create(stage.terms(), pool, around(pool, 20, 20), *capital, brings_ether=True)
     assert plan.steps[0].kind is StepKind.WRAP
     gained = stage.run(plan.steps, WETH_POOL)
     assert -2 * ETHER <= gained[NATIVE] < -ETHER
     native = stage.pool(NATIVE_POOL)
-    with pytest.raises(Refused, match="does not trade this chain's wrapped currency"):
+    with pytest.raises(Refused, match="wrapped"):
         minting.create(stage.terms(), native, around(native, 5, 5), ETHER, 0, brings_ether=True)
 
 
@@ -691,6 +698,7 @@ def test_adding_takes_only_what_the_fees_do_not_pay(stage: Stage, held: int) -> 
         assert 0 <= old - new - gain <= 2  # what is added rounds up twice, what is held rounds down
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("key", [WETH_POOL, NATIVE_POOL], ids=["weth", "native"])
 def test_fees_larger_than_the_addition_come_home(stage: Stage, key: PoolKey) -> None:
     fat = fee_heavy(stage, key)
@@ -742,6 +750,7 @@ def fee_heavy(stage: Stage, key: PoolKey) -> LpPosition:
     return fat
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("key", [WETH_POOL, NATIVE_POOL], ids=["weth", "native"])
 def test_a_fee_heavy_position_moves_with_its_fees(stage: Stage, key: PoolKey) -> None:
     fat = fee_heavy(stage, key)
@@ -814,6 +823,7 @@ def tether_pool(stage: Stage) -> tuple[PoolKey, Token]:
     return key, token
 
 
+@pytest.mark.soak
 def test_a_pool_with_an_allowed_hook_takes_every_plan(stage: Stage) -> None:
     """A hook that only sets the fee, which starts at nothing: the pool's key has the sign for that in its place."""
     hook = Address("0x" + "ab" * 18 + "8000")
@@ -842,6 +852,7 @@ def test_a_pool_with_an_allowed_hook_takes_every_plan(stage: Stage) -> None:
     stage.run(positions.close(stage.terms(), moved).steps, key, moved)
 
 
+@pytest.mark.soak
 def test_a_token_like_usdt_goes_through_every_plan(stage: Stage) -> None:
     key, token = tether_pool(stage)
     stage.forget_allowances()
@@ -934,6 +945,7 @@ MAKERS: Mapping[str, Make] = {
 }
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_move_inside_the_bounds_goes_through_and_one_beyond_reverts(stage: Stage, name: str) -> None:
     *first, last = MAKERS[name](stage)

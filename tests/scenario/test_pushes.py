@@ -109,6 +109,7 @@ def first_lines(api: TelegramApi) -> list[str]:
     return [message.text.splitlines()[0].partition(" ")[2] for message in api.sent]
 
 
+@pytest.mark.soak
 async def test_a_kill_at_every_step_from_the_journal_to_the_chat(tmp_path: Path) -> None:
     expected = ["BTCUSDT long: entry ordered · LIVE", "BTCUSDT long stopped out · LIVE", "Locked: kill switch · LIVE"]
     async with telegram_api() as api:

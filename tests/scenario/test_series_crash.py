@@ -96,6 +96,7 @@ async def test_a_seal_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Pat
     assert steps > 30  # two files, each with some fifteen steps
 
 
+@pytest.mark.soak
 async def test_a_seal_goes_on_where_dead_ones_left_it(tmp_path: Path) -> None:
     folder, steps = tmp_path / "own", 0
     await filled(folder)
@@ -135,6 +136,7 @@ async def test_a_write_killed_at_every_step_is_there_whole_or_not_at_all(tmp_pat
     assert steps > 5
 
 
+@pytest.mark.soak
 @STRIDES
 async def test_a_store_begun_again_and_killed_at_any_step_is_the_old_one_or_the_new(
     tmp_path: Path, stride: int

@@ -369,6 +369,7 @@ async def test_an_error_of_strangers_words_has_nothing_to_tap(
     assert "<code>/approve plan_1</code>" in message.html
 
 
+@pytest.mark.soak
 async def test_a_thousand_updates_are_answered_once_each(api: TelegramApi, bot: RunningBot) -> None:
     """Strangers, repetitions and disorder among them."""
     for number in range(200):

@@ -8,6 +8,8 @@ import sys
 from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
+import pytest
+
 from tests.wire.commands import shell
 from tests.wire.telegram_api import ALICE, BOB, TOKEN, TelegramApi, telegram_api
 from tests.wire.telegram_side import chat_settings, running_bot
@@ -60,6 +62,7 @@ async def test_a_cycle_is_followed_then_reported_and_asked_about(invented: Path)
         assert "No trade was learned from" in await ask(api, "/memory")
 
 
+@pytest.mark.soak
 async def test_a_request_that_was_killed_with_the_bot_is_told_once_by_the_next(invented: Path) -> None:
     async with telegram_api() as api:
         settings = chat_settings(invented, api)
@@ -86,6 +89,7 @@ async def test_a_request_that_was_killed_with_the_bot_is_told_once_by_the_next(i
             assert (await ask(api, "/version")).startswith("zuno"), "and nothing else"
 
 
+@pytest.mark.soak
 async def test_a_debate_is_followed_and_its_plan_looked_at(tmp_path: Path) -> None:
     async with telegram_api() as api, running_bot(tmp_path, api):
         positions = await ask(api, "/positions")

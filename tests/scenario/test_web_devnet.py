@@ -41,6 +41,7 @@ def server(devnet: Any, devnet_home: Path, invented_market: Path) -> Iterator[We
     market.unlink()
 
 
+@pytest.mark.soak
 def test_a_debate_is_followed_and_its_plan_is_applied_by_one_of_two_tabs(
     server: WebServer, open_page: OpenPage
 ) -> None:

@@ -15,6 +15,8 @@ from subprocess import PIPE
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.wire.commands import run_zuno, shell
 from tests.wire.forked import ZunoProcess
 from zuno.wiring.web import OLD_TOKEN_FILE, build_logins
@@ -121,6 +123,7 @@ def pick(events: list[Event], kind: str, name: str) -> list[Any]:
     return [data[name] for _, event, data in events if event == kind]
 
 
+@pytest.mark.slow
 def test_a_debate_is_watched_across_a_kill_and_its_plan_is_applied_once_from_two_tabs(home: Path) -> None:
     with serve(home) as server:
         _, login = log_in(server, server.code)

@@ -61,7 +61,7 @@ def test_a_malformed_value_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatc
 def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: str, port: str) -> None:
     name = f"ZUNO_AXL_{role}_API_URL"
     monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
-    with pytest.raises(UsageError, match=f"{name} cannot be read: expected an http.* URL with a port from 2 to 65535"):
+    with pytest.raises(UsageError, match=f"{name}.*2 to 65535"):
         read_settings(os.environ)
     monkeypatch.setenv(name, "http://127.0.0.1:65535/")
     assert getattr(read_settings(os.environ), name.removeprefix("ZUNO_").lower()) == "http://127.0.0.1:65535"
@@ -70,7 +70,7 @@ def test_a_node_has_a_port_that_there_is(monkeypatch: pytest.MonkeyPatch, role: 
 @pytest.mark.parametrize("url", ["http://[::1]:9002", "http://[::ffff:127.0.0.1]:9002", "https://[fe80::1]:9002/"])
 def test_a_node_is_not_asked_over_ipv6_where_it_does_not_listen(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("ZUNO_AXL_CLI_API_URL", url)
-    with pytest.raises(UsageError, match=r"ZUNO_AXL_CLI_API_URL cannot be read: .*IPv6"):
+    with pytest.raises(UsageError, match=r"ZUNO_AXL_CLI_API_URL.*IPv6"):
         read_settings(os.environ)
 
 
@@ -82,6 +82,7 @@ def test_a_malformed_url_is_not_echoed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SECRETKEY" not in repr(refused.value.__cause__)
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_refused_and_a_near_one_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URLS", "https://node.example")
     with pytest.raises(UsageError, match=r"ZUNO_BASE_RPC_URLS .* did you mean ZUNO_BASE_RPC_URL\?"):

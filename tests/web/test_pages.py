@@ -99,6 +99,8 @@ def find_violations(page: Page, options: dict[str, Any] | None = None) -> list[s
     return [f"{rule['id']}: {rule['nodes'][0]['html'][:200]}" for rule in found if rule["impact"] != "minor"]
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1440, 390])
 def test_every_page_is_drawn_sourced_and_readable_and_runs_nothing_of_strangers(
     server: WebServer, written: tuple[Path, HostileHome], open_page: OpenPage, width: int
@@ -123,6 +125,7 @@ def test_every_page_is_drawn_sourced_and_readable_and_runs_nothing_of_strangers(
         assert find_violations(page, {"runOnly": ["color-contrast"]}) == [], f"{address}, dark"
 
 
+@pytest.mark.slow
 def test_a_cycle_is_followed_to_its_ruling_acted_on_and_replayed(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server, "#/trading")
     page.get_by_label("execute").check(timeout=SLOWLY)
@@ -159,6 +162,7 @@ def press_until(page: Page, wanted: Locator, most: int = 60) -> None:
     raise AssertionError(f"no way to {wanted} by Tab")
 
 
+@pytest.mark.slow
 def test_the_page_is_operated_by_keyboard_alone(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server)
     page.reload()  # whoever came by a link of the page begins in its content
@@ -186,6 +190,7 @@ def test_the_page_is_operated_by_keyboard_alone(server: WebServer, open_page: Op
     expect(page.locator(".split")).to_contain_text(f"{float(tried['worth']):,.2f}", timeout=SLOWLY)
 
 
+@pytest.mark.slow
 def test_the_kill_switch_asks_for_its_word_by_keyboard(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server, "#/trading", quiet=False)  # the server asks for the word by a refusal
 
@@ -216,6 +221,7 @@ def test_the_kill_switch_asks_for_its_word_by_keyboard(server: WebServer, open_p
     assert count_open() == 0
 
 
+@pytest.mark.soak
 def test_a_page_that_watches_outlives_its_server_and_misses_nothing(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server, "#/lab", quiet=False)  # a browser says of a lost connection that it is lost
     page.add_init_script(WATCH_ENTRIES)
@@ -259,6 +265,7 @@ def hide_page(page: Page, *, hidden: bool) -> None:
     )
 
 
+@pytest.mark.soak
 def test_the_days_fees_on_home_are_asked_for_again_when_the_hour_turns(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server)
     wait_until_drawn(page)
@@ -269,6 +276,7 @@ def test_the_days_fees_on_home_are_asked_for_again_when_the_hour_turns(server: W
         hide_page(page, hidden=False)
 
 
+@pytest.mark.soak
 def test_a_page_follows_its_server_into_another_mode_and_out_of_its_login(
     server: WebServer, open_page: OpenPage
 ) -> None:
@@ -343,6 +351,7 @@ def test_a_debate_that_waits_says_for_whom_and_for_how_long(server: WebServer, o
     expect(page.locator(".debate-waiting")).to_have_text("asking the critic for 12 s", timeout=SLOWLY)
 
 
+@pytest.mark.slow
 def test_what_is_said_live_is_shown_as_text(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server, "#/lab")
     said = {"id": "req_1", "role": IMAGE, "round": 0, "key": "1", "text": f"{IMAGE} veto"}

@@ -48,6 +48,8 @@ IMPORTED = (
     "zuno.lp.service.recommend",
     "zuno.wiring",
 )
+DESKS = ("zuno.adapters.series", "zuno.trading.run", "zuno.trading.service", "zuno.trading.watch")
+"""Packages of which every module is imported: what the trading desk's commands would load for seconds."""
 
 
 class ZunoProcess(subprocess.Popen[Any]):
@@ -185,6 +187,7 @@ def _open_stream(number: int, mode: str, errors: str) -> IO[str]:
 def main() -> None:
     from importlib import import_module
 
+    from tests.crash.preload import preload
     from tests.wire.certificates import trust_nobody
     from tests.wire.copied_world import CopiedWorld
     from zuno.__main__ import main as zuno
@@ -197,6 +200,7 @@ def main() -> None:
     import_eth_account()
     for name in IMPORTED:
         import_module(name)
+    preload(DESKS)
     for word in ("", *getattr(build_command(), "commands", ())):
         build_command([word])
     CopiedWorld.play(DEFAULT_SEED)

@@ -63,6 +63,7 @@ def spoiling(method: str, spoil: Callable[[Any], Any]) -> Any:
     return bend
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
 async def test_a_spoilt_event_is_another_node_s_turn_and_else_names_the_node(desk_of_quiet: Any, spoil: Spoil) -> None:
     desk, stage = desk_of_quiet, desk_of_quiet.stage
@@ -81,6 +82,7 @@ async def test_a_search_that_meets_spoilt_events_is_incomplete_and_says_whose(de
     assert liar.url.removeprefix("http://") in owned.note
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -107,6 +109,7 @@ async def test_a_spoilt_receipt(desk_of_quiet: Any, spoil: Spoil) -> None:
     assert told == await desk.chain(await desk.node(), cache=desk.cache / "honest").history(3, None)
 
 
+@pytest.mark.soak
 async def test_a_receipt_that_its_block_s_events_do_not_know(desk_of_quiet: Any) -> None:
     def shifted(receipt: Any) -> Any:
         return {**receipt, "logs": [{**log, "logIndex": hex(int(log["logIndex"], 16) + 50)} for log in receipt["logs"]]}
@@ -126,7 +129,7 @@ async def test_a_range_that_no_pool_has_is_the_node_s_nonsense_not_a_refusal(des
         info = int.from_bytes(answers[0], "big") & ~(0xFFFFFF << 32) | 0x7FFFFF << 32
         return {**reply, "result": "0x" + encode(["bytes[]"], [[abi.word(info), answers[1]]]).hex()}
 
-    with pytest.raises(Malformed, match="of no pool that can be"):
+    with pytest.raises(Malformed, match="pool"):
         await desk_of_quiet.chain(await desk_of_quiet.bent(far_out), policy=QUICK).positions([3])
 
 
@@ -180,7 +183,7 @@ async def test_swaps_dated_against_their_order_are_no_prices(desk_of_quiet: Any)
         return [{**log, "blockTimestamp": hex(1_700_000_000 - at)} for at, log in enumerate(logs)]
 
     chain = desk_of_quiet.chain(await desk_of_quiet.bent(spoiling("eth_getLogs", shuffled)), policy=QUICK)
-    with pytest.raises(Malformed, match="order of their blocks"):
+    with pytest.raises(Malformed, match="order"):
         await chain.price_path(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
 
 
@@ -293,6 +296,7 @@ def labels(answer: Any) -> Any:
             return None
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_one_spoilt_place_anywhere_is_one_of_our_errors_a_label_or_nothing_at_all(

@@ -15,6 +15,7 @@ from zuno_devnet.node import DevnetNode
 from zuno_devnet.server import serve
 
 
+@pytest.mark.soak
 async def test_a_hundred_positions_are_a_dozen_requests(tmp_path: Path) -> None:
     world = build_day()
     with serve(DevnetNode(world.chain)) as url:

@@ -162,6 +162,7 @@ async def test_a_remembered_deed_does_not_outlive_a_burn_or_a_reorganisation(des
     assert [missing.id for missing in snapshot.missing] == [token]
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("count", [0, 200])
 async def test_wallets_small_and_large(desk: Any, count: int) -> None:
     stage = desk.stage

@@ -54,6 +54,7 @@ async def test_swaps_tell_what_the_state_shows(traded: Any) -> None:
         assert abs(said - true) * 10**6 <= true
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize(
     ("spoil", "kind", "said"),
     [

@@ -104,6 +104,7 @@ def test_an_interrupted_writer_leaves_the_old_file_and_no_draft(tmp_path: Path) 
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     for wait in (0.0, 0.003, 0.01, 0.02, 0.05):

@@ -25,6 +25,8 @@ assert G2ProofOfPossession.SkToPk(1)
 """
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [ACCOUNT + CHECKS + KEYSTORE, WEB3 + CHECKS])
 def test_keys_are_used_without_pairings_which_are_there_for_whoever_wants_them(script: str) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -110,6 +110,7 @@ def test_it_is_released_after_an_error_and_by_leaving_twice(path: Path) -> None:
         _ = lock.handle
 
 
+@pytest.mark.slow
 def test_another_process_is_named_and_a_kill_releases_it(path: Path, child: subprocess.Popen[str]) -> None:
     lock = refusing(path)
     assert lock.is_held()
@@ -126,6 +127,7 @@ def test_another_process_is_named_and_a_kill_releases_it(path: Path, child: subp
     assert path.read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_processes_that_wait_their_turn_lose_no_update(tmp_path: Path) -> None:
     (tmp_path / "total").write_text("0")
     workers = [subprocess.Popen([sys.executable, "-c", COUNTER, str(tmp_path)]) for _ in range(4)]
@@ -133,15 +135,17 @@ def test_processes_that_wait_their_turn_lose_no_update(tmp_path: Path) -> None:
     assert (tmp_path / "total").read_text() == "400"
 
 
+@pytest.mark.slow
 def test_a_wait_that_takes_too_long_is_unavailable_and_names_the_holder(
     path: Path, child: subprocess.Popen[str]
 ) -> None:
     began = time.monotonic()
-    with pytest.raises(Unavailable, match=rf"Process {child.pid} holds .*a\.lock for more than 0\.1 s"):
+    with pytest.raises(Unavailable, match=rf"{child.pid}.*a\.lock.*0\.1 s"):
         FileLock(path, timeout=0.1).take()
     assert time.monotonic() - began >= 0.1
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_only_looked_at_can_be_taken(path: Path) -> None:
     with open(path, "w", encoding="utf-8") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)

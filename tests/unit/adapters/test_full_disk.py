@@ -47,6 +47,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.soak(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 def test_no_room_is_said_in_one_sentence_by(told: dict[str, Any], store: str) -> None:
     kind, said = told[store]
@@ -54,6 +56,7 @@ def test_no_room_is_said_in_one_sentence_by(told: dict[str, Any], store: str) ->
     assert said.startswith("No room on the disk of ")
 
 
+@pytest.mark.slow
 def test_it_is_exit_4_and_nothing_is_lost(told: dict[str, Any]) -> None:
     code, said = told["command line"]
     assert (code, said.split(" of ")[0]) == (4, "No room on the disk")

@@ -25,6 +25,7 @@ async def die(task: int) -> AsyncIterator[int]:
     os._exit(3)
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_as_many_processes_work_as_were_asked_for(workers: int) -> None:
     told: list[tuple[int, int, int]] = []
@@ -44,6 +45,7 @@ async def wait_for_others(task: tuple[Path, int]) -> AsyncIterator[int]:
     yield number or len(list(folder.iterdir()))
 
 
+@pytest.mark.slow
 async def test_whoever_is_free_takes_the_next_task(tmp_path: Path) -> None:
     told: list[int] = []
     tasks = [(tmp_path, number) for number in range(5)]
@@ -56,6 +58,7 @@ async def fail_later(task: int) -> AsyncIterator[int]:
     raise Refused("no")
 
 
+@pytest.mark.slow
 async def test_what_was_found_before_a_failure_is_told() -> None:
     told: list[int] = []
     with pytest.raises(Refused):
@@ -67,6 +70,7 @@ async def read_environment(task: str) -> AsyncIterator[str | None]:
     yield os.environ.get(task)
 
 
+@pytest.mark.slow
 async def test_processes_start_while_the_tasks_are_planned_and_with_their_own_environment() -> None:
     told: list[str | None] = []
 
@@ -81,6 +85,7 @@ async def test_processes_start_while_the_tasks_are_planned_and_with_their_own_en
     assert not active_children()
 
 
+@pytest.mark.slow
 async def test_a_worker_that_dies_is_noticed() -> None:
     with pytest.raises(Unavailable, match="exit 3"):
         await run_in_processes(die, (1, 2), 2, lambda found: None, asyncio.Event())
@@ -97,6 +102,7 @@ async def tell_and_wait(task: Path) -> AsyncIterator[int]:
     yield 3
 
 
+@pytest.mark.slow
 async def test_a_result_does_not_wait_for_the_next_one(tmp_path: Path) -> None:
     told: list[int] = []
 
@@ -115,6 +121,7 @@ async def leave_files(task: int) -> AsyncIterator[str]:
     await asyncio.sleep(600)
 
 
+@pytest.mark.slow
 async def test_temporary_files_of_a_worker_go_with_it() -> None:
     told: list[str] = []
     stop = asyncio.Event()
@@ -137,6 +144,8 @@ async def yield_a_lambda(task: int) -> AsyncIterator[object]:
     yield lambda: task
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("work", "kind"), [(hang_up, BrokenPipeError), (yield_a_lambda, Exception)])
 async def test_an_error_of_the_work_is_told_as_such(
     work: Callable[[int], AsyncIterator[object]], kind: type[Exception]

@@ -52,6 +52,7 @@ def test_liquidity_for_amounts_never_costs_more_than_the_amounts(
     assert cost1 <= amount1
 
 
+@pytest.mark.slow
 @given(ranges, liquidities, prices, st.booleans())
 def test_the_order_of_the_bounds_does_not_matter(bounds: list[int], liquidity: int, price: int, up: bool) -> None:
     low, high = bounds

@@ -81,6 +81,7 @@ ledgers = st.builds(lived, fees, st.integers(-600, 600), histories)
 pools = ledgers.map(lambda ledger: ledger.pool)
 
 
+@pytest.mark.slow
 @unhurried
 @given(pools, st.booleans(), st.integers(1, 1 << 80))
 def test_there_and_back_never_creates_value(pool: Pool, down: bool, amount: int) -> None:
@@ -91,6 +92,7 @@ def test_there_and_back_never_creates_value(pool: Pool, down: bool, amount: int)
     assert (back.amount0 if down else back.amount1) <= paid
 
 
+@pytest.mark.slow
 @unhurried
 @given(pools, st.booleans(), st.integers(1, 1 << 80), st.integers(1, 1 << 80))
 def test_splitting_an_exact_input_never_pays_more(pool: Pool, down: bool, first: int, second: int) -> None:
@@ -109,6 +111,7 @@ def test_splitting_an_exact_input_never_pays_more(pool: Pool, down: bool, first:
     assert sum(out) <= (whole.amount1 if down else whole.amount0)
 
 
+@pytest.mark.slow
 @unhurried
 @given(pools, st.booleans(), st.integers(1, 1 << 72), st.integers(1, 1 << 72))
 def test_splitting_an_exact_output_never_costs_less(pool: Pool, down: bool, first: int, second: int) -> None:
@@ -125,6 +128,7 @@ def test_splitting_an_exact_output_never_costs_less(pool: Pool, down: bool, firs
     assert costs[0] + costs[1] >= costs[2]
 
 
+@pytest.mark.slow
 @unhurried
 @given(pools, ranges, st.integers(1, 1 << 100))
 def test_mint_then_burn_never_returns_more_than_was_paid(pool: Pool, ticks: tuple[int, int], liquidity: int) -> None:
@@ -137,6 +141,7 @@ def test_mint_then_burn_never_returns_more_than_was_paid(pool: Pool, ticks: tupl
     assert (pool.slot0, pool.liquidity, pool.ticks) == (before.slot0, before.liquidity, before.ticks)
 
 
+@pytest.mark.slow
 @unhurried
 @given(ledgers)
 def test_everything_taken_out_was_once_paid_in(ledger: Ledger) -> None:
@@ -151,6 +156,7 @@ def test_everything_taken_out_was_once_paid_in(ledger: Ledger) -> None:
     assert pool.liquidity == 0
 
 
+@pytest.mark.slow
 @unhurried
 @given(pools)
 def test_liquidity_is_the_sum_of_the_positions_in_range(pool: Pool) -> None:
@@ -173,6 +179,7 @@ def test_the_state_survives_a_round_trip(pool: Pool) -> None:
     assert Pool.from_state(json.loads(json.dumps(pool.to_state()))) == pool
 
 
+@pytest.mark.slow
 @unhurried
 @given(fees, st.integers(-600, 600), histories, st.integers(0, (1 << 256) - 1), st.integers(0, (1 << 256) - 1))
 def test_only_differences_of_fee_growth_matter(
@@ -210,6 +217,7 @@ garbage = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(unhurried, max_examples=examples(400))
 @given(pools, garbage)
 def test_a_refused_operation_leaves_the_pool_exactly_as_it_was(pool: Pool, call: tuple[str, tuple[Any, ...]]) -> None:

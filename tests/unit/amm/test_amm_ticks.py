@@ -30,6 +30,8 @@ any_spacing = st.integers(1, MAX_TICK_SPACING)
 PARTS = 64
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("part", mark_all_but(16, range(PARTS), pytest.mark.soak))
 def test_every_boundary_goes_there_and_back(part: int) -> None:
     """At its own price a tick begins, one below it the previous tick still lasts, and prices never stand still."""

@@ -69,6 +69,7 @@ async def test_a_new_home_is_ready_offline(tmp_path: Path) -> None:
     await zuno.close()
 
 
+@pytest.mark.slow
 async def test_pushes_say_what_is_not_set_what_waits_and_who_sends(tmp_path: Path) -> None:
     box = SqliteOutbox(tmp_path)
 

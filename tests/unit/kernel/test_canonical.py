@@ -56,16 +56,19 @@ def shuffled(value: Any, chance: random.Random) -> Any:
     return [shuffled(one, chance) for one in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_what_is_written_is_read_back_type_for_type(value: Any) -> None:
     assert typed(decode_canonical(canonical(value))) == typed(value)
 
 
+@pytest.mark.slow
 @given(VALUES, st.randoms(use_true_random=False))
 def test_the_order_of_keys_is_no_part_of_a_value(value: Any, chance: random.Random) -> None:
     assert canonical(shuffled(value, chance)) == canonical(value)
 
 
+@pytest.mark.slow
 @given(VALUES, VALUES)
 def test_equal_values_and_only_they_have_equal_bytes(one: Any, other: Any) -> None:
     assert (canonical(one) == canonical(other)) == (typed(one) == typed(other))
@@ -203,6 +206,7 @@ def test_another_spelling_is_not_read(data: bytes) -> None:
         decode_canonical(data)
 
 
+@pytest.mark.slow
 @given(VALUES, st.data())
 def test_no_single_byte_can_be_changed_without_changing_the_value(value: Any, data: st.DataObject) -> None:
     spelled = bytearray(canonical(value))
@@ -221,6 +225,7 @@ def test_plain_is_where_it_stays() -> None:
     assert digest(canonical(value)) == digest(canonical(to_json(value)))
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_the_short_way_spells_the_same_bytes(value: Any) -> None:
     assert encode_json(value) == canonical(value)
@@ -258,6 +263,7 @@ NUMBERS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(NUMBERS, max_size=7).map(tuple), max_size=8))
 def test_rows_of_numbers_are_spelled_the_same(rows: list[tuple[Any, ...]]) -> None:
     assert encode_rows(rows) == canonical(rows)
@@ -276,6 +282,7 @@ def test_rows_with_text_are_spelled_the_same(rows: list[Named], value: Any) -> N
     assert encode_rows([[value, [value]], [value]]) == canonical([[value, [value]], [value]])
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(PRICES, max_size=7).map(tuple), max_size=40))
 def test_rows_of_prices_are_spelled_the_same(rows: list[tuple[Any, ...]]) -> None:
     assert encode_rows(rows) == canonical(rows)

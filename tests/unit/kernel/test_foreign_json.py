@@ -23,6 +23,7 @@ def careless_recursion_limit() -> Iterator[None]:
     sys.setrecursionlimit(before)
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.usefixtures("careless_recursion_limit")
 @pytest.mark.parametrize(
     "body",
@@ -51,6 +52,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values)
 def test_reads_what_was_written(value: object) -> None:
     assert parse(json.dumps(value).encode()) == value

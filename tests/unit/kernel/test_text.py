@@ -14,6 +14,7 @@ from zuno.kernel.units import Address, Pips
 from zuno.lp.model.chains import CHAINS, chain_named
 
 
+@pytest.mark.slow
 @given(st.text(max_size=3_000))
 def test_plain_text_is_one_short_printable_line(raw: str) -> None:
     text = plain_text(raw, MAX_SYMBOL)

@@ -50,6 +50,7 @@ async def compare(store: SeriesStore, world: NoEdgeWorld, folder: Path, lengths:
     return await compare_moment(store, 0, moment, STARTING_ACCOUNT, later, open_rules(folder), lengths)
 
 
+@pytest.mark.slow
 async def test_a_decision_is_the_same_without_a_future_and_with_another(world: NoEdgeWorld, tmp_path: Path) -> None:
     found = await compare(world.store, world, tmp_path, [199])
     assert found.leaks == ()
@@ -59,6 +60,7 @@ async def test_a_decision_is_the_same_without_a_future_and_with_another(world: N
     assert not {"1h obv", "1h cvd"} & short.differences.keys()
 
 
+@pytest.mark.slow
 async def test_a_planted_leak_is_found(world: NoEdgeWorld, tmp_path: Path) -> None:
     found = await compare(LeakySeries(world.store), world, tmp_path)
     assert {"cut inputs", "cut figures", "scrambled inputs", "scrambled figures"} <= set(found.leaks)

@@ -78,6 +78,7 @@ def verdicts(days: int, kept: Callable[[World, int], bool]) -> dict[tuple[str, s
     return {(each.world, pair.first, pair.second): pair.verdict for each in view.worlds for pair in each.pairs}
 
 
+@pytest.mark.slow
 def test_under_fifty_outcomes_no_verdict_is_given() -> None:
     found = verdicts(98, lambda world, day: world is World.PLANTED)
     assert found["planted", "on", "off"] == memory_service.TOO_FEW, "49 trades of the first arm"
@@ -85,6 +86,7 @@ def test_under_fifty_outcomes_no_verdict_is_given() -> None:
     assert (view.judged, view.ok, view.missed) == (False, True, ())
 
 
+@pytest.mark.slow
 def test_recall_that_keeps_from_what_fails_is_better_and_none_where_nothing_is_kept() -> None:
     found = verdicts(200, lambda world, day: world is World.PLANTED)
     assert found["planted", "on", "off"] == found["planted", "on", "recent3"] == "better"
@@ -97,6 +99,7 @@ def test_recall_that_keeps_from_what_fails_is_better_and_none_where_nothing_is_k
     assert on.mean_r == pytest.approx(0.225)
 
 
+@pytest.mark.slow
 def test_more_outcomes_show_a_smaller_difference() -> None:
     """The difference that is seen four times in five is 2.8 standard errors, and these fall with the root of what is
     counted."""
@@ -111,6 +114,7 @@ def test_more_outcomes_show_a_smaller_difference() -> None:
     assert few.detectable == pytest.approx(2.8 / 3.92 * (few.high - few.low), rel=0.1)
 
 
+@pytest.mark.slow
 def test_memory_that_does_not_help_misses_its_bars() -> None:
     view = build_memory_view(moments(120, lambda *_: False), (1,), 240, stopped=False)
     assert view.judged
@@ -120,6 +124,7 @@ def test_memory_that_does_not_help_misses_its_bars() -> None:
     assert (stopped.judged, stopped.missed) == (False, ())
 
 
+@pytest.mark.slow
 def test_a_screen_shows_arms_differences_and_power() -> None:
     view = build_memory_view(moments(120, lambda world, _: world is World.PLANTED), (1,), 240, stopped=False)
     console = Console(width=160, record=True, file=StringIO())
@@ -207,6 +212,8 @@ async def arm_that_saw(opening: Opening, arm: Arm, folder: Path, *seen: tuple[st
     return desk
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arm", "opens"),
     [(Arm.OFF, True), (Arm.ON, False), (Arm.LESSONS, False), (Arm.RECENT, True), (Arm.SHUFFLED, None)],
@@ -224,6 +231,7 @@ async def test_similarity_finds_what_recency_has_forgotten(
     assert await opens_with_memory(again, opening) is found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verdicts", [(), (Verdict.SUCCESS,) * 3, (Verdict.FAILURE, Verdict.SUCCESS, Verdict.FAILURE)])
 async def test_where_memory_takes_nothing_off_the_ruling_is_the_one_without(
     opening: Opening, verdicts: tuple[Verdict, ...], tmp_path: Path
@@ -239,6 +247,7 @@ async def test_where_memory_takes_nothing_off_the_ruling_is_the_one_without(
     assert await opens_with_memory(desk, opening)
 
 
+@pytest.mark.slow
 async def test_what_memory_takes_off_leaves_the_levels(opening: Opening, tmp_path: Path) -> None:
     """So that the trade is the same in every arm that makes it."""
     seen = [(opening.post_mortem.setup, Verdict.FAILURE)] * 2
@@ -264,6 +273,7 @@ def test_every_block_of_slots_has_one_of_each_setup() -> None:
     assert {planted.planted_side(seed) for seed in (1, 2)} == set(Side)
 
 
+@pytest.mark.slow
 def test_the_price_goes_against_the_side_after_one_setup_and_with_it_after_the_other() -> None:
     own = draw_paths(3)[Symbol.BTCUSDT]
     slots = planted.planted_slots(3)

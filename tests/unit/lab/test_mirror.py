@@ -53,6 +53,7 @@ def bundle() -> Bundle:
     return bundle_of(WORLDS[0])
 
 
+@pytest.mark.soak
 async def test_a_mirrored_market_is_one_that_can_be_and_mirrored_again_is_the_first(bundle: Bundle) -> None:
     mirror = await mirror_of(bundle)
     for block in bundle.blocks:
@@ -66,6 +67,7 @@ async def test_a_mirrored_market_is_one_that_can_be_and_mirrored_again_is_the_fi
             assert all(isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in pairs), block.series
 
 
+@pytest.mark.slow
 async def test_log_returns_are_negated_and_what_has_no_side_stays(bundle: Bundle) -> None:
     mirror = await mirror_of(bundle)
     series = candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1)
@@ -80,6 +82,7 @@ async def test_log_returns_are_negated_and_what_has_no_side_stays(bundle: Bundle
             assert mirror.change_rows(block.series, block.rows) == block.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skew", [-2.0, 1.5, 6.0])
 async def test_skew_and_put_call_ratio_are_mirrored_about_what_is_usual(skew: float) -> None:
     bundle = bundle_of(World(skew=skew))
@@ -98,6 +101,8 @@ async def test_skew_and_put_call_ratio_are_mirrored_about_what_is_usual(skew: fl
     assert here.week.atm == pytest.approx(there.week.atm, abs=0.3)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 async def test_the_mirrored_market_is_argued_the_other_way_round(world: World) -> None:
     bundle = bundle_of(world)
@@ -107,6 +112,7 @@ async def test_the_mirrored_market_is_argued_the_other_way_round(world: World) -
         assert getattr(here.board, name).stance == -getattr(there.board, name).stance
 
 
+@pytest.mark.slow
 async def test_an_account_is_mirrored_at_the_same_margin(bundle: Bundle) -> None:
     mirror, account = await mirror_of(bundle), holding(Side.LONG, 0.9 * PRICE)
     (own,), (turned,) = account.positions, mirror_account(account, mirror).positions
@@ -117,6 +123,7 @@ async def test_an_account_is_mirrored_at_the_same_margin(bundle: Bundle) -> None
     )
 
 
+@pytest.mark.slow
 async def test_a_mirror_takes_no_rows(bundle: Bundle) -> None:
     mirror = await mirror_of(bundle)
     with pytest.raises(Refused):

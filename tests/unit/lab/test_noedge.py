@@ -80,6 +80,7 @@ async def test_a_world_is_the_same_on_every_machine(kind: WorldKind, name: str, 
         await world.store.write([])
 
 
+@pytest.mark.slow
 def test_a_walk_leaps_over_a_stop_and_is_filled_where_it_lands(pool: HourPool) -> None:
     world = make_world(WorldKind.WALK, 5)
     assert world.path.shape == (HOURS * STEPS, 6)
@@ -130,6 +131,7 @@ def result(seed: int, edge: int = 0, *, count: int = 15, kind: WorldKind = World
     )
 
 
+@pytest.mark.slow
 def test_chance_alone_passes_and_an_edge_is_claimed() -> None:
     worlds = [result(seed) for seed in range(250)]
     assert 4 <= sum(world.gained_before_costs for world in worlds) <= 21  # of 250 one in twenty is 12.5 ± 3.4
@@ -147,6 +149,7 @@ def test_chance_alone_passes_and_an_edge_is_claimed() -> None:
     assert kind.standard_error_pct == pytest.approx(np.std(moves, ddof=1) / len(moves) ** 0.5, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_too_few_trades_or_worlds_are_not_judged() -> None:
     view = build_no_edge_view([result(seed, count=9) for seed in range(4)], 4, "x", stopped=False)
     assert (view.ok, view.worlds, view.judged, view.false_edge_rate, view.ci95) == (None, 4, 0, None, None)
@@ -157,6 +160,7 @@ def test_too_few_trades_or_worlds_are_not_judged() -> None:
     assert build_no_edge_view(edges[:-1], 999, "x", stopped=False).said.startswith("Not judged")
 
 
+@pytest.mark.slow
 async def test_whoever_works_on_it_in_whatever_order_and_in_how_many_goes(pool: HourPool) -> None:
     async def run(
         plans: Sequence[WorldsPlan], workers: int, hear: Callable[[WorldResult], None], stop: asyncio.Event

@@ -88,6 +88,7 @@ def test_the_normal_distribution_is_that_of_the_standard_library():
         normal_quantile(1.0)
 
 
+@pytest.mark.slow
 @given(SERIES, st.integers(1, 5000))
 def test_more_trials_never_make_a_sharpe_more_believable(returns, trials):
     alone, among, more = (deflated_sharpe(returns, count) for count in (1, trials, 2 * trials))

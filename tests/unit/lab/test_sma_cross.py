@@ -39,6 +39,7 @@ def loop_over_bars(opens: np.ndarray, closes: np.ndarray, fast: int, slow: int, 
     return CrossResult(cash + held * closes[-1], trades, fees)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", ["close", "next_open"])
 @given(seed=st.integers(0, 200), bars=st.integers(30, 120))
 def test_all_bars_at_once_is_bar_after_bar(fill: Fill, seed: int, bars: int) -> None:

@@ -85,6 +85,7 @@ def test_a_trade_begins_when_its_entry_is_reached() -> None:
     assert score_trade(LONG, far, END, END) is None  # the market ends first
 
 
+@pytest.mark.slow
 def test_trades_at_fair_odds_score_the_fair_rate_on_average() -> None:
     """Over driftless walks, time exits included."""
     dice, total, count = Random(7), 0.0, 1_000
@@ -166,7 +167,7 @@ def test_a_difference_is_small_by_ev_and_what_is_not_opened_is_worth_nothing(
     results = [replace(result(1, 1), own=there, mirrored=here, exploration=True)]
     (row,) = statistics.compare_sides(results).differences
     assert row.small is small
-    assert any("differ from their mirror images" in line for line in statistics.failed_criteria(results)) is not small
+    assert any("images" in line for line in statistics.failed_criteria(results)) is not small
 
 
 @pytest.mark.parametrize("exploration", [True, False])

@@ -231,6 +231,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_two_processes_share_one_book(tmp_path: Path) -> None:
     """Four hundred bookings race for three hundred and fifty tokens: not one too many, not one lost."""
     command = [sys.executable, "-c", BOOKING, str(tmp_path / "spent.json")]

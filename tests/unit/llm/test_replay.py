@@ -102,7 +102,7 @@ async def test_what_was_never_asked_cannot_be_replayed(tmp_path: Path) -> None:
     def stricter(value: Critique) -> str | None:
         return None if value == twin() else "never good enough"
 
-    with pytest.raises(Broken, match="attempt 2 of critic in round 0"):
+    with pytest.raises(Broken, match="attempt 2"):
         await ask(question(judge=stricter), model_context)
 
 
@@ -135,5 +135,5 @@ async def test_one_models_words_are_not_put_into_anothers_mouth(tmp_path: Path) 
     await ask(question(), desk.model_context(ScriptedModel(in_order([DOWN]), "first"), second))
     first, other = RecordedModels(desk.recorded).models_for("critic", 0).models
     assert (first.name, other.name) == ("first", "second")
-    with pytest.raises(Broken, match="attempt 2 of critic in round 0 by first"):
+    with pytest.raises(Broken, match=r"attempt 2.*first"):
         await first.reply(second.asked[0])

@@ -265,6 +265,7 @@ def test_an_earlier_round_is_cited_by_its_number() -> None:
 # -- whatever comes
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text(max_size=200))
 def test_no_text_breaks_it(text: str) -> None:
@@ -273,18 +274,22 @@ def test_no_text_breaks_it(text: str) -> None:
     cut(text, FACTS, 40)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text(alphabet=st.characters(categories=["Nd", "Nl", "No"]), min_size=1, max_size=4))
 def test_no_digit_of_any_script_passes(digits: str) -> None:
     assert Code.NUMERAL in codes(f"It is {digits} of it.")
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from(["", " h", " %", " USDC", "×", " bps", "k", " times"]))
 def test_no_number_passes(number: int, unit: str) -> None:
     assert codes(f"The carry comes to {number}{unit} for this one.") & {Code.NUMERAL, Code.NUMBER_WORD}
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

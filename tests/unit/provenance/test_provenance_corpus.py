@@ -92,6 +92,7 @@ def test_the_corpus_is_as_large_and_varied_as_the_bar_asks() -> None:
     print(f"\n{len(HONEST)} sentences, {len(slots)} slots, {derived} of them differences, ratios and distances")
 
 
+@pytest.mark.slow
 def test_honest_sentences_pass() -> None:
     refused = [(sentence.text, faults) for sentence in HONEST if (faults := sentence.faults())]
     print(
@@ -113,6 +114,7 @@ def test_what_says_a_figure_in_words_is_refused_however_true() -> None:
     assert [sentence.text for sentence in WORDED if not sentence.faults()] == []
 
 
+@pytest.mark.slow
 def test_a_figure_outside_of_a_slot_is_refused() -> None:
     """Every slot of the corpus printed into the text instead: the same sentence, as a model would rather write it."""
     made = missed = 0
@@ -129,6 +131,7 @@ def test_a_figure_outside_of_a_slot_is_refused() -> None:
     assert missed == 0
 
 
+@pytest.mark.slow
 def test_a_figure_added_to_a_text_is_refused() -> None:
     chance = random.Random(9)
     figures = (
@@ -144,6 +147,7 @@ def test_a_figure_added_to_a_text_is_refused() -> None:
         assert sentence.faults(text), text
 
 
+@pytest.mark.slow
 def test_a_slot_of_another_candidate_is_refused_where_one_is_named() -> None:
     """`honest_bound` says whose each figure is, or its name and stress: another's slot in its place does not fit."""
     made, missed = 0, []

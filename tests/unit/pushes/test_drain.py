@@ -70,6 +70,7 @@ async def test_what_waits_is_delivered_in_order_and_once() -> None:
     assert titles(notifier) == ["3", "1", "2"]
 
 
+@pytest.mark.slow
 async def test_an_hour_of_outage_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     """Over the real wire, with another process's worth of drain after the outage."""
     told: list[str] = []
@@ -281,6 +282,8 @@ asyncio.run(drain.deliver())
 """
 
 
+@pytest.mark.soak(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "arrived"),
     [

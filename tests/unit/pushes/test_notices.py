@@ -230,6 +230,7 @@ async def test_locks_and_unlocks_are_told_and_an_end_by_the_clock_too(desk: Desk
     assert (ended.kind, ended.at) == (NoticeKind.UNLOCK, until // 1_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("account", "word"), [("demo", " demo"), ("paper:recorded", ""), ("paper:recorded:scout", " paper:scout")]
 )
@@ -304,6 +305,7 @@ async def put_run(desk: Desk, *, live: bool, **changed: Any) -> None:
     await desk.put(ENDED, "run_1", run_summary(**changed))
 
 
+@pytest.mark.slow
 async def test_recorded_time_in_an_account_that_went_by_the_walls_clock_is_pushed_by_nobody(desk: Desk) -> None:
     story, late = AccountStory(desk.log, PAPER), [NoticeKind.FILL, NoticeKind.STOP]
     first = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
@@ -429,6 +431,7 @@ def test_no_label_is_mistaken_for_another(account: str | None, origin: str, labe
     assert choose_label(account, origin) is label
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [5 * MINUTE_MS, HOUR_MS, 20 * HOUR_MS])
 async def test_a_stop_that_was_hit_while_nobody_looked_is_told_once_and_late(tmp_path: Path, gap: int) -> None:
     desk = Desk(tmp_path)

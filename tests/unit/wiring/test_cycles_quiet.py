@@ -58,6 +58,7 @@ def told(home: Path, how: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "then"), [("house", ["silent", "False", "True"]), ("bare", ["reached", "True", "False"])]

@@ -142,6 +142,7 @@ async def trade_once(zuno: Application, settings: Settings) -> str:
         await venue.close()
 
 
+@pytest.mark.slow
 async def test_a_live_start_names_what_is_missing_and_reaches_nothing(zuno: Application, fake: FakeBinance) -> None:
     start = zuno.live_start()
     assert [found.piece for found in await start.find_missing("live", (BTC,))] == ["market", "mandate"]
@@ -167,6 +168,7 @@ async def test_the_account_begins_with_the_exchanges_balance_and_never_with_pape
     assert await reconcile(zuno) == ()
 
 
+@pytest.mark.slow
 async def test_an_order_is_placed_once_protected_booked_and_closed(
     zuno: Application, fake: FakeBinance, tmp_path: Path
 ) -> None:
@@ -212,6 +214,7 @@ def waits(fake: FakeBinance) -> bool:
     return any(order.status == "NEW" for order in fake.engine.orders.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", [Style.PASSIVE_MAKER, Style.SMART_DCA])
 async def test_entries_of_one_run_end_with_it_and_stops_stay(
     zuno: Application, fake: FakeBinance, style: Style
@@ -235,6 +238,7 @@ async def test_entries_of_one_run_end_with_it_and_stops_stay(
     )
 
 
+@pytest.mark.slow
 async def test_entries_end_with_the_desk(zuno: Application, fake: FakeBinance) -> None:
     await grant(zuno)
     gate = await zuno._open_gate("live", unix_millis, entries=True)
@@ -249,6 +253,7 @@ async def test_entries_end_with_the_desk(zuno: Application, fake: FakeBinance) -
     assert (await gate.refresh()).open_intents == {}
 
 
+@pytest.mark.slow
 async def test_a_desk_that_only_watches_protects_what_is_held_and_opens_nothing(
     zuno: Application, fake: FakeBinance, tmp_path: Path
 ) -> None:
@@ -274,6 +279,7 @@ async def test_a_desk_that_only_watches_protects_what_is_held_and_opens_nothing(
     assert fake.server.count("POST /fapi/v1/order") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["run", "desk"])
 async def test_a_desk_that_only_watches_ends_the_entries_that_wait(
     zuno: Application, fake: FakeBinance, monkeypatch: pytest.MonkeyPatch, way: str
@@ -301,6 +307,7 @@ async def test_a_desk_that_only_watches_ends_the_entries_that_wait(
     assert tracked.reason == why
 
 
+@pytest.mark.slow
 async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: Application, fake: FakeBinance) -> None:
     await grant(zuno)
     gate = await zuno._open_gate("live", unix_millis, entries=True)
@@ -313,6 +320,7 @@ async def test_commands_work_no_entry_and_a_revoked_mandate_cancels_it(zuno: App
     assert not waits(fake)
 
 
+@pytest.mark.slow
 async def test_a_kill_acts_before_it_reads_what_may_be_slow(zuno: Application, fake: FakeBinance) -> None:
     """Prices and liquidity positions are read for the answer, once everything is closed."""
     await grant(zuno)
@@ -345,6 +353,7 @@ async def test_a_kill_acts_before_it_reads_what_may_be_slow(zuno: Application, f
     assert not (await zuno.account("live").positions()).positions
 
 
+@pytest.mark.slow
 async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Application, fake: FakeBinance) -> None:
     await grant(zuno)
     await reconcile(zuno)
@@ -367,6 +376,7 @@ async def test_a_deposit_is_adopted_with_the_word_and_the_lock_goes(zuno: Applic
         await zuno.account(None).adopt(yes)
 
 
+@pytest.mark.slow
 async def test_lifting_locks_and_a_pause_wants_the_word_with_money(zuno: Application) -> None:
     await grant(zuno)
     live = zuno.account("live")
@@ -381,6 +391,7 @@ async def test_lifting_locks_and_a_pause_wants_the_word_with_money(zuno: Applica
     assert (await live.resume(yes)).protections == ()
 
 
+@pytest.mark.slow
 async def test_the_kill_switch_wants_the_word_closes_everything_and_locks(
     zuno: Application, fake: FakeBinance, tmp_path: Path
 ) -> None:
@@ -487,6 +498,7 @@ async def test_an_exchange_that_does_not_answer_is_said_and_waited_for_seconds_a
         server.close()
 
 
+@pytest.mark.slow
 async def test_an_exchange_without_keys_was_not_asked(zuno: Application, fake: FakeBinance, tmp_path: Path) -> None:
     await grant(zuno)
     await trade_once(zuno, with_keys(tmp_path, fake))

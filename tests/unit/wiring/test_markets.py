@@ -78,7 +78,7 @@ def test_a_collector_is_for_every_symbol_or_for_those_that_are_named(
     opened, store = markets(home, monkeypatch), Recordings(read_settings({}, home)).own()
     assert opened.collector(store, ())._symbols == tuple(Symbol)
     assert opened.collector(store, ("eth", "ETHUSDT"))._symbols == (Symbol.ETHUSDT,)
-    with pytest.raises(UsageError, match="this desk knows BTCUSDT, ETHUSDT"):
+    with pytest.raises(UsageError, match="BTCUSDT, ETHUSDT"):
         opened.collector(store, ("DOGE",))
 
 

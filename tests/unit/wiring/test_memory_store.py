@@ -33,6 +33,7 @@ def test_homes_that_share_a_server_have_collections_of_their_own(tmp_path: Path)
     assert collection(tmp_path / "a") == first
 
 
+@pytest.mark.slow
 async def test_a_graph_of_memories_asks_the_model_of_rag_what_a_setup_is_about(tmp_path: Path) -> None:
     """The role `rag_extraction`; what it said is on record, and not asked again."""
     found = json.dumps({"names": ["funding high"], "relations": []})

@@ -73,6 +73,7 @@ def test_keys_travel_encrypted(tmp_path: Path, url: str) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_the_doctor_reads_both_exchanges_and_changes_nothing(
     both: tuple[FakeBinance, FakeUpbit, Settings],
 ) -> None:
@@ -88,6 +89,7 @@ async def test_the_doctor_reads_both_exchanges_and_changes_nothing(
     assert set(posts) <= {"POST /v1/orders/test"}
 
 
+@pytest.mark.slow
 async def test_the_doctor_says_what_is_wrong(both: tuple[FakeBinance, FakeUpbit, Settings]) -> None:
     futures, spot, settings = both
     futures.withdrawals = True
@@ -126,6 +128,7 @@ async def test_the_doctor_asks_for_positions_and_open_orders(both: tuple[FakeBin
     assert len(failures(await examine(settings))) == 1
 
 
+@pytest.mark.slow
 async def test_an_exchange_that_cannot_be_read_is_a_failure_of_its_own(
     both: tuple[FakeBinance, FakeUpbit, Settings],
 ) -> None:
@@ -136,6 +139,7 @@ async def test_an_exchange_that_cannot_be_read_is_a_failure_of_its_own(
     assert failures(view)[0].startswith("BINANCE: ")
 
 
+@pytest.mark.slow
 async def test_demo_trading_goes_to_its_own_address(tmp_path: Path) -> None:
     """Without an address of the tests' it is the exchange's: nothing is asked here, only where it would be."""
     keys = SecretStr("key")
@@ -152,6 +156,7 @@ async def test_demo_trading_goes_to_its_own_address(tmp_path: Path) -> None:
     await venue.close()
 
 
+@pytest.mark.slow
 async def test_demo_trading_needs_no_permissions_of_a_wallet(both: tuple[FakeBinance, FakeUpbit, Settings]) -> None:
     futures, _, settings = both
     venue = build_venue(settings.model_copy(update={"binance_demo": True}), Exchange.BINANCE)

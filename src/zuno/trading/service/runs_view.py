@@ -20,7 +20,6 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import pick
 from zuno.trading.run.record import MarketMoment, RunRequest, RunSummary
-from zuno.trading.service.features_view import iso
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.run_view import RunView, call_text, model_cost
 

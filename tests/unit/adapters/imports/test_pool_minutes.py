@@ -20,6 +20,7 @@ def write(folder: Path, *lines: str, name: str = "a.csv") -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_real_minutes() -> None:
     if not REAL_MINUTES.exists():
         pytest.skip("the minute rows of a real pool are not on this machine")

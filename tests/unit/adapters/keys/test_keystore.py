@@ -76,6 +76,8 @@ def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return dict(copy)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("document", [PBKDF2, SCRYPT], ids=["pbkdf2", "scrypt"])
 def test_the_formats_own_vectors_open(document: dict[str, Any]) -> None:
     store = read_keystore(body(document))
@@ -142,9 +144,9 @@ def test_a_document_that_is_no_keystore_says_why(path: str, value: Any, why: str
 
 
 def test_too_many_rounds_of_the_other_function_are_not_run() -> None:
-    with pytest.raises(ValueError, match=r"its crypto.kdfparams.c is not"):
+    with pytest.raises(ValueError, match=r"crypto.kdfparams.c "):
         read_keystore(body(changed(PBKDF2, "crypto.kdfparams.c", 10**9)))
-    with pytest.raises(ValueError, match=r"its crypto.kdfparams.prf is not"):
+    with pytest.raises(ValueError, match=r"crypto.kdfparams.prf "):
         read_keystore(body(changed(PBKDF2, "crypto.kdfparams.prf", "hmac-md5")))
 
 
@@ -168,7 +170,7 @@ def test_bytes_that_are_no_document(raw: bytes, why: str) -> None:
 
 def test_an_address_that_is_not_the_keys_is_found_when_it_opens() -> None:
     store = read_keystore(body(changed(own(), "address", "ab" * 20)))
-    with pytest.raises(ValueError, match=f"it says 0x{'ab' * 20} and holds the key of another address"):
+    with pytest.raises(ValueError, match=f"0x{'ab' * 20}.*another"):
         store.open(PASSPHRASE)
     assert store.open(SecretStr("wrong")) is None
 
@@ -186,6 +188,7 @@ def test_a_document_may_hold_what_is_no_key() -> None:
         read_keystore(body(document)).open(PASSPHRASE)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=examples(150), deadline=None)
 def test_one_changed_byte_never_opens_as_another_key(data: st.DataObject) -> None:

@@ -81,7 +81,7 @@ def test_a_file_without_a_passphrase(tmp_path: Path, content: bytes, why: str) -
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"ZUNO_PASSPHRASE_FILE .*No such file"):
+    with pytest.raises(Unavailable, match="ZUNO_PASSPHRASE_FILE"):
         Passphrases(tmp_path / "none", nobody).of("0x12")
     with pytest.raises(Unavailable, match="ZUNO_PASSPHRASE_FILE"):
         Passphrases(tmp_path, nobody).of("0x12")
@@ -108,7 +108,7 @@ def test_two_words_that_differ_are_no_choice() -> None:
 
 @pytest.mark.parametrize("word", ["", "1234567"])
 def test_a_short_one_is_refused_for_a_new_wallet_alone(tmp_path: Path, word: str) -> None:
-    with pytest.raises(Refused, match=f"of {len(word)} characters is too short; use {FEWEST}"):
+    with pytest.raises(Refused, match=f"{len(word)} characters.*{FEWEST}"):
         Passphrases(None, Person(word, word)).new()
     assert Passphrases(None, Person(word)).of("0x12").get_secret_value() == word
     assert Passphrases(None, Person("8 signs!", "8 signs!")).new().get_secret_value() == "8 signs!"
@@ -127,9 +127,9 @@ def test_a_strangers_file_is_opened_by_the_person_or_else_by_the_file(tmp_path: 
 
 def test_without_a_terminal_it_says_what_to_set(tmp_path: Path) -> None:
     for ask in (Passphrases(None, nobody).new, lambda: Passphrases(None, nobody).of("0x12")):
-        with pytest.raises(Refused, match=r"set ZUNO_PASSPHRASE_FILE"):
+        with pytest.raises(Refused, match="ZUNO_PASSPHRASE_FILE"):
             ask()
-    with pytest.raises(Refused, match="typed at a terminal"):
+    with pytest.raises(Refused, match="terminal"):
         Passphrases(written(tmp_path, b"correct horse\n"), nobody).key()
 
 
@@ -164,6 +164,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.slow
 def test_a_process_in_the_background_of_a_terminal_asks_nobody_and_is_not_stopped() -> None:
     done = subprocess.run([sys.executable, "-c", BACKGROUND], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

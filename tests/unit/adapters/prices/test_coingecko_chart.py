@@ -38,7 +38,7 @@ def test_prices_keep_every_digit_that_was_sent() -> None:
 
 @pytest.mark.parametrize("renamed", [b"price", b"Prices", b"prices_usd"])
 def test_a_renamed_field_is_malformed(renamed: bytes) -> None:
-    with pytest.raises(Malformed, match="no list of prices"):
+    with pytest.raises(Malformed, match="prices"):
         parse_chart(CHART.replace(b"prices", renamed), "ethereum")
 
 
@@ -61,7 +61,7 @@ def test_what_is_not_json_is_malformed(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b"3", b'"prices"', b"{}", b'{"prices":null}', b'{"prices":{"1":2}}'])
 def test_another_shape_is_malformed(body: bytes) -> None:
-    with pytest.raises(Malformed, match="no list of prices"):
+    with pytest.raises(Malformed, match="prices"):
         parse_chart(body, "ethereum")
 
 
@@ -94,7 +94,7 @@ def test_another_shape_is_malformed(body: bytes) -> None:
 )
 def test_a_row_that_is_not_a_time_and_a_price_is_malformed_and_named(row: str) -> None:
     body = b'{"prices":[[1767225600000,1.5],' + row.encode() + b"]}"
-    with pytest.raises(Malformed, match="row 1 is not a time and a price above zero"):
+    with pytest.raises(Malformed, match="row 1"):
         parse_chart(body, "ethereum")
 
 
@@ -114,7 +114,7 @@ def test_what_json_has_no_number_for_is_malformed(constant: str) -> None:
     ],
 )
 def test_a_refusal_dressed_as_success_is_unavailable(body: bytes) -> None:
-    with pytest.raises(Unavailable, match="declined to chart ethereum"):
+    with pytest.raises(Unavailable, match=r"declined.*ethereum"):
         parse_chart(body, "ethereum")
 
 

@@ -166,9 +166,9 @@ async def test_rows_dated_in_the_future_are_left_out() -> None:
 async def test_a_service_whose_clock_is_far_off_knows_nothing_about_our_hours() -> None:
     async with service() as vendor, feed(vendor.url) as coingecko:
         for now in (Seconds(NINE - 400 * HOUR), Seconds(NINE + 400 * HOUR)):
-            with pytest.raises(Unavailable, match="no hourly close of ETH/USDC"):
+            with pytest.raises(Unavailable, match=r"hourly.*ETH/USDC"):
                 await coingecko.history(ETH_USDC, 24, now)
-        with pytest.raises(Unavailable, match="no price of ETH/USDC"):
+        with pytest.raises(Unavailable, match="ETH/USDC"):
             await coingecko.spot(ETH_USDC, Seconds(NINE - 400 * HOUR))
 
 
@@ -256,9 +256,9 @@ async def test_a_service_that_asks_for_too_long_a_wait_is_left_alone_until_then(
     naps = Naps()
     limited = http(TOO_MANY, "429 Too Many Requests", "Retry-After: 119")
     async with service([limited, http(ETHEREUM)]) as vendor, feed(vendor.url, sleep=naps) as coingecko:
-        with pytest.raises(RateLimited, match=r"limits our requests \(HTTP 429\) and asks to wait 119 s"):
+        with pytest.raises(RateLimited, match=r"HTTP 429.*119 s"):
             await coingecko.history(ETH_USDC, 24, NOW)
-        with pytest.raises(Unavailable, match="asked us to wait; 19 s are left"):
+        with pytest.raises(Unavailable, match=r"\b19 s"):
             await coingecko.history(ETH_USDC, 24, Seconds(NOW + 100))
         assert len(vendor.requests) == 1
         assert (await coingecko.history(ETH_USDC, 24, Seconds(NOW + 119))).value.gaps == 0
@@ -269,7 +269,7 @@ async def test_a_service_that_never_stops_limiting_is_given_up() -> None:
     naps = Naps()
     limited = http(TOO_MANY, "429 Too Many Requests", "Retry-After: 2")
     async with service(limited) as vendor, feed(vendor.url, sleep=naps) as coingecko:
-        with pytest.raises(Unavailable, match="asks to wait 2 s"):
+        with pytest.raises(Unavailable, match="wait 2 s"):
             await coingecko.history(ETH_USDC, 24, NOW)
     assert (naps.taken, len(vendor.requests)) == ([2.0, 2.0], 3)
 
@@ -287,7 +287,7 @@ async def test_a_failing_server_is_tried_again_with_growing_jittered_waits(statu
 
 async def test_a_server_that_keeps_failing_is_given_up_after_the_last_attempt() -> None:
     async with service(http(b"", "503 Service Unavailable")) as vendor, feed(vendor.url) as coingecko:
-        with pytest.raises(Unavailable, match=r"CoinGecko failed \(HTTP 503\); tried 3 times"):
+        with pytest.raises(Unavailable, match=r"HTTP 503.*3 times"):
             await coingecko.history(ETH_USDC, 24, NOW)
     assert len(vendor.requests) == 3
 
@@ -307,14 +307,14 @@ async def test_a_connection_cut_half_way_is_tried_again() -> None:
     async with service([half, http(ETHEREUM)]) as vendor, feed(vendor.url) as coingecko:
         assert (await coingecko.history(ETH_USDC, 24, NOW)).value.gaps == 0
     async with service(half) as vendor, feed(vendor.url) as coingecko:
-        with pytest.raises(Unavailable, match=r"CoinGecko broke off \(.+\); tried 3 times"):
+        with pytest.raises(Unavailable, match="3 times"):
             await coingecko.history(ETH_USDC, 24, NOW)
 
 
 async def test_a_body_cut_where_http_cannot_tell_is_malformed() -> None:
     unsized = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + ETHEREUM[:300]
     async with service(unsized) as vendor, feed(vendor.url) as coingecko:
-        with pytest.raises(Malformed, match="chart of ethereum is not JSON"):
+        with pytest.raises(Malformed, match=r"ethereum.*JSON"):
             await coingecko.history(ETH_USDC, 24, NOW)
     assert len(vendor.requests) == 1
 
@@ -322,10 +322,11 @@ async def test_a_body_cut_where_http_cannot_tell_is_malformed() -> None:
 async def test_a_silent_server_is_not_waited_for() -> None:
     patience = RequestLimits(timeout=0.05, attempts=2)
     async with service([(5.0, http(ETHEREUM))]) as vendor, feed(vendor.url, patience=patience) as coingecko:
-        with pytest.raises(Unavailable, match=r"did not answer within 0\.05 s; tried 2 times"):
+        with pytest.raises(Unavailable, match=r"0\.05 s.*2 times"):
             await coingecko.history(ETH_USDC, 24, NOW)
 
 
+@pytest.mark.slow
 async def test_a_server_that_drips_bytes_cannot_hold_us() -> None:
     drip: tuple[bytes | float, ...] = (http(ETHEREUM)[:200], *([0.03, b" "] * 100))  # type: ignore[arg-type]
     patience = RequestLimits(timeout=0.2, attempts=1)
@@ -338,14 +339,14 @@ async def test_nobody_at_the_address_is_unavailable() -> None:
     async with service() as vendor:
         url = vendor.url
     async with feed(url) as coingecko:
-        with pytest.raises(Unavailable, match="could not be reached"):
+        with pytest.raises(Unavailable, match="reached"):
             await coingecko.history(ETH_USDC, 24, NOW)
 
 
 async def test_a_body_beyond_the_limit_is_not_read_to_its_end() -> None:
     endless = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b" " * 200_000
     async with service([(endless, 5.0)]) as vendor, feed(vendor.url) as coingecko:
-        with pytest.raises(Malformed, match="more than 5000 bytes"):
+        with pytest.raises(Malformed, match="5000 bytes"):
             await asyncio.wait_for(coingecko.history(ETH_USDC, 24, NOW), 2)
 
 
@@ -373,9 +374,7 @@ async def test_a_refusal_is_not_repeated(reply: bytes, sentence: str) -> None:
 
 async def test_an_unknown_symbol_is_said_without_asking() -> None:
     async with service() as vendor, feed(vendor.url) as coingecko:
-        with pytest.raises(
-            Unavailable, match="not asked about PEPE: the tokens it knows are DAI, ETH, USDC, USDT, WETH"
-        ):
+        with pytest.raises(Unavailable, match=r"PEPE: .*DAI, ETH, USDC, USDT, WETH"):
             await coingecko.history(Pair("ETH", "PEPE"), 24, NOW)
     assert vendor.requests == []
 
@@ -437,7 +436,7 @@ def test_an_address_that_cannot_serve_is_refused(url: str) -> None:
 
 
 def test_a_key_is_never_sent_in_the_clear() -> None:
-    with pytest.raises(UsageError, match="only sent over https"):
+    with pytest.raises(UsageError, match="https"):
         CoinGecko("http://prices.example/api/v3", api_key=KEY)
 
 

@@ -73,7 +73,7 @@ async def test_when_all_fail_each_reason_is_named_and_kept() -> None:
 async def test_a_fresh_fact_is_preferred_to_a_stale_one() -> None:
     fact = await FirstThatAnswers([Scripted("service", 3000, age=601), Scripted("pool", 2999)]).spot(ETH_USDC, NOW)
     assert fact.source == "pool"
-    assert fact.notes == ("service: its last price is 601 s old, more than 600 s",)
+    assert "601 s" in fact.notes[0]
 
 
 async def test_the_first_stale_fact_is_better_than_none_and_stays_stale() -> None:
@@ -95,5 +95,5 @@ def test_names_everyone_it_would_ask() -> None:
 
 
 def test_nobody_to_ask_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="no price feed"):
+    with pytest.raises(ValueError, match="feed"):
         FirstThatAnswers([])

@@ -94,6 +94,7 @@ def one_byte_off(value: Any, chance: random.Random) -> Any:
     return value ^ (1 << chance.randrange(40))
 
 
+@pytest.mark.slow
 async def test_one_byte_anywhere_is_found_and_its_entry_named(filled: Path) -> None:
     chance = random.Random(20_261)
     for turn in range(210):
@@ -230,6 +231,7 @@ async def test_a_database_that_goes_away_under_an_open_store_is_not_an_empty_one
     await journal.close()
 
 
+@pytest.mark.slow
 async def test_damaged_pages_are_found(filled: Path) -> None:
     chance = random.Random(7)
     whole = (filled / "journal.db").read_bytes()
@@ -268,6 +270,7 @@ class PowerCut(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deaths", [(1, 1), (1, 2), (1, 2, 2), (1, 1, 2, 1)])
 async def test_any_number_of_crashes_in_a_row_is_recovered(filled: Path, deaths: tuple[int, ...]) -> None:
     """Each start dies as it writes the head for the n-th time: the one a crash left, or the next entry's own."""

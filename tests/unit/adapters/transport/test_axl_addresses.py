@@ -60,5 +60,5 @@ def test_every_bit_that_fits_counts_and_no_other_does(key: bytes, at: int) -> No
 
 @pytest.mark.parametrize("size", [0, 31, 33])
 def test_a_key_has_32_bytes(size: int) -> None:
-    with pytest.raises(ValueError, match=f"32 bytes, this one {size}"):
+    with pytest.raises(ValueError, match=f"32 bytes.*{size}"):
         overlay_address(bytes(size))

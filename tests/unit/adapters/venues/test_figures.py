@@ -103,14 +103,14 @@ async def test_a_long_time_is_asked_for_in_parts_that_have_few_vintages() -> Non
         ends = [query["observation_end"] for _, query in here.asked]
         assert len(starts) == 3
         assert all(start > end for start, end in zip(starts[1:], ends, strict=False))
-        with pytest.raises(Refused, match="at most 40 years at once"):
+        with pytest.raises(Refused, match="40 years"):
             await feed.prints("DGS10", Millis(0), Millis(60 * 365 * DAY_MS))
 
 
 async def test_an_answer_that_stops_before_its_own_count_is_malformed() -> None:
     async with asking(question("fred prints")) as (here, feed):
         here.change = lambda path, document: {**document, "observations": document["observations"][:-2]}
-        with pytest.raises(Malformed, match="counts 7 observations and sent 5"):
+        with pytest.raises(Malformed, match=r"\b7 observations.*\b5\b"):
             await feed.prints("DGS10", FIRST, LAST)
 
 
@@ -138,9 +138,9 @@ async def test_a_key_is_in_no_log_as_addresses_write_it(shown: str, caplog: pyte
 
 
 async def test_a_key_does_not_travel_in_the_open() -> None:
-    with pytest.raises(UsageError, match="must be https"):
+    with pytest.raises(UsageError, match="https"):
         WebService("FRED", "http://mirror.example/fred", secret="key")
-    with pytest.raises(UsageError, match="no key has"):
+    with pytest.raises(UsageError, match="key"):
         WebService("FRED", "https://mirror.example/fred", secret="k\ney")
     await WebService("FRED", "http://localhost:1", secret="key").close()
 
@@ -205,7 +205,7 @@ async def test_times_without_as_many_closes_are_malformed() -> None:
             return document
 
         here.change = spoil
-        with pytest.raises(Malformed, match="5 times and 6 closes"):
+        with pytest.raises(Malformed, match=r"5 times.*6 closes"):
             await feed.prints("NASDAQ", FIRST, LAST)
 
 
@@ -258,7 +258,7 @@ async def test_a_time_zone_that_is_none_is_malformed(name: str) -> None:
             return document
 
         here.change = spoil
-        with pytest.raises(Malformed, match="is no time zone"):
+        with pytest.raises(Malformed, match="time zone"):
             await feed.prints("GOLD", FIRST, LAST)
 
 
@@ -280,7 +280,7 @@ async def test_the_index_is_asked_for_as_far_back_as_it_is_wanted() -> None:
 
 async def test_a_figure_is_not_asked_for_elsewhere() -> None:
     async with asking(question("fred prints")) as (here, feed):
-        with pytest.raises(Unavailable, match="FRED is not asked for DXY"):
+        with pytest.raises(Unavailable, match=r"FRED.*DXY"):
             await feed.prints("DXY", FIRST, LAST)
         assert here.asked == []
     assert isinstance(feed, Fred)

@@ -22,6 +22,8 @@ from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.trading_book import TradingBook
 
+pytestmark = pytest.mark.slow
+
 BTC = Symbol.BTCUSDT
 PRICE = {Exchange.BINANCE: 20_000.0, Exchange.UPBIT: 28_000_000.0}
 ORDER_TYPES = st.sampled_from(list(OrderType))

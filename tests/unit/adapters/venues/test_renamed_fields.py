@@ -22,6 +22,7 @@ async def outcome(question: Question, feed: Any) -> Any:
         return Malformed
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 async def test_a_field_that_is_read_is_missed_when_it_is_renamed(question: Question) -> None:
     documents: dict[str, Any] = {}

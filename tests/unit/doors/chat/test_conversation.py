@@ -75,6 +75,7 @@ def question(turn: object) -> str:
     return turn.question
 
 
+@pytest.mark.soak
 def test_nothing_shown_is_nothing_pointed_at() -> None:
     talk = Conversation()
     assert question(talk.hear("inspect it")).startswith("Which position?")
@@ -83,6 +84,7 @@ def test_nothing_shown_is_nothing_pointed_at() -> None:
     assert words(talk.hear(PLAN)) == f"plan approve {PLAN}"
 
 
+@pytest.mark.soak
 def test_it_is_the_last_position_shown_and_keeps_its_chain(screens: dict[str, object]) -> None:
     talk = Conversation()
     talk.remember_view(positions(screens))

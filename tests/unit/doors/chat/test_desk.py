@@ -110,6 +110,7 @@ async def room(home: Path, tmp_path: Path) -> AsyncIterator[Room]:
     await zuno.close()
 
 
+@pytest.mark.slow
 async def test_a_model_looks_and_code_prints_the_figures(room: Room) -> None:
     answer = await room.say(
         "how is position 1 doing?",
@@ -122,6 +123,7 @@ async def test_a_model_looks_and_code_prints_the_figures(room: Room) -> None:
     assert await room.kinds() == [QUESTION_KIND, "model_attempt", CALL_KIND, "model_attempt", TURN_KIND]
 
 
+@pytest.mark.slow
 async def test_figures_outside_slots_are_refused_and_mended_once(room: Room) -> None:
     invented = step(answer="Position 1 is worth 22,561 USDC.")
     mended = step(answer="Position 1 is worth {position.p1.worth}.")
@@ -133,6 +135,7 @@ async def test_figures_outside_slots_are_refused_and_mended_once(room: Room) -> 
     assert answer.why == "the model's answer could not be used"
 
 
+@pytest.mark.slow
 async def test_what_a_stranger_wrote_leads_to_no_proposal(room: Room) -> None:
     """A model that falls for it proposes what the person did not ask for; it is refused, and the rules answer."""
     for proposed in ("/kill", "/close 1", "/forceexit BTC", "/approve plan_0123456789ab", "/resume", "zuno trade kill"):
@@ -141,6 +144,7 @@ async def test_what_a_stranger_wrote_leads_to_no_proposal(room: Room) -> None:
         assert (answer.source, answer.proposal) == ("rules", None), proposed
 
 
+@pytest.mark.slow
 async def test_a_model_proposes_what_was_asked_for_and_does_nothing(room: Room) -> None:
     looks = step("inspect", position="1")
     unsure = "is it better to close 1 or to keep it, what do you think"
@@ -164,6 +168,7 @@ async def test_no_number_of_a_model_reaches_a_proposal(room: Room, proposed: str
     assert await room.outcomes() == ["ok", "out_of_bounds", "out_of_bounds"]
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize(
     "claimed",
     [
@@ -268,6 +273,7 @@ async def test_without_a_model_a_line_that_would_run_the_desk_is_a_proposal(room
         assert (answer.proposal.command, answer.view) == (command, None)
 
 
+@pytest.mark.slow
 async def test_without_a_model_the_reader_shows_the_view(room: Room) -> None:
     answer = await room.say("show my positions")
     assert isinstance(answer.view, PositionsView)
@@ -298,6 +304,7 @@ async def test_a_line_with_a_configured_secret_is_not_sent_to_a_model(home: Path
     await zuno.close()
 
 
+@pytest.mark.slow
 async def test_an_account_is_told_in_the_figures_of_its_screens(room: Room) -> None:
     looks = (step("trade_positions"), step("trade_trades"), step("trade_balance"))
     said = "{open.r1.unrealised} at {open.r1.entry}, stop {open.r1.stop}; {trades.r1.net_pnl}"
@@ -345,6 +352,7 @@ async def test_right_to_left_tricks_reach_neither_model_nor_record(room: Room) -
     assert not set("\u202e\u202c\u2066\u2069") & set(str(turn.payload["question"]))
 
 
+@pytest.mark.slow
 async def test_history_is_bounded_by_chat_and_survives_a_restart(room: Room) -> None:
     for number in range(MAX_TURNS + 2):
         await room.say(f"remark number {number} here", step(answer="Noted."), who=Speaker("20", "7"))
@@ -366,6 +374,7 @@ async def test_a_tool_that_fails_is_told_and_the_model_goes_on(room: Room) -> No
     assert "could not be read" in await room.asked()
 
 
+@pytest.mark.slow
 async def test_every_tool_gives_facts_within_the_prompts_room(room: Room) -> None:
     """Real views of a fresh home: ids are ids, nothing is told twice under another value, and all of it fits."""
     given = {"position": "1", "query": "failed breakout", "plan": "plan_0123456789ab"}
@@ -379,6 +388,7 @@ async def test_every_tool_gives_facts_within_the_prompts_room(room: Room) -> Non
         assert len(room.model.asked[1].system) + len(await room.asked()) <= MAX_CHARS
 
 
+@pytest.mark.slow
 async def test_an_answer_replays_from_the_journal(room: Room) -> None:
     invented = step(answer="Worth 22,561 USDC.")
     mended = step(answer="It is worth {position.p1.worth}.", propose="/recommend 1")

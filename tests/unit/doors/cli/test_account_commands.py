@@ -35,6 +35,7 @@ def say(home: Path, capsys: pytest.CaptureFixture[str]) -> Say:
     return ask
 
 
+@pytest.mark.slow
 def test_every_table_says_whose_money_it_is(say: Say) -> None:
     for command in ("status", "positions", "orders", "fills", "trades", "ledger", "balance", "profit", "locks"):
         code, out = say("trade", command)
@@ -51,6 +52,7 @@ def test_positions_as_a_document(say: Say) -> None:
     assert sorted((position["stopOrder"], position["targetOrder"])) == sorted(position["orders"])
 
 
+@pytest.mark.slow
 def test_a_picture_and_a_spreadsheet(say: Say, tmp_path: Path) -> None:
     code, out = say("trade", "performance", "--out", str(tmp_path / "equity.png"), "--json")
     assert code == 0
@@ -94,6 +96,7 @@ def test_bad_wishes_have_exit_codes(say: Say, words: tuple[str, ...], code: int)
 LOOKS = ("status", "positions", "orders", "fills", "trades", "ledger", "balance", "profit", "locks")
 
 
+@pytest.mark.soak
 def test_paper_is_the_homes_own_account(say: Say) -> None:
     for command in (*(("trade", look, "--json") for look in LOOKS), ("export", "trades"), ("export", "ledger")):
         code, own = say(*command)

@@ -32,6 +32,8 @@ def screen(view: View, width: int = 120) -> str:
     return f"{to_text(document_of(view), width)}\n"
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [120, 60])
 @pytest.mark.parametrize("name", ["long", "held", "hold", "exit", "why", "broken_off", "runs"])
 def test_a_screen_is_the_one_on_file(name: str, width: int) -> None:
@@ -75,6 +77,7 @@ def test_a_list_of_runs_says_their_mode_at_eighty_columns() -> None:
     assert [row.split()[-2] for row in rows[:3]] == ["LONG", "CLOSE", "unfinished"]
 
 
+@pytest.mark.slow
 def test_a_risk_officer_whose_model_failed_is_named_beside_the_ruling() -> None:
     view = run_view(told())
     officer = view.voices[0].model_copy(update={"role": "risk_manager", "source": "fallback", "why": "it timed out"})
@@ -84,6 +87,7 @@ def test_a_risk_officer_whose_model_failed_is_named_beside_the_ruling() -> None:
     assert view.to_document().urgent == ()
 
 
+@pytest.mark.slow
 def test_why_no_model_spoke_is_said_once() -> None:
     view, why = run_view(told()), "no key for a model"
     rules = {"source": "deterministic", "why": why, "model": None}
@@ -108,6 +112,7 @@ def test_why_of_a_run_that_was_killed_says_how_far_it_came() -> None:
     assert facts["not reached"].startswith("meta_agent")
 
 
+@pytest.mark.slow
 def test_a_hostile_model_cannot_move_the_cursor() -> None:
     found = spoilt(HOSTILE)
     for view in (run_view(found), why_view(found), RunsView(runs=(found.line,))):
@@ -130,6 +135,7 @@ def test_an_empty_list_says_how_to_fill_it() -> None:
     assert "zuno trade run BTCUSDT" in screen(RunsView(runs=()))
 
 
+@pytest.mark.slow
 def test_every_view_has_its_screen(capsys: pytest.CaptureFixture[str]) -> None:
     for view in (run_view(told()), why_view(told()), RunsView(runs=(told().line,))):
         render(view)

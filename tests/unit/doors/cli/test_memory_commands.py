@@ -49,6 +49,7 @@ def say(home: Path, capsys: pytest.CaptureFixture[str]) -> Say:
     return ask
 
 
+@pytest.mark.slow
 def test_search_as_a_document(say: Say) -> None:
     code, out = say("search", "failed breakout with high funding", "--lines", "2", "--json")
     found = json.loads(out)
@@ -63,6 +64,7 @@ def test_search_as_a_document(say: Say) -> None:
     assert {memory["setup"] for memory in found["memories"]} == {CROWDED}
 
 
+@pytest.mark.slow
 def test_screens(say: Say) -> None:
     for words, sign in (
         (("list",), "pm_0009"),
@@ -75,6 +77,7 @@ def test_screens(say: Say) -> None:
         assert sign in out, words
 
 
+@pytest.mark.slow
 def test_forgetting_is_for_good(say: Say) -> None:
     assert say("forget", "pm_0001", "--json") == (0, '{"id":"pm_0001","symbol":"BTCUSDT"}\n')
     _, out = say("list", "--json")

@@ -12,6 +12,8 @@ from tests.wire.fakes.model import ScriptedModel
 from zuno.doors.cli.render import render
 from zuno.lp.model.ballot import RiskProfile
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,7 @@ def sealed_home() -> Iterator[Path]:
     shutil.rmtree(home)
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_can_be_read(sealed_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     for command in (["lp", "pools"], ["lp", "pnl", "1", "--since", "3d"]):
@@ -82,6 +83,7 @@ def test_a_home_that_cannot_be_written_can_be_read(sealed_home: Path, capsys: py
         assert said.err == f"zuno: nothing can be written in {sealed_home} (Permission denied); sim is only read.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -103,6 +105,7 @@ def test_what_must_be_kept_is_refused_there(
     assert f"{sealed_home} cannot be used as Zuno's home (Permission denied)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_journal_of_a_home_that_cannot_be_written_is_read(
     sealed_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +136,7 @@ def test_the_journal_of_a_home_that_cannot_be_written_is_read(
     os.chown(sealed_home, os.geteuid(), os.getegid())
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_even_be_made_has_the_embedded_world(
     sealed_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +146,7 @@ def test_a_home_that_cannot_even_be_made_has_the_embedded_world(
     assert '"block":730' in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_saved_world_that_cannot_be_read_is_not_replaced_by_another(
     sealed_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +157,7 @@ def test_a_saved_world_that_cannot_be_read_is_not_replaced_by_another(
     assert "sim.json cannot be read (Permission denied); choose another --home" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_first_word_needs_its_own_part_of_the_grammar_alone() -> None:
     def names(*words: str) -> set[str]:
         return set(getattr(build_command(words), "commands"))  # noqa: B009

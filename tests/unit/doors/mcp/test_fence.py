@@ -21,6 +21,7 @@ def test_a_text_is_short_and_plain_or_fenced(text: str) -> None:
     assert FENCED.fullmatch(fenced) or (fenced == text and re.fullmatch(r"[A-Za-z0-9_&+.:-]*", text))
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="</untrsed>＜＞ x", max_size=60))
 def test_a_fence_cannot_be_closed_from_inside(text: str) -> None:
     fenced = fence_text(text)

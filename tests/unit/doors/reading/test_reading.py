@@ -64,6 +64,7 @@ def corpus() -> Iterator[tuple[str, str]]:
             yield text, command
 
 
+@pytest.mark.slow
 def test_every_line_of_the_corpus_is_read_as_written() -> None:
     expected = dict(corpus())
     assert len(expected) > 400
@@ -89,6 +90,7 @@ TYPED |= {"web link", "web sessions", "web allow", "web token create", "web toke
 """Commands whose ids, prices, folders and quoted words nobody says in prose, and those about who may log in."""
 
 
+@pytest.mark.slow
 def test_every_command_of_the_command_line_can_be_said() -> None:
     """And every command an intent means is one of the command line's."""
     tree = CommandTree()
@@ -241,6 +243,7 @@ def says_so(line: str, reading: Reading) -> bool:
     return bool(intent_of(reading.intent).signs & set(re.findall("[a-z]+", line.lower())))
 
 
+@pytest.mark.slow
 def test_one_slip_keeps_the_command_or_is_asked_back(capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(20)
     kept: Counter[str] = Counter()
@@ -258,6 +261,7 @@ def test_one_slip_keeps_the_command_or_is_asked_back(capsys: pytest.CaptureFixtu
     assert kept["same"] >= 0.6 * kept.total(), "asking back is no answer to everything"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SIGNING))
 def test_no_slip_of_an_order_signs(name: str) -> None:
     """Every single edit of every listed word, in the intent's own examples."""
@@ -458,6 +462,7 @@ ANY_TEXT = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(ANY_TEXT)
 def test_any_text_is_read_and_read_alike(text: str) -> None:
@@ -475,6 +480,7 @@ def test_any_text_is_read_and_read_alike(text: str) -> None:
         assert reading.ask
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(sorted(SIGNING)), st.randoms(use_true_random=False), st.data())
 def test_a_mutated_order_signs_only_if_it_says_so(name: str, chance: random.Random, data: st.DataObject) -> None:
@@ -484,6 +490,7 @@ def test_a_mutated_order_signs_only_if_it_says_so(name: str, chance: random.Rand
         assert not reading.signs or says_so(mutant, reading), mutant
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(VERBS), st.sampled_from(["not", "never", "don't", "nicht"]), st.data())
 def test_a_no_anywhere_is_a_no(verb: str, negation: str, data: st.DataObject) -> None:

@@ -47,6 +47,7 @@ def tally() -> Tally:
     return Tally(len(phrases), right, offered, tuple(misread), tuple(signed))
 
 
+@pytest.mark.slow
 def test_most_phrases_are_read_right_and_few_misread(tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
     shares = [count / tally.lines for count in (tally.right, tally.offered, len(tally.misread))]
     with capsys.disabled():

@@ -147,6 +147,7 @@ def test_leaving_is_none(ran: Ran) -> None:
     assert ran.talk.line("  ") == 0
 
 
+@pytest.mark.slow
 def test_every_line_of_a_pipe_is_run(tmp_path: Path) -> None:
     ran = Ran(tmp_path, code=3)
     assert run_lines(ran.door, ["# a remark\n", "show pools\n", "\n", "exit\n", "show balances\n"]) == 3

@@ -92,6 +92,7 @@ class Desk:
         return [entry async for entry in self.journal.entries()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stranger_is_refused_and_recorded_whatever_is_sent(kind: str) -> None:
     """Every command in every kind of update: nothing behind the door is touched, and no answer is sent."""
@@ -123,6 +124,7 @@ def test_other_kinds_of_a_listed_person_do_nothing(kind: str) -> None:
     asyncio.run(knock())
 
 
+@pytest.mark.slow
 def test_strangers_cannot_fill_the_journal() -> None:
     async def flood() -> list[Entry]:
         desk = Desk()

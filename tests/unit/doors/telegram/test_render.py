@@ -74,6 +74,7 @@ def check_message(reply: Reply) -> None:
             assert max(map(len, html.unescape(table).split("\n"))) <= TABLE_WIDTH, table
 
 
+@pytest.mark.slow
 def test_messages_are_those_on_file(seen: ChatViews) -> None:
     shown = {name: message(seen.views[name]).html + "\n" for name in ON_FILE}
     if os.environ.get("WRITE_GOLDEN"):
@@ -82,11 +83,13 @@ def test_messages_are_those_on_file(seen: ChatViews) -> None:
     assert shown == {name: (GOLDEN / f"{name}.html").read_text(encoding="utf-8") for name in ON_FILE}
 
 
+@pytest.mark.slow
 def test_every_message_is_well_formed_and_as_wide_as_a_phone(seen: ChatViews) -> None:
     for _, reply in replies(seen):
         check_message(reply)
 
 
+@pytest.mark.slow
 def test_every_message_that_shows_money_says_whose_it_is(seen: ChatViews) -> None:
     shown = {name: read(reply.html).text for name, reply in replies(seen)}
     assert len([name for name, told in shown.items() if MONEY.search(told)]) > 12
@@ -95,11 +98,13 @@ def test_every_message_that_shows_money_says_whose_it_is(seen: ChatViews) -> Non
             assert re.search("SYNTHETIC|PAPER|DEMO|LIVE", told.split("\n\n")[0]) or name == "action", name
 
 
+@pytest.mark.slow
 def test_a_card_fits_under_its_picture(seen: ChatViews) -> None:
     for name in ("run", "run_held"):
         assert len(split_reply(Reply(message(seen.views[name]).html, photo=b"png"))) == 1
 
 
+@pytest.mark.slow
 def test_every_button_is_a_command_with_its_ids(seen: ChatViews) -> None:
     buttons = [button for _, reply in replies(seen) for button in reply.buttons]
     assert len(buttons) > 20
@@ -115,6 +120,7 @@ def spoil(value: Any) -> Any:
     return f"{value} {EVIL}" if type(value) is str and " " in value else value
 
 
+@pytest.mark.slow
 def test_hostile_words_in_every_view_stay_words(seen: ChatViews) -> None:
     spoilt = 0
     for name, view in seen.views.items():
@@ -140,6 +146,7 @@ def test_who_waits_and_who_spoke() -> None:
     assert "steps to go" not in show_progress("BTCUSDT", "swing", heard, over=True)
 
 
+@pytest.mark.slow
 def test_a_debate_shows_its_newest_thoughts_and_whom_it_waits_for(seen: ChatViews) -> None:
     assert "⏳" not in show_debate_progress("Argues position 1", [])
     told = show_debate_progress("Argues position 1", seen.thoughts[:4], Waiting((Role.CRITIC,), 12))

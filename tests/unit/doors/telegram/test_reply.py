@@ -59,6 +59,7 @@ def read(piece: str) -> Reader:
     return reader
 
 
+@pytest.mark.slow
 @given(MARKED, st.integers(8, 80), st.integers(8, 80))
 def test_pieces_fit_are_well_formed_and_lose_nothing(message: str, first: int, limit: int) -> None:
     pieces = split_message(message, first, limit)
@@ -69,6 +70,7 @@ def test_pieces_fit_are_well_formed_and_lose_nothing(message: str, first: int, l
     assert [mark for reader in readers for mark in reader.marks] == read(message).marks
 
 
+@pytest.mark.slow
 @given(MARKED)
 def test_a_message_that_fits_is_sent_as_it_is(message: str) -> None:
     pieces = split_message(message)

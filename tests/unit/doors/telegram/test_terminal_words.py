@@ -56,6 +56,7 @@ def sentences() -> list[str]:
     return sorted(set(find_sentences()))
 
 
+@pytest.mark.soak
 def test_every_command_that_a_sentence_names_is_the_chats_or_is_known_to_be_the_terminals(sentences: list[str]) -> None:
     assert len(sentences) > 100
     unknown = set()

@@ -71,6 +71,7 @@ def ask_all(page: PageApp, examples: int, leave_out: re.Pattern[str] | None = No
     return asked
 
 
+@pytest.mark.slow
 def test_answers_are_as_they_are_described(page: PageApp) -> None:
     assert len(ask_all(page, 2, SLOW)) > 20
 
@@ -113,6 +114,7 @@ def test_every_document_of_figures_names_its_source_and_its_moment(page: PageApp
             assert fields & MOMENTS, path
 
 
+@pytest.mark.slow
 def test_the_description_is_of_openapi_3_1_and_names_every_problem(page: PageApp) -> None:
     whole = page.app.openapi()
     assert whole["openapi"].startswith("3.1")

@@ -43,6 +43,8 @@ def read_texts(value: Any) -> Iterator[str]:
             yield from read_texts(item)
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "found"),
     [
@@ -74,6 +76,7 @@ def test_markup_is_text_in_json(hostile: tuple[HostileHome, TestClient], path: s
         assert hidden == []
 
 
+@pytest.mark.slow
 def test_an_error_that_quotes_markup_is_text_in_json(hostile: tuple[HostileHome, TestClient]) -> None:
     _, client = hostile
     for text in TEXTS:
@@ -84,6 +87,7 @@ def test_an_error_that_quotes_markup_is_text_in_json(hostile: tuple[HostileHome,
             assert json.loads(answer.text)["type"] == "urn:zuno:problem:usage"
 
 
+@pytest.mark.slow
 def test_a_reports_page_runs_nothing(hostile: tuple[HostileHome, TestClient]) -> None:
     written, client = hostile
     answer = client.get(f"{API}/lab/reports/{written.report_id}/page")
@@ -100,6 +104,7 @@ def test_a_reports_page_runs_nothing(hostile: tuple[HostileHome, TestClient]) ->
     assert answer.headers["x-frame-options"] == "DENY"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "report",
     [
@@ -122,6 +127,7 @@ def test_no_id_leads_out_of_the_labs_folder(hostile: tuple[HostileHome, TestClie
     assert re.fullmatch(r"urn:zuno:problem:(unknown|usage)", answer.json()["type"])
 
 
+@pytest.mark.slow
 def test_a_report_wants_the_login(hostile: tuple[HostileHome, TestClient]) -> None:
     written, client = hostile
     with TestClient(client.app, base_url=f"http://{HOST}") as stranger:

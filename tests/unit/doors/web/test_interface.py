@@ -54,11 +54,13 @@ def problem(answer: Any) -> tuple[int, str]:
     return answer.status_code, told["type"].removeprefix("urn:zuno:problem:")
 
 
+@pytest.mark.slow
 def test_positions_are_the_document_of_the_command(client: TestClient, page: PageApp) -> None:
     printed = run_zuno(Path(page.zuno.config().home), "lp", "positions", "--json")
     assert client.get(f"{API}/lp/positions").text == printed.out.rstrip("\n")
 
 
+@pytest.mark.slow
 def test_a_browser_logs_in_by_the_link_and_out(page: PageApp) -> None:
     code = page.logins.link("act").url.partition("#login=")[2]
     with TestClient(page.app, base_url=f"http://{HOST}") as browser:
@@ -291,6 +293,7 @@ def test_markup_that_only_a_desk_can_judge_fails_its_job(client: TestClient, bod
     assert (record.status_code, record.json()["plan"]) == (200, None)
 
 
+@pytest.mark.slow
 def test_a_stale_tab_cannot_approve_or_apply_what_has_run_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_APPROVAL_SECONDS", "30")
     with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
@@ -319,6 +322,7 @@ def test_a_stale_tab_cannot_approve_or_apply_what_has_run_out(tmp_path: Path, mo
         assert [plan["planId"] for plan in waiting] == [seen]
 
 
+@pytest.mark.slow
 def test_a_plan_of_real_money_is_called_off_by_its_word(tmp_path: Path) -> None:
     with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
 
@@ -350,6 +354,7 @@ def test_an_approval_that_was_not_shown_is_not_signed(client: TestClient) -> Non
     assert problem(client.post(at, json={"approvalHash": "0" * 64, "word": "approve"})) == (409, "refused")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_on_record_yet_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that follows it from its first moment is never told that there is no such run."""
     monkeypatch.setenv("ZUNO_RECORDING", "own")  # in which nothing is: the run ends before it begins
@@ -367,6 +372,8 @@ def test_a_run_that_is_not_on_record_yet_has_a_state(tmp_path: Path, monkeypatch
         assert seen[-1]["error"]
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "trading", "liquidity", "mode"),
     [
@@ -398,6 +405,7 @@ def test_a_session_says_of_each_desk_what_is_real(
     assert told["accounts"] == ([{"name": "live", "mode": "live"}, paper] if trading == "live" else [paper])
 
 
+@pytest.mark.slow
 def test_an_account_at_an_exchange_can_be_chosen_once_anything_happened_there(tmp_path: Path) -> None:
     with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
         assert client.post(f"{API}/trading/pause", json={"account": "demo"}).status_code == 200
@@ -419,6 +427,7 @@ def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
             yield opened
 
 
+@pytest.mark.slow
 def test_every_look_at_an_account_and_every_act_on_it_names_it(accounts: TestClient) -> None:
     own = accounts.get(f"{API}/trading/account").json()["account"]
     for look in LOOKS:
@@ -434,6 +443,7 @@ def test_every_look_at_an_account_and_every_act_on_it_names_it(accounts: TestCli
             assert any(name in said for said in told["said"])
 
 
+@pytest.mark.slow
 def test_a_killed_account_is_named_before_and_after(accounts: TestClient) -> None:
     own = accounts.get(f"{API}/trading/account").json()["account"]
     for given, name, mode in (("second", f"{own}:second", "PAPER"), ("demo", "demo", "DEMO"), ("live", "live", "LIVE")):
@@ -505,6 +515,7 @@ def test_health_pages_and_llms_txt_are_open_and_metrics_are_not(client: TestClie
         assert str(stranger.get("/docs").url).endswith("/docs/")
 
 
+@pytest.mark.slow
 def test_what_the_pages_link_to_is_there(client: TestClient) -> None:
     links = set()
     for path in (CHECKOUT / "docs").rglob("*.md"):

@@ -68,6 +68,7 @@ async def test_what_is_written_from_now_on_is_told(zuno: Application, feed: Even
     assert told[2]["seq"] == entry.seq
 
 
+@pytest.mark.slow
 async def test_an_id_is_resumed_after_by_another_process(zuno: Application, feed: EventFeed) -> None:
     written = [await write(zuno, number=number) for number in range(events._PAGE + 5)]
     stream = await EventFeed(Services(zuno, asyncio.get_running_loop())).open(event_id(written[1]))
@@ -158,6 +159,7 @@ async def test_what_was_missed_is_not_told_to_a_login_that_is_over(zuno: Applica
     assert len(told) < len(rest)
 
 
+@pytest.mark.slow
 def test_the_route_refuses_a_foreign_id(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 

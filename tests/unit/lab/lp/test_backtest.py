@@ -23,6 +23,7 @@ from zuno.lab.reports import LabReports
 from zuno.wiring.lp_lab import build_lp_lab
 
 
+@pytest.mark.soak
 async def test_a_run_that_is_stopped_before_the_debate_is_done_leaves_a_report(tmp_path: Path) -> None:
     """Chance is matched with a debate that is not there."""
     (tmp_path / "pool").mkdir()

@@ -55,6 +55,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> PoolTask:
     return PoolTask(question, schedule, choose_hours(schedule, 2))
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 async def test_a_debate_is_the_same_without_later_minutes_and_with_others(task: PoolTask) -> None:
     found = [moment async for moment in argue_in_futures(task)]
@@ -79,6 +80,7 @@ async def test_a_minute_of_the_future_is_found(task: PoolTask, monkeypatch: pyte
         assert {"cut inputs", "cut debate", "scrambled inputs", "scrambled debate"} <= set(moment.leaks)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 async def test_candidates_change_places_and_the_choice_stays(task: PoolTask, tmp_path: Path) -> None:
     found = [moment async for moment in argue_in_orders(task)]
@@ -128,6 +130,7 @@ def test_flips_are_counted() -> None:
     assert "HOLD" not in heads
 
 
+@pytest.mark.slow
 def test_minutes_that_were_over_stay(task: PoolTask) -> None:
     minutes = read_minutes(task.question.folder).minutes
     at, other = Seconds(minutes[100].at // 1000), change_minutes(minutes)
@@ -142,6 +145,7 @@ def test_hours_lie_far_apart() -> None:
     assert len(choose_hours(schedule, 60)) == 10
 
 
+@pytest.mark.soak
 async def test_leaks_of_both_desks_count(task: PoolTask, tmp_path: Path) -> None:
     async def rule(
         plans: Sequence[MarketPlan], workers: int, hear: Callable[[LookaheadMoment], None], stop: asyncio.Event

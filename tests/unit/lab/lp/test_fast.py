@@ -37,6 +37,7 @@ def ticks(lower: int, upper: int) -> Range:
     return Range(Tick(lower), Tick(upper))
 
 
+@pytest.mark.soak
 def test_demeters_figures_of_the_real_minutes() -> None:
     if not REAL_MINUTES.exists():
         pytest.skip("the minute rows of a real pool are not on this machine")

@@ -6,6 +6,8 @@ import pickle
 import subprocess
 import sys
 
+import pytest
+
 from zuno.lab.lp.ranges import play_ranges
 
 SHOW_LOADED = """
@@ -16,6 +18,7 @@ print(*({"pandas", "langgraph", "web3"} & set(sys.modules)))
 """
 
 
+@pytest.mark.slow
 def test_a_worker_of_a_sweep_loads_nothing_of_the_desks_and_no_wiring() -> None:
     done = subprocess.run(
         (sys.executable, "-c", SHOW_LOADED), input=pickle.dumps(play_ranges), capture_output=True, check=True

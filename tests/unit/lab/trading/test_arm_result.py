@@ -117,7 +117,7 @@ def test_chance_is_compared_with_closed_trades_before_their_own_funding() -> Non
 def test_a_debate_alone_is_compared_with_nothing() -> None:
     question = read_question(None, "BTCUSDT", None, None, "debate")
     view = build_view("id", question, MARKET, SPAN, [measure()], stopped=False)
-    assert view.headline == "Not judged: nothing was compared with the debate."
+    assert "Not judged" in view.headline
 
 
 def test_notes_tell_what_the_record_holds() -> None:
@@ -126,13 +126,13 @@ def test_notes_tell_what_the_record_holds() -> None:
     def notes(market: TradeMarket) -> str:
         return " ".join(build_view("id", question, market, SPAN, [measure()], stopped=False).notes)
 
-    assert "no funding of BTCUSDT was recorded on 1 of 2 days: 0.01 %" in notes(MARKET)
-    assert "the record ends in 1970-01" in notes(MARKET)
+    assert "1 of 2 days" in notes(MARKET)
+    assert "1970-01" in notes(MARKET)
     whole = replace(MARKET, funded_days={BTC: frozenset({0, 1})}, synthetic=True)
     assert "funding" not in notes(whole)
     assert "ends in" not in notes(whole)
     later = PriceSeries((0, 400 * DAY_MS), (90_000.0, 93_000.0))
-    assert "the record ends in 1971-02" in notes(replace(MARKET, prices={BTC: later}))
+    assert "1971-02" in notes(replace(MARKET, prices={BTC: later}))
 
 
 def test_an_arm_that_a_stopped_run_had_not_come_to_needs_no_model() -> None:

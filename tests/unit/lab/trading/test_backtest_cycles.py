@@ -27,6 +27,8 @@ from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, SeriesStore
 from zuno.trading.rules.trading_book import TradingBook
 
+pytestmark = pytest.mark.slow
+
 BTC = Symbol.BTCUSDT
 ACCOUNT: Account = TradingBook().to_account()
 HOURS = 1_300
@@ -87,6 +89,7 @@ def without_id(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"run_id": ""})
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("every_feed", [True, False])
 async def test_a_backtest_decides_what_the_journaled_cycle_decides(tmp_path: Path, every_feed: bool) -> None:
     store = await (market(thin=True) if every_feed else hours_alone(MemorySeries(PUBLIC_HISTORY)))

@@ -90,6 +90,7 @@ def by_name(view: TradeLabView) -> dict[str, TradeArmView]:
     return {arm.arm: arm for arm in view.arms}
 
 
+@pytest.mark.slow
 async def test_the_judge_alone_a_vote_and_fresh_replies_are_asked_once_and_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ async def test_the_judge_alone_a_vote_and_fresh_replies_are_asked_once_and_paid(
     assert (ruled.models, ruled.noise_floor_usd) == ((), 0.0)
 
 
+@pytest.mark.soak
 async def test_another_model_is_another_trial_of_the_arms_that_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +138,7 @@ async def test_another_model_is_another_trial_of_the_arms_that_ask(
     assert reports.count_trials("trade") == 3, "who holds asks nobody, and single was not run"
 
 
+@pytest.mark.soak
 async def test_what_a_spent_budget_left_to_rules_is_told_and_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +162,7 @@ async def test_what_a_spent_budget_left_to_rules_is_told_and_asked_again(
         assert (asked["debate"].unanswered, asked["debate"].model_tokens) == (0, CYCLES * 150)
 
 
+@pytest.mark.soak
 async def test_a_risk_officer_who_is_shown_nothing_vetoes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def prices(hours: int = 460 * 24) -> PriceSeries:
     return PriceSeries(tuple((hour + 1) * HOUR_MS for hour in range(hours)), tuple(closes))
 
 
+@pytest.mark.slow
 @given(TRADES, st.integers(0, 99))
 def test_chance_enters_as_often_on_the_same_side_for_as_long(trades: list[ClosedLine], seed: int) -> None:
     changes = plan_random(trades, SPAN, seed)
@@ -87,6 +88,8 @@ def test_a_flip_is_judged_by_the_day_after() -> None:
     assert count_flips(debate, debate, prices, 2 * DAY_MS) == (0, 0)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("dollars", [900, 1_200])
 async def test_an_entry_that_the_cash_does_not_pay_is_made_smaller_and_filled(tmp_path: Path, dollars: int) -> None:
     store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
@@ -102,6 +105,7 @@ async def test_an_entry_that_the_cash_does_not_pay_is_made_smaller_and_filled(tm
     await store.close()
 
 
+@pytest.mark.soak
 async def test_an_order_of_the_last_moment_is_not_sent(tmp_path: Path) -> None:
     store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
     span = Span(Millis(END_OF_HOURS - 8 * DAY_MS), Millis(END_OF_HOURS - 4 * DAY_MS))
@@ -113,6 +117,7 @@ async def test_an_order_of_the_last_moment_is_not_sent(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.soak
 async def test_an_order_that_was_not_filled_is_counted(tmp_path: Path) -> None:
     store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
     span = Span(Millis(END_OF_HOURS - 4 * DAY_MS), Millis(END_OF_HOURS))

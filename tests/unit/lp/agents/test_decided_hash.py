@@ -22,6 +22,7 @@ async def ended(rough: Context, tmp_path_factory: pytest.TempPathFactory) -> Pla
     return await Table(tmp_path_factory.mktemp("ended"), rough).debate()
 
 
+@pytest.mark.slow
 async def test_the_same_state_gives_the_same_hash_whatever_the_hour(
     seat: Seat, rough: Context, ended: PlanReady
 ) -> None:
@@ -149,6 +150,7 @@ def test_the_plans_id_names_the_request_and_the_decision(ended: PlanReady, rough
     assert one.hash == other.hash
 
 
+@pytest.mark.slow
 async def test_another_state_gives_another_hash(seat: Seat, worlds: dict[str, Context]) -> None:
     hashes = {outcome_of(await seat(context).debate()) for context in worlds.values()}
     assert len(hashes) == len(worlds)

@@ -31,6 +31,7 @@ async def argued(worlds: dict[str, Context], tmp_path_factory: pytest.TempPathFa
     }
 
 
+@pytest.mark.slow
 def test_the_rules_texts_stand_up_to_the_rules_for_texts(
     worlds: dict[str, Context], argued: dict[str, PlanReady]
 ) -> None:
@@ -48,6 +49,7 @@ def test_the_rules_texts_stand_up_to_the_rules_for_texts(
     assert cited > 15
 
 
+@pytest.mark.slow
 def test_a_plan_prints_the_figures_of_whoever_reads_it(
     worlds: dict[str, Context], argued: dict[str, PlanReady]
 ) -> None:
@@ -76,6 +78,8 @@ def opinions(candidates: tuple[Candidate, ...], verdicts: list[str], suggestion:
     return critic_says(*judgments)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suggestion", "reason", "taken"),
     [

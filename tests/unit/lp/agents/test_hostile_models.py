@@ -180,6 +180,8 @@ def computed(ready: PlanReady, context: Context) -> None:
         assert judge_all(round_.candidates, context.profile) == round_.mechanical
 
 
+@pytest.mark.soak(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize(("role", "name"), pair_in_turn(ROLES, HOSTILE))
 async def test_a_hostile_model_changes_nothing_and_is_named(
     seat: Seat, baited: Context, alone: dict[int, PlanReady], role: str, name: str
@@ -225,6 +227,8 @@ async def test_faulty_words_are_left_out_and_the_answer_stands(
     check_debate(baited.model_copy(update={"max_rounds": 0}), ready.debate.rounds)
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mark_all_but(2, HOSTILE, pytest.mark.soak))
 async def test_four_hostile_models_at_once(seat: Seat, baited: Context, alone: dict[int, PlanReady], name: str) -> None:
     scripts = {role: HOSTILE[name][0](role) for role in ROLES}
@@ -235,6 +239,7 @@ async def test_four_hostile_models_at_once(seat: Seat, baited: Context, alone: d
     assert outcome_of(ready) == outcome_of(alone[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 async def test_the_bait_is_behind_the_fence_and_nowhere_else(seat: Seat, baited: Context, role: str) -> None:
     table = seat(baited, **{role: lambda request: ""})
@@ -245,6 +250,7 @@ async def test_the_bait_is_behind_the_fence_and_nowhere_else(seat: Seat, baited:
         assert "ANYTHING" not in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 async def test_the_sound_answers_would_have_been_taken(seat: Seat, rough: Context, role: str) -> None:
     """The control: what is spoiled above is refused for what spoils it."""

@@ -66,6 +66,8 @@ async def keep(chain: SimChain, samples: SqliteSamples, *ages: int) -> list[Pool
     return kept
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ages", "used", "label"),
     [
@@ -90,6 +92,7 @@ async def test_a_sample_that_is_near_opens_the_window(
     assert told.source == label
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ages", [(), (3 * DAY,), (DAY - 4 * 3_600,), (WEEK + 22 * 3_600,)])
 async def test_without_a_near_one_the_next_source_is_asked(
     chain: SimChain, samples: SqliteSamples, ages: tuple[int, ...]
@@ -100,6 +103,7 @@ async def test_without_a_near_one_the_next_source_is_asked(
     assert fees.label == "7 d of archive"
 
 
+@pytest.mark.slow
 async def test_another_chains_samples_are_not_ours(chain: SimChain, samples: SqliteSamples) -> None:
     now = await pool_of(chain)
     past = await chain.pool_at(now.id, Seconds(now.block.timestamp - WEEK))
@@ -137,21 +141,23 @@ async def test_gas_above_five_times_its_own_median_is_stress(chain: SimChain, sa
     assert (told.source, told.notes) == ("own samples", ("99 of the last 7 days",))
 
 
+@pytest.mark.slow
 async def test_usual_gas_is_none_and_the_note_is_gone(chain: SimChain, samples: SqliteSamples) -> None:
     without = (await seen(chain, None)).scenes[0]
-    assert "no gas samples of our own to compare with" in without.regime_notes
+    assert any("gas samples" in note for note in without.regime_notes)
     await keep_gas(chain, samples, (await chain.gas()).price, 9)
     scene = (await seen(chain, samples)).scenes[0]
     assert scene.regime is without.regime
-    assert "no gas samples of our own to compare with" not in scene.regime_notes
+    assert not any("gas samples" in note for note in scene.regime_notes)
 
 
 async def test_gas_of_another_week_does_not_count(chain: SimChain, samples: SqliteSamples) -> None:
     await keep_gas(chain, samples, 1, 9, age=GAS_SAMPLED + 1)
     scene = (await seen(chain, samples)).scenes[0]
-    assert "no gas samples of our own to compare with" in scene.regime_notes
+    assert any("gas samples" in note for note in scene.regime_notes)
 
 
+@pytest.mark.slow
 async def test_what_was_sampled_is_frozen_in_the_context(chain: SimChain, samples: SqliteSamples) -> None:
     """A replay reads these bytes, never the samples again."""
     await keep(chain, samples, WEEK)

@@ -68,6 +68,8 @@ def breakeven(move: Walk, hold: Walk) -> int | None:
     return int(ahead[0]) + 1 if len(ahead) else None
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["calm", "rough", "wild", "drifted"])
 async def test_every_figure_agrees(world: str, worlds: dict[str, Context], seat: Seat) -> None:
     context = worlds[world]

@@ -34,6 +34,7 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> list[PoolState]:
     return [plain, hooked, moody]
 
 
+@pytest.mark.slow
 def test_pools_with_hooks_take_part_once_their_hook_is_trusted(pools: list[PoolState]) -> None:
     plain, hooked, moody = pools
     assert [option.pool for option in choose_pools(WISH, pools, SIM)] == [plain]

@@ -33,6 +33,7 @@ def wordy(request: ModelRequest) -> str:
     )
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("world", mark_all_but(2, ["calm", "rough", "wild", "drifted"], pytest.mark.soak))
 async def test_every_prompt_of_a_long_argument_fits(seat: Seat, worlds: dict[str, Context], world: str) -> None:

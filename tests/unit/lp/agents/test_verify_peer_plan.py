@@ -43,6 +43,8 @@ def asked(context: Context, **changes: Any) -> FlowStart:
     return start.model_copy(update=changes)
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "world"), pair_in_turn([2, 0], ["calm", "rough", "wild", "drifted"]))
 async def test_an_honest_plan_passes(seat: Seat, worlds: dict[str, Context], world: str, rounds: int) -> None:
     for profile in RiskProfile:
@@ -60,6 +62,7 @@ def with_last(ready: PlanReady, **changes: Any) -> Debate:
     return ready.debate.model_copy(update={"rounds": (*ready.debate.rounds[:-1], last)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"chain": "base"}, {"position_id": 2}, {"profile": RiskProfile.AGGRESSIVE}, {"max_rounds": 5}],
@@ -74,6 +77,7 @@ async def test_an_answer_to_another_question(seat: Seat, calm: Context, changes:
 OWN = OwnRange(unit="price", lower=Decimal(2800), upper=Decimal(3400))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", RiskProfile)
 async def test_the_owners_range_is_on_every_ballot_unchanged(seat: Seat, calm: Context, profile: RiskProfile) -> None:
     context = calm.model_copy(update={"own_range": OWN, "profile": profile})
@@ -103,12 +107,13 @@ def test_a_context_without_an_own_range_keeps_its_bytes(calm: Context) -> None:
     assert "ownRange" not in asked(calm).model_dump(by_alias=True)
 
 
+@pytest.mark.slow
 async def test_a_strategist_s_figures_that_do_not_recompute(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     last = ready.debate.rounds[-1]
     better = replace(last.candidates[2], deposit=replace(last.candidates[2].deposit, liquidity=10**20))
     forged = with_last(ready, candidates=(*last.candidates[:2], better, *last.candidates[3:]))
-    with pytest.raises(Malformed, match="figures of round 0"):
+    with pytest.raises(Malformed, match="round 0"):
         check_ready(calm, ready.model_copy(update={"debate": forged}), asked(calm))
 
 
@@ -121,10 +126,11 @@ async def test_a_critic_milder_than_the_rules(seat: Seat, calm: Context) -> None
     for changes in ({"judgments": mild}, {"judgments": mild, "mechanical": mild}):
         debate = with_last(ready, **changes)
         decision = replace(ready.decision, index=vetoed, verdict=PlanVerdict.APPROVE)
-        with pytest.raises(Malformed, match=r"verdicts of round|looser than the rules"):
+        with pytest.raises(Malformed, match=r"verdicts|looser"):
             check_ready(calm, ready.model_copy(update={"debate": debate, "decision": decision}), asked(calm))
 
 
+@pytest.mark.slow
 async def test_a_choice_the_rules_would_not_make(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     for index in range(len(ready.debate.rounds[-1].candidates)):
@@ -134,25 +140,28 @@ async def test_a_choice_the_rules_would_not_make(seat: Seat, calm: Context) -> N
                 check_ready(calm, other, asked(calm))
 
 
+@pytest.mark.slow
 async def test_a_milder_word_than_the_data_allows(seat: Seat, calm: Context) -> None:
     """Seeded figures cap the verdict; whoever says plain approve lies."""
     ready = await honest(seat, calm)
     assert ready.decision.verdict is PlanVerdict.APPROVE_WITH_CAUTION
     milder = replace(ready.decision, verdict=PlanVerdict.APPROVE, cautions=())
-    with pytest.raises(Malformed, match="approve is milder than the rules"):
+    with pytest.raises(Malformed, match="approve is milder"):
         check_ready(calm, ready.model_copy(update={"decision": milder}), asked(calm))
     surer = ready.model_copy(update={"confidence": 0.99})
-    with pytest.raises(Malformed, match="do not follow from the debate"):
+    with pytest.raises(Malformed, match="follow"):
         check_ready(calm, surer, asked(calm))
 
 
+@pytest.mark.slow
 async def test_an_arbiter_who_was_never_asked(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     usurped = replace(ready.decision, decided_by=DecidedBy.ARBITER)
-    with pytest.raises(Malformed, match="arbiter ended a debate that was to decide"):
+    with pytest.raises(Malformed, match="decide"):
         check_ready(calm, ready.model_copy(update={"decision": usurped}), asked(calm))
 
 
+@pytest.mark.slow
 async def test_an_arbiter_who_takes_what_was_vetoed(seat: Seat, wild: Context) -> None:
     context = wild.model_copy(update={"max_rounds": 0})
     ready = await honest(seat, context)
@@ -164,6 +173,7 @@ async def test_an_arbiter_who_takes_what_was_vetoed(seat: Seat, wild: Context) -
                 check_ready(context, ready.model_copy(update={"decision": taken}), asked(context))
 
 
+@pytest.mark.slow
 async def test_a_debate_cut_short_or_judged_by_nobody(seat: Seat, rough: Context) -> None:
     ready = await honest(seat, rough)
     assert len(ready.debate.rounds) > 1
@@ -176,14 +186,16 @@ async def test_a_debate_cut_short_or_judged_by_nobody(seat: Seat, rough: Context
         check_ready(rough, ready.model_copy(update={"debate": unjudged}), asked(rough))
 
 
+@pytest.mark.slow
 async def test_a_context_about_another_pool_than_the_position_s(seat: Seat, calm: Context) -> None:
     ready = await honest(seat, calm)
     (scene,) = calm.scenes
     other = replace(scene.pool, id="0x" + "ee" * 32)  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match="another pool than position 1 lies in"):
+    with pytest.raises(Malformed, match="pool"):
         check_ready(calm.model_copy(update={"scenes": (scene.model_copy(update={"pool": other}),)}), ready, asked(calm))
 
 
+@pytest.mark.slow
 async def test_a_scout_who_brings_more_than_the_owner(seat: Seat, tmp_path: Path) -> None:
     """The capital of a create is what will be spent: it is the wish's, to the last unit."""
     context = await surveyed(tmp_path, ("USDC", "1000"))
@@ -195,16 +207,16 @@ async def test_a_scout_who_brings_more_than_the_owner(seat: Seat, tmp_path: Path
     check_ready(context, ready, start)
     first, *others = context.scenes
     richer = first.model_copy(update={"capital1": first.capital1 * 1000, "capital0": first.capital0 * 1000})
-    with pytest.raises(Malformed, match="is not what the owner asked for"):
+    with pytest.raises(Malformed, match="owner"):
         check_ready(context.model_copy(update={"scenes": (richer, *others)}), ready, start)
     picky = context.wish.model_copy(update={"fee": 100})
-    with pytest.raises(Malformed, match="is not what the owner asked for"):
+    with pytest.raises(Malformed, match="owner"):
         check_ready(context.model_copy(update={"wish": picky}), ready, start.model_copy(update={"wish": picky}))
     many = context.model_copy(update={"scenes": context.scenes * 6})
-    with pytest.raises(Malformed, match="5 are the most"):
+    with pytest.raises(Malformed, match=r"\b5\b"):
         check_asked(many, start)
     held = (await observed(tmp_path)).scenes[0]
-    with pytest.raises(Malformed, match="about position 1, asked was about a new one"):
+    with pytest.raises(Malformed, match="new one"):
         check_asked(context.model_copy(update={"scenes": (held,)}), start)
 
 
@@ -213,7 +225,7 @@ def test_where_prices_come_from_a_seed_is_no_word_of_a_peer(calm: Context, chain
     """Whoever hides the seed lifts the cap it puts on the verdict."""
     honest = calm.model_copy(update={"chain": chain, "seeded": not seeded})
     check_asked(honest, asked(honest))
-    with pytest.raises(Malformed, match=f"prices on {chain} are .*from a seeded series, and the context says other"):
+    with pytest.raises(Malformed, match=f"{chain}.*seeded"):
         check_asked(honest.model_copy(update={"seeded": seeded}), asked(honest))
 
 
@@ -224,13 +236,13 @@ async def test_a_scout_is_held_against_the_chain(calm: Context) -> None:
     check_seen(calm, pools, positions, calm.chain_id)
     with pytest.raises(Malformed, match="chain id"):
         check_seen(calm, pools, positions, 1)
-    with pytest.raises(Malformed, match=r"pool .* was not so"):
+    with pytest.raises(Malformed, match="pool"):
         check_seen(calm, {}, positions, calm.chain_id)
     fuller = replace(scene.position, liquidity=Liquidity(scene.position.liquidity + 1))
-    with pytest.raises(Malformed, match="position 1 was not so"):
+    with pytest.raises(Malformed, match="position 1"):
         check_seen(calm, pools, {fuller.id: fuller}, calm.chain_id)
     moved = replace(scene.pool, tick=scene.pool.tick + 1)  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match="was not so"):
+    with pytest.raises(Malformed, match="not so"):
         check_seen(calm, {moved.id: moved}, positions, calm.chain_id)
 
 
@@ -273,6 +285,7 @@ def test_how_old_a_block_may_be(blocks: int, seconds: int, waited: int, said: st
     assert judged(block(1_000 + blocks, 1_700_000_000 + seconds), block(1_000, 1_700_000_000), waited) == said
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(-20_000, 20_000), st.integers(0, 20_000))
 def test_an_age_counts_by_the_chain_s_own_time(number: int, seconds: int, waited: int) -> None:
     """The same ages on a chain of long ago: no wall clock is looked at."""
@@ -285,9 +298,9 @@ def test_an_age_counts_by_the_chain_s_own_time(number: int, seconds: int, waited
 
 def test_a_block_that_is_not_believed_is_told_with_the_bound_and_the_number() -> None:
     head = block(1_000, 1_700_000_000)
-    with pytest.raises(Malformed, match=r"block 900 is 1200 s older than .* newest; 60 s after .* at most 960 s"):
+    with pytest.raises(Malformed, match=r"900.*1200.*60.*960"):
         check_age(block(900, head.timestamp - 1_200), head, Seconds(60))
-    with pytest.raises(Malformed, match=r"block 1010 is from the future: 120 s after .* newest, 1000, .* at most 60 s"):
+    with pytest.raises(Malformed, match=r"1010.*120.*1000.*60"):
         check_age(block(1_010, head.timestamp + 120), head, Seconds(60))
-    with pytest.raises(Unavailable, match="saw block 1001, and this home's node is 12 s behind it at 1000; join"):
+    with pytest.raises(Unavailable, match=r"1001.*\b12 s.*1000"):
         check_age(block(1_001, head.timestamp + 12), head, Seconds(60))

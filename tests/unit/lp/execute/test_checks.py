@@ -65,9 +65,9 @@ def test_a_wallet_that_holds_a_unit_too_little(sight: OnChainState) -> None:
     usdc = sight.pool.key.currency1
     step = step_of(Holds(usdc, 5 * USDC))
     checks.check_needs(step, holding(sight, {usdc: 5 * USDC}))
-    with pytest.raises(Refused, match=r"The wallet holds 4\.999999 USDC, the step may take 5 USDC\."):
+    with pytest.raises(Refused, match=r"4\.999999 USDC.*\b5 USDC"):
         checks.check_needs(step, holding(sight, {usdc: 5 * USDC - 1}))
-    with pytest.raises(Refused, match=r"The wallet holds 0 ETH, the step may take 2 ETH\."):
+    with pytest.raises(Refused, match=r"\b0 ETH.*\b2 ETH"):
         checks.check_needs(step_of(Holds(NATIVE, 2 * ETHER)), holding(sight, {}))
 
 
@@ -88,7 +88,7 @@ def test_permit2_may_take_a_unit_too_little(sight: OnChainState) -> None:
     usdc = sight.pool.key.currency1
     step = step_of(Allows(usdc, 7 * USDC))
     checks.check_needs(step, allowing(sight, Allowances({usdc: 7 * USDC})))
-    with pytest.raises(Refused, match=r"Permit2 may take 6\.999999 USDC, the step needs 7 USDC\."):
+    with pytest.raises(Refused, match=r"Permit2.*6\.999999 USDC.*\b7 USDC"):
         checks.check_needs(step, allowing(sight, Allowances({usdc: 7 * USDC - 1})))
     checks.check_needs(step, allowing(sight, Allowances()), after=(step_of(),))
 
@@ -101,9 +101,9 @@ def test_a_spender_may_take_too_little_or_not_for_long_enough(sight: OnChainStat
         return allowing(sight, Allowances({}, {(usdc, router): Grant(amount, Seconds(until))}))
 
     checks.check_needs(step, granted(7 * USDC, 1000))
-    with pytest.raises(Refused, match=f"{router} may take 6.999999 USDC through Permit2, the step needs 7 USDC"):
+    with pytest.raises(Refused, match=f"{router}.*6.999999 USDC.*7 USDC"):
         checks.check_needs(step, granted(7 * USDC - 1, 1000))
-    with pytest.raises(Refused, match=f"The permit for {router} ends at 999, the step may run until 1000"):
+    with pytest.raises(Refused, match=f"{router}.*999.*1000"):
         checks.check_needs(step, granted(7 * USDC, 999))
     checks.check_needs(step, granted(0, 0), after=(step_of(),))
 
@@ -114,16 +114,16 @@ def test_a_position_that_is_gone_sold_or_changed(sight: OnChainState) -> None:
     step = step_of(Owns(position.id, position.liquidity))
     checks.check_needs(step, sight)
     checks.check_needs(step, sight, after=(step_of(),))
-    with pytest.raises(Refused, match=f"Position {position.id} is not there any more"):
+    with pytest.raises(Refused, match=f"Position {position.id} "):
         checks.check_needs(step, replace(sight, position=None))
-    with pytest.raises(Refused, match=f"Position {position.id + 1} is not there any more"):
+    with pytest.raises(Refused, match=f"Position {position.id + 1} "):
         checks.check_needs(step_of(Owns(position.id + 1, position.liquidity)), sight)
     sold = replace(position, owner=Address("0x" + "33" * 20))
     with pytest.raises(Refused, match=f"Position {position.id} belongs to 0x3333"):
         checks.check_needs(step, replace(sight, position=sold))
     for liquidity in (position.liquidity - 1, position.liquidity + 1):
         changed = replace(position, liquidity=Liquidity(liquidity))
-        with pytest.raises(Refused, match=f"holds liquidity {liquidity}, the approval is for {position.liquidity}"):
+        with pytest.raises(Refused, match=f"{liquidity}.*{position.liquidity}"):
             checks.check_needs(step, replace(sight, position=changed))
 
 
@@ -142,6 +142,7 @@ def test_a_price_outside_its_bounds(sight: OnChainState, off: int, away: int) ->
 # -- the world
 
 
+@pytest.mark.slow
 async def test_drift_is_measured_from_the_decision(bench: Any, sight: OnChainState) -> None:
     told = await bench.told(Action.CLOSE)
     bounds = Bounds(tick_drift=10)
@@ -187,7 +188,7 @@ async def test_a_pool_that_disagrees_with_the_world(bench: Any, sight: OnChainSt
     assert await checks.check_reference(hearing(whole), sight.pool) == "a stranger"
     for off in (1 + 2 * limit, 1 - 2 * limit):
         bound = f"{float(100 * limit):.2f}"
-        with pytest.raises(Refused, match=rf"\d+\.\d\d % off the reference \(a stranger\); the bound is {bound} %"):
+        with pytest.raises(Refused, match=rf"\d+\.\d\d %.*\(a stranger\).*{bound} %"):
             await checks.check_reference(hearing(whole / off), sight.pool)
 
 
@@ -198,14 +199,12 @@ def test_gas_is_held_to_its_bounds_and_to_the_wallet(sight: OnChainState) -> Non
     step = step_of(value=ETHER)
     rich = holding(sight, {NATIVE: ETHER + 100 * 10})
     checks.check_gas(rich, step, 100, 10, 100, 10)
-    with pytest.raises(Refused, match="up to 101 gas; the bound is 100"):
+    with pytest.raises(Refused, match=r"101 gas.*\b100\b"):
         checks.check_gas(rich, step, 101, 10, 100, 10)
-    with pytest.raises(Refused, match="costs up to 11 wei; the bound is 10 wei"):
+    with pytest.raises(Refused, match=r"11 wei.*10 wei"):
         checks.check_gas(rich, step, 100, 11, 100, 10)
     poor = holding(sight, {NATIVE: ETHER + 100 * 10 - 1})
-    with pytest.raises(
-        Refused, match=r"holds 1\.000000000000000999 ETH; gas and value may take 1\.000000000000001 ETH"
-    ):
+    with pytest.raises(Refused, match=r"1\.000000000000000999.*1\.000000000000001"):
         checks.check_gas(poor, step, 100, 10, 100, 10)
 
 
@@ -221,12 +220,12 @@ async def test_ether_for_the_first_step_alone_is_not_enough(bench: Any, sight: O
     paid, dearest = sum(used[:-1]) * gas.price, used[-1] * 7 // 4 * (2 * gas.base_fee + gas.priority_fee)
     need = paid + dearest + value
     checks.check_whole_gas(holding(sight, {NATIVE: need}), drafted, gas, 60_000)
-    with pytest.raises(Refused, match=rf"{format_units(need, 18)} ETH: send 0\.0*1 ETH to {bench.wallet}"):
+    with pytest.raises(Refused, match=rf"{format_units(need, 18)} ETH.*0\.0*1 ETH.*{bench.wallet}"):
         checks.check_whole_gas(holding(sight, {NATIVE: need - 1}), drafted, gas, 60_000)
     dear = 10**9
     first = dear * (2 * gas.base_fee + gas.priority_fee) + value
     checks.check_whole_gas(holding(sight, {NATIVE: first}), drafted, gas, dear)
-    with pytest.raises(Refused, match="send 1 ETH to"):
+    with pytest.raises(Refused, match=r"\b1 ETH"):
         checks.check_whole_gas(holding(sight, {NATIVE: first - ETHER}), drafted, gas, dear)
 
 
@@ -282,15 +281,17 @@ async def test_what_a_position_pays_back_first_does_not_count(bench: Any) -> Non
         assert await spend(bench, told, usd_per_plan=Decimal(0), usd_per_day=Decimal(0)) == 0
 
 
+@pytest.mark.slow
 async def test_a_plan_that_takes_more_than_its_cap(bench: Any) -> None:
     told = await bench.creation()
     spent = await spend(bench, told)
     assert spent is not None
     assert await spend(bench, told, usd_per_plan=spent) == spent
-    with pytest.raises(Refused, match=r"may take \$[\d,.]+ from the wallet; the cap for one plan is \$10\.00 \(ZUNO_"):
+    with pytest.raises(Refused, match=r"\$10\.00 \(ZUNO_"):
         await spend(bench, told, usd_per_plan=Decimal(10))
 
 
+@pytest.mark.slow
 async def test_a_day_that_takes_more_than_its_cap(bench: Any) -> None:
     told = await bench.creation()
     spent = await spend(bench, told)
@@ -304,7 +305,7 @@ async def test_a_day_that_takes_more_than_its_cap(bench: Any) -> None:
     now = await spend(bench, told, usd_per_plan=enough, usd_per_day=enough)
     assert now is not None
     assert await spend(bench, told, usd_per_plan=enough, usd_per_day=total + now) == now
-    with pytest.raises(Refused, match=r"on top of \$[\d,.]+ in the last 24 hours; the cap for a day is \$[\d,.]+"):
+    with pytest.raises(Refused, match="24 hours"):
         await spend(bench, told, usd_per_plan=enough, usd_per_day=total + now - Decimal("0.01"))
     # Whoever spent too much today can still go home.
     for exit_ in (await bench.told(Action.CLOSE), await bench.told(Action.REMOVE, share=Fraction(1, 2))):
@@ -357,7 +358,7 @@ async def test_what_nobody_can_price_is_refused_where_money_is_real(bench: Any) 
             return getattr(self._chain, name)
 
     real: Any = Real(bench.chain)
-    with pytest.raises(Refused, match=r"Nobody can say what [\d.]+ GEM\? is worth in dollars"):
+    with pytest.raises(Refused, match=r"GEM\?"):
         await checks.check_spend(replace(bench.hands, chain=real), odd)
 
 
@@ -377,6 +378,7 @@ async def test_an_unverified_dollar_is_no_dollar(bench: Any) -> None:
 # -- real money and play money, and what a rollup adds
 
 
+@pytest.mark.slow
 async def test_play_money_uses_up_no_cap_of_real_money(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     draft = (await bench.book(plan_id)).draft
@@ -411,7 +413,7 @@ async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
     assert data_fee(all_steps(draft), plain) == 0
     assert data_fee(all_steps(draft), posted) == size * 10**12
     assert data_fee(all_steps(draft), replace(posted, estimates_hold_data_fee=True)) == 0
-    with pytest.raises(Refused, match=r"Posting the plan.s data costs .* ETH; the bound is 0 ETH"):
+    with pytest.raises(Refused, match=r"data.*\b0 ETH"):
         checks.check_whole_gas(sight, tried, posted, 1)
     roomy = draft.model_copy(update={"gas": draft.gas.model_copy(update={"data_fee": Wei(10**18)})})
     checks.check_whole_gas(sight, replace(tried, draft=roomy), posted, 1)
@@ -423,5 +425,5 @@ async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
     step = draft.steps[0]
     ether = sight.wallet_state.holdings[NATIVE]
     checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether - 1)
-    with pytest.raises(Refused, match="gas and value may take"):
+    with pytest.raises(Refused, match="gas and value"):
         checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether)

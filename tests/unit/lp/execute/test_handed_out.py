@@ -72,7 +72,7 @@ async def test_a_key_that_comes_later_signs_nothing_of_what_was_handed_out(bench
     first = await bench.apply(plan_id, signer=WATCHED)
     assert unsigned_view(await bench.apply(plan_id)) == unsigned_view(first)
     assert bench.pond.taken == []
-    with pytest.raises(Refused, match=f"{plan_id} handed out: waiting for"):
+    with pytest.raises(Refused, match=f"{plan_id} handed out"):
         await bench.apply(await bench.approved(await bench.told(Action.COLLECT, bench.inside)))
     await send_step(bench, first)
     assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
@@ -95,9 +95,9 @@ async def test_an_approval_of_what_is_handed_out_is_refused(bench: Any) -> None:
     book = await bench.apply(plan_id, signer=WATCHED)
     assert book.draft is not None
     gate = bench.gate(signer=WATCHED)
-    with pytest.raises(Refused, match="is handed_out already"):
+    with pytest.raises(Refused, match="handed_out"):
         await gate.approve(book.draft, gate.approval(book.draft, "test"))
-    with pytest.raises(Refused, match="is handed_out already"):
+    with pytest.raises(Refused, match="handed_out"):
         await gate.draft(plan_id, "ab" * 32, book.draft.instruction)
 
 
@@ -136,7 +136,7 @@ async def test_a_hash_is_named_in_any_case(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     tx = await send_step(bench, await bench.apply(plan_id, signer=WATCHED))
     gate = bench.gate(signer=WATCHED)
-    with pytest.raises(Refused, match="it is not known there"):
+    with pytest.raises(Refused, match="not known"):
         await gate.apply(plan_id, lambda *shown: True, bench.heard.append, HexId("0x" + "ab" * 32))
     book = await gate.apply(plan_id, lambda *shown: True, bench.heard.append, tx)
     assert (book.state, book.steps[0].tx) == (PlanState.CONFIRMED, tx)

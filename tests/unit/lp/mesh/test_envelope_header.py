@@ -63,7 +63,7 @@ def test_words_that_look_like_an_outside_are_inside(spoken: Spoken) -> None:
 def test_what_does_not_begin_like_an_envelope(spoken: Spoken, old: bytes, new: bytes) -> None:
     data = to_bytes(spoken[1][Kind.FLOW_START])
     assert old in data
-    with pytest.raises(Malformed, match="this is no envelope"):
+    with pytest.raises(Malformed, match="envelope"):
         parse_head(data.replace(old, new, 1))
 
 
@@ -80,7 +80,7 @@ def test_what_does_not_begin_like_an_envelope(spoken: Spoken, old: bytes, new: b
 def test_what_does_not_end_like_one(spoken: Spoken, old: bytes, new: bytes) -> None:
     data = to_bytes(spoken[1][Kind.FLOW_START])
     assert old in data
-    with pytest.raises(Malformed, match="this is no envelope"):
+    with pytest.raises(Malformed, match="envelope"):
         parse_tail(data.replace(old, new, 1))
 
 
@@ -100,6 +100,7 @@ class Held(Wire):
     sure: bool
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(
     whole=st.integers(-(2**256) + 1, 2**256 - 1) | st.integers(-9, 9),

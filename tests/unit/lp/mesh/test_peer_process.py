@@ -191,6 +191,7 @@ async def settled(pair: Pair) -> MeshPeer:
     return pair.peer(Role.STRATEGIST, Mute())
 
 
+@pytest.mark.soak
 async def test_a_restart_remembers_the_whole_window_however_much_came_after(tmp_path: Path) -> None:
     """An early letter, thousands of entries of other kinds and other letters, a restart: the letter is no new one."""
     pair = Pair(tmp_path)
@@ -259,6 +260,7 @@ async def test_a_restart_forgets_what_is_too_old_to_be_played_again(tmp_path: Pa
     assert len(await second._recent()) == 1
 
 
+@pytest.mark.slow
 async def test_a_flood_of_rejections_fills_neither_the_journal_nor_the_list_of_reasons(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     strategist = await settled(pair)
@@ -278,6 +280,7 @@ async def test_a_flood_of_rejections_fills_neither_the_journal_nor_the_list_of_r
     assert len(after) == len(notes) + 1, "later ones are written down again"
 
 
+@pytest.mark.slow
 async def test_one_neighbour_s_inventions_do_not_hide_another_s_reasons(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     strategist = await settled(pair)
@@ -406,6 +409,7 @@ class Musing(Curt):
         return await super().handle(envelope, think)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thoughts", [0, 1, 999])
 async def test_no_message_of_a_new_life_bears_the_name_of_an_old_one_s(tmp_path: Path, thoughts: int) -> None:
     """Thoughts are numbered with the letters and not written down: nobody knows after a restart how many there were."""
@@ -470,6 +474,7 @@ class Deadly(Mute):
         return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.STRATEGIST, error="refused", reason="no"))]
 
 
+@pytest.mark.slow
 async def test_a_letter_that_every_life_dies_of_is_given_up_and_nobody_else_s_is(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await settled(pair)
@@ -544,6 +549,7 @@ class Slow(Mute):
         return []
 
 
+@pytest.mark.slow
 async def test_a_sender_makes_only_so_many_answers_wait_and_pings_are_answered_all_the_same(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await settled(pair)
@@ -632,7 +638,7 @@ async def test_nobody_ends_a_request_that_the_owner_never_began(tmp_path: Path) 
     owner = ears.peer(Role.CLI, None)
     await owner.take(ears.failure(1))
     assert await ears.kinds() == {REJECTED: 1}
-    assert "from the strategist: strategist writes about a request that nobody here began" in owner.stats.rejected
+    assert any("from the strategist: " in why for why in owner.stats.rejected)
     assert ears.way == [], "and it is not acknowledged"
     await owner.send_message(request(1), OutgoingMessage(Role.SCOUT, START), None)
     await ears.peer(Role.CLI, None).take(ears.failure(1))  # another process of the same home
@@ -651,6 +657,7 @@ async def test_a_letter_that_another_process_of_the_owner_wrote_down_is_written_
     assert len(ears.way) == 2, "acknowledged both times"
 
 
+@pytest.mark.slow
 async def test_the_owner_s_request_has_room_for_so_many_letters_of_one_sender(tmp_path: Path) -> None:
     ears, most = Ears(tmp_path), DeliveryLimits().letters_a_request
     await ears.peer(Role.CLI, None).send_message(request(1), OutgoingMessage(Role.SCOUT, START), None)

@@ -32,6 +32,7 @@ def check_same_left(put_in: Deposit, left: Leftover) -> None:
     assert (left.whole0, left.whole1) == (put_in.amount0 + put_in.left0, put_in.amount1 + put_in.left1)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(old=bands, new=bands, fees=st.tuples(st.integers(0, 10**17), st.integers(0, 10**9)))
 def test_a_move_leaves_what_its_candidate_says(scene: Any, old: Range, new: Range, fees: tuple[int, int]) -> None:

@@ -113,11 +113,13 @@ def _command(said: calls.Command, struct: SwapStruct) -> tuple[int, bytes]:
             return calldata.position_manager_call([written(act, struct) for act in acts], deadline)
 
 
+@pytest.mark.slow
 @given(call, st.sampled_from(SwapStruct), uint256)
 def test_what_was_written_is_read(said: calls.Call, struct: SwapStruct, value: int) -> None:
     assert decode(TO, value, bytes_of(said, struct), struct) == calls.DecodedCall(TO, value, said)
 
 
+@pytest.mark.slow
 def test_no_changed_byte_of_any_step_reads_the_same(every_step: list[Any]) -> None:
     for planned in every_step:
         step = planned.step
@@ -131,6 +133,7 @@ def test_no_changed_byte_of_any_step_reads_the_same(every_step: list[Any]) -> No
                 continue
 
 
+@pytest.mark.slow
 def test_no_changed_address_of_any_step_passes_the_policy(every_step: list[Any]) -> None:
     """Whoever is named in the calldata is named for a reason: the policy alone knows all of them."""
     looked = 0
@@ -151,6 +154,7 @@ def test_no_changed_address_of_any_step_passes_the_policy(every_step: list[Any])
     assert looked > 3_000, looked
 
 
+@pytest.mark.slow
 def test_nothing_may_be_missing_or_left_over(every_step: list[Any]) -> None:
     for planned in every_step:
         step = planned.step
@@ -175,7 +179,7 @@ def test_a_least_price_of_a_hop_is_not_ours(scene: Any) -> None:
     shape = f"({calldata.KEY},bool,uint128,uint128,uint256,bytes)"
     params = encode((shape,), ((calldata.key_tuple(scene.native.key), True, 5, 4, 3, b""),))
     data = calldata.execute([calldata.v4_swap([calldata.EncodedAction(0x06, params)])], 9)
-    with pytest.raises(Refused, match="a least price of 3 for its hop"):
+    with pytest.raises(Refused, match="price of 3"):
         decode(TO, 0, data, SwapStruct.MIN_HOP_PRICE)
 
 
@@ -222,5 +226,5 @@ def test_a_value_too_large_for_its_type_is_refused(kind: str, word: int) -> None
 
 def test_absurd_lengths_are_refused_at_once() -> None:
     for types in (("bytes",), ("bytes[]",)):
-        with pytest.raises(Refused, match="are promised where"):
+        with pytest.raises(Refused, match="promised"):
             read_abi(types, (32).to_bytes(32, "big") + (2**255).to_bytes(32, "big"))

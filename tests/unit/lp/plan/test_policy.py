@@ -100,7 +100,7 @@ def test_a_position_is_opened_in_the_plans_range_alone(every_step: list[Any]) ->
             if isinstance(action, Mint | MintFromDeltas):
                 here = action.range
                 check(decoded, replace(planned.policy, range=here))
-                with pytest.raises(Refused, match="another range than the plan's"):
+                with pytest.raises(Refused, match="range"):
                     check(decoded, replace(planned.policy, range=Range(here.lower, Tick(here.upper + 60))))
                 seen.add(planned.step.kind)
     assert seen == {StepKind.MINT, StepKind.SWAP_AND_MINT, StepKind.BURN_AND_MINT}
@@ -488,5 +488,5 @@ def test_bounds_are_those_of_the_plan(scene: Any) -> None:
     held = scene.position_in(scene.native, scene.ticks(-201_600, -200_400))
     (step,) = positions.close(scene.terms(), held).steps
     policy = replace(scene.policy(scene.native.key, (step,), held), bounds=hasty)
-    with pytest.raises(Refused, match="is not between 1800000000 and 1800000060"):
+    with pytest.raises(Refused, match=r"1800000000.*1800000060"):
         verify_step(step, policy)

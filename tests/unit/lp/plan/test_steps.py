@@ -372,21 +372,21 @@ def test_there_is_no_plan_for_what_cannot_be(scene: Any, near: Any) -> None:
         lambda: positions.add(terms, empty, 10**18, 10**9),
     ]
     for make in of_empty:
-        with pytest.raises(Refused, match="holds no liquidity"):
+        with pytest.raises(Refused, match="liquidity"):
             make()
-    with pytest.raises(Refused, match="owed no fees"):
+    with pytest.raises(Refused, match="fees"):
         positions.collect(terms, replace(held, fees0=Amount(0), fees1=Amount(0)))
     with pytest.raises(Refused, match="already"):
         positions.rebalance(terms, held, near)
-    with pytest.raises(Refused, match="less than one unit"):
+    with pytest.raises(Refused, match="one unit"):
         positions.remove(terms, held, Fraction(1, 10**18))
     for share in (Fraction(0), Fraction(-1, 2), Fraction(3, 2)):
         with pytest.raises(UsageError):
             positions.remove(terms, held, share)
     poor = replace(terms, holdings={NATIVE: 5, scene.usdc.address: 10**18})
-    with pytest.raises(Refused, match=r"The wallet holds 0\.0{17}5 ETH, the plan may take"):
+    with pytest.raises(Refused, match=r"\b0\.0{17}5 ETH"):
         minting.create(poor, scene.native, near, 10**18, 3 * 10**9)
-    with pytest.raises(Refused, match=r"The wallet holds 0\.0{17}5 ETH, the plan may take"):
+    with pytest.raises(Refused, match=r"\b0\.0{17}5 ETH"):
         positions.add(poor, held, 10**18, 3 * 10**9)
-    with pytest.raises(Refused, match=r"The wallet holds 0\.0{17}5 ETH, the plan may take"):
+    with pytest.raises(Refused, match=r"\b0\.0{17}5 ETH"):
         minting.create(poor, scene.wrapped, near, 10**18, 3 * 10**9, brings_ether=True)

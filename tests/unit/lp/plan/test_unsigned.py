@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+import pytest
 import rlp as vendor
 from eth_account import Account
 from eth_hash.auto import keccak
@@ -48,6 +49,7 @@ def test_addresses_carry_their_checksum() -> None:
     assert has_wrong_checksum("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAee")
 
 
+@pytest.mark.slow
 @given(nested)
 @example(b"\x7f")
 @example(b"\x80")
@@ -60,6 +62,7 @@ def test_rlp_is_what_the_library_writes(item: object) -> None:
     assert rlp(item) == vendor.encode(item)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 2**64), st.integers(0, 2**64 - 1), st.integers(0, 2**96), st.binary(max_size=300), st.integers(0, 9)
 )

@@ -179,6 +179,7 @@ def live(fee: int, tick: int, span: Range, script: list[tuple[object, ...]], liq
     return life
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lives, st.sampled_from([0, 1]))
 def test_nothing_is_left_unexplained(case: tuple[int, int, Range, list[tuple[object, ...]]], native: int) -> None:
@@ -187,6 +188,7 @@ def test_nothing_is_left_unexplained(case: tuple[int, int, Range, list[tuple[obj
     assert result.in_token1.residual == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lives)
 def test_divergence_is_a_loss_but_for_rounding(case: tuple[int, int, Range, list[tuple[object, ...]]]) -> None:
@@ -371,6 +373,7 @@ def shift_fee_growth(history: PositionHistory, origin0: int, origin1: int) -> Po
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, WRAP - 1), st.integers(0, WRAP - 1))
 def test_where_fee_growth_began_changes_nothing(origin0: int, origin1: int) -> None:

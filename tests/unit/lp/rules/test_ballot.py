@@ -531,12 +531,12 @@ def test_the_owner_may_take_anything_that_was_not_vetoed() -> None:
     assert owner_decides(3, ballot, judgments, BALANCED).verdict is PlanVerdict.APPROVE_WITH_CAUTION
     assert [owner_decides(index, ballot, judgments, BALANCED).index for index in (0, 1)] == [0, 1]
     assert arbiter_decides(ballot, judgments, BALANCED, chosen=0).index == 0
-    with pytest.raises(Refused, match=r"Candidate 2 was vetoed \(because\)"):
+    with pytest.raises(Refused, match=r"vetoed \(because\)"):
         owner_decides(2, ballot, judgments, BALANCED)
     for index in (-1, 5):
-        with pytest.raises(Refused, match="the ballot has 0 to 4"):
+        with pytest.raises(Refused, match="0 to 4"):
             owner_decides(index, ballot, judgments, BALANCED)
-        with pytest.raises(Refused, match="the ballot has 0 to 4"):
+        with pytest.raises(Refused, match="0 to 4"):
             arbiter_decides(ballot, judgments, BALANCED, chosen=index)
 
 

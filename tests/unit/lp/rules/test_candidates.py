@@ -301,6 +301,7 @@ def test_moves_too_dear_come_back_as_hold() -> None:
     assert (decision.index, decision.verdict) == (0, PlanVerdict.APPROVE)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(
     st.integers(-30, 30),

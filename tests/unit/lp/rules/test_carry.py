@@ -252,6 +252,7 @@ NOW_BLOCK = Block(9, HexId("0x" + "09" * 32), Seconds(10**9))
 trades_made = st.lists(st.tuples(st.booleans(), st.integers(10**12, 10**17)), min_size=2, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(trades_made, st.sampled_from([100, 500, 3000]), st.integers(0, 1000), st.integers(0, 1000))
 def test_swaps_within_one_stretch_of_liquidity_tell_the_growth_to_the_rounding(

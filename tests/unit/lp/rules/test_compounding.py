@@ -19,6 +19,7 @@ def hourly_cost(interval: float, gas: float, worth: float, rate: float, net: flo
     return gas / interval + rate * worth * net * interval / 2
 
 
+@pytest.mark.slow
 @given(st.integers(1, 10**4).map(Fraction), money, st.integers(1, 1_000), st.fractions(0, Fraction(99, 100)))
 def test_no_other_interval_costs_less(gas: Fraction, worth: Fraction, pips: int, lost: Fraction) -> None:
     rate = Fraction(pips, 10**6)

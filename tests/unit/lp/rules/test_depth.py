@@ -87,11 +87,13 @@ def position_of(pool: Pool, lower: int, upper: int, liquidity: int) -> LpPositio
     )
 
 
+@pytest.mark.slow
 @given(pools(), st.booleans(), amounts)
 def test_the_whole_pool_is_quoted_as_it_is(pool: Pool, zero_for_one: bool, amount: int) -> None:
     assert quotes(depth_of(pool))(zero_for_one, amount) == exact_quotes(pool)(zero_for_one, amount)
 
 
+@pytest.mark.slow
 @given(pools(), st.integers(0, 4), st.integers(0, 4), st.booleans(), amounts)
 def test_a_part_quotes_as_the_whole_or_not_at_all(
     pool: Pool, below: int, above: int, zero_for_one: bool, amount: int
@@ -107,6 +109,7 @@ def test_a_part_quotes_as_the_whole_or_not_at_all(
             quotes(depth_of(pool, known))(zero_for_one, amount)
 
 
+@pytest.mark.slow
 @given(pools(), ranges, liquidities, st.booleans(), amounts)
 def test_without_us_it_is_the_pool_after_our_burn(
     pool: Pool, band: tuple[int, int], liquidity: int, zero_for_one: bool, amount: int
@@ -175,7 +178,7 @@ def test_an_empty_position_takes_nothing_out() -> None:
 
 def test_a_position_that_the_pool_does_not_hold_is_no_position_of_this_moment() -> None:
     pool = example()
-    with pytest.raises(Unavailable, match=r"Position 7 .* read both again"):
+    with pytest.raises(Unavailable, match="Position 7"):
         quotes(depth_of(pool), position_of(pool, -50, 50, 10**20))
 
 

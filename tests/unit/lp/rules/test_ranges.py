@@ -96,6 +96,7 @@ def test_lower_floors_upper_ceils_and_both_are_usable(center: int, width: Fracti
         assert placed.upper - spacing < center + width / 2 <= placed.upper
 
 
+@pytest.mark.slow
 @given(st.integers(-880_000, 880_000), st.fractions(1, 100_000), st.fractions(1, 100_000), spacings)
 def test_a_wider_range_about_the_same_centre_holds_the_narrower(
     center: int, width: Fraction, more: Fraction, spacing: int
@@ -156,6 +157,7 @@ def test_snapping_alone_is_a_shift(new: Range, kind: CandidateKind) -> None:
     assert kind_of(None, new, 60) is CandidateKind.OPEN
 
 
+@pytest.mark.slow
 @given(st.integers(-100_000, 100_000), st.integers(4, 500), spacings)
 def test_the_deterministic_shapes_are_called_what_they_are(tick: int, wide: int, spacing: int) -> None:
     base = max(wide, 20) * spacing
@@ -188,6 +190,7 @@ def test_a_long_range_of_base_width_still_clears_its_floors(profile: RiskProfile
     assert clears(long.range, at, profile)
 
 
+@pytest.mark.slow
 @given(profiles, st.integers(-50_000, 50_000), st.integers(-400, 400), spacings)
 def test_the_narrowest_range_that_clears(profile: RiskProfile, tick: int, offset: int, spacing: int) -> None:
     at = grid(tick, spacing)
@@ -230,6 +233,7 @@ def test_without_a_history_nothing_can_be_promised() -> None:
     assert revise([grid(0)], [(Move(CandidateKind.OPEN, band(0, 60)), Fault.THIN_2X)], [None], BALANCED, set()) == []
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 40), st.sampled_from(list(Fault))), min_size=1, max_size=5)
 )
@@ -250,7 +254,7 @@ def test_round_after_round_never_the_same_range_again(drawn: list[tuple[int, int
 
 @pytest.mark.parametrize(("multiplier", "offset"), [("0.29", 0), ("3.51", 0), ("1", 2401), ("1", -2401)])
 def test_a_shape_out_of_bounds_is_no_shape(multiplier: str, offset: int) -> None:
-    with pytest.raises(ValueError, match=r"width multiplier|centre offset"):
+    with pytest.raises(ValueError, match=r"width|centre"):
         Shape(Fraction(multiplier), offset)
     Shape(Fraction("0.3"), 2400)
     Shape(Fraction("3.5"), -2400)

@@ -45,6 +45,7 @@ def test_steady_growth_has_no_volatility_because_returns_are_taken_about_their_m
     assert vol.bps == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(prices, min_size=LEAST_RETURNS + 1, max_size=60))
 def test_agrees_with_the_statistics_module(closes: list[Fraction]) -> None:
     logs = [math.log(float(close)) for close in closes]
@@ -53,6 +54,7 @@ def test_agrees_with_the_statistics_module(closes: list[Fraction]) -> None:
     assert vol.bps == pytest.approx(1e4 * statistics.stdev(returns) * 24**0.5, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 @given(st.lists(prices, min_size=LEAST_RETURNS + 1, max_size=40))
 def test_a_pair_turned_round_is_exactly_as_volatile(closes: list[Fraction]) -> None:
     there = realized_vol_bps(series(dict(enumerate(closes))))
@@ -88,9 +90,7 @@ def test_a_tiny_return_keeps_its_digits() -> None:
 
 @pytest.mark.parametrize("closes", [0, 1, LEAST_RETURNS])
 def test_too_little_data_is_said_not_guessed(closes: int) -> None:
-    with pytest.raises(
-        Unavailable, match=rf"{max(0, closes - 1)} hourly returns are known, {LEAST_RETURNS} are needed"
-    ):
+    with pytest.raises(Unavailable, match=rf"{max(0, closes - 1)} hourly.*{LEAST_RETURNS}"):
         realized_vol_bps(series({hour: Fraction(hour + 1) for hour in range(closes)}))
 
 
@@ -105,10 +105,11 @@ def test_a_deviation_of_one_return_is_refused() -> None:
 
 def test_closes_that_are_not_an_hour_apart_are_our_own_mistake() -> None:
     points = (PricePoint(Seconds(0), Fraction(1)), PricePoint(Seconds(1800), Fraction(1)))
-    with pytest.raises(ValueError, match="not an hour apart"):
+    with pytest.raises(ValueError, match="hour"):
         hourly_returns(PriceSeries(ETH_USDC, points))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL_MINUTES.is_dir(), reason="the minute rows of a real pool are not on this machine")
 def test_a_real_month_moves_as_much_as_it_did() -> None:
     """USDC/WETH on Polygon, 22 days of July and August 2022, from the pool's own closing ticks: 463 bps a day."""

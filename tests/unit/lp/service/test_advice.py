@@ -14,6 +14,8 @@ from zuno.lp.service.recommend import RecommendService
 from zuno.settings import read_settings
 from zuno.wiring import Application
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[[RecommendService], Awaitable[PlanView]]
 Asked = Callable[..., Awaitable[PlanView]]
 
@@ -35,6 +37,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     return answered
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("profile", ["conservative", "balanced", "aggressive"])
 async def test_the_configured_profile_is_obeyed_and_a_flag_wins(asked: Asked, profile: str) -> None:
     configured = await asked(lambda advice: advice.rebalance("1"), ZUNO_RISK_PROFILE=profile)
@@ -44,6 +47,7 @@ async def test_the_configured_profile_is_obeyed_and_a_flag_wins(asked: Asked, pr
     assert (flagged.hash == configured.hash) is (profile == "aggressive")
 
 
+@pytest.mark.soak
 async def test_words_win_over_settings_and_flags_over_words(asked: Asked) -> None:
     setting = {"ZUNO_RISK_PROFILE": "aggressive"}
     plain = await asked(lambda advice: advice.create("2 ETH"), **setting)

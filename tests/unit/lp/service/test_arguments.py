@@ -80,9 +80,7 @@ def test_a_moment_counts_from_the_chains_own_time(text: str, moment: int) -> Non
 
 @pytest.mark.parametrize("text", ["2026-02-01", "2031-01-01", str(NOW + 1)])
 def test_a_moment_that_has_not_come_is_refused_with_advice(text: str) -> None:
-    with pytest.raises(
-        UsageError, match=r"after the chain's own time, 2026-01-31 00:00 UTC; count back from there, as in 7d"
-    ):
+    with pytest.raises(UsageError, match="2026-01-31 00:00 UTC"):
         arguments.parse_moment(text, NOW)
 
 
@@ -128,7 +126,7 @@ def test_a_moment_before_the_stored_data_is_refused() -> None:
     "text", ["2026-01-30T00:00:00.1234Z", "2026-01-30T00:00:00,123001", "2026-01-30T00:00:00.123000000009Z"]
 )
 def test_a_moment_between_two_milliseconds_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="finer than a millisecond"):
+    with pytest.raises(UsageError, match="millisecond"):
         arguments.parse_market_moment(text, END, END, EVER_AGO)
     short = text.replace("4Z", "0Z").replace("001", "000").replace("9Z", "0Z")
     assert arguments.parse_market_moment(short, END, END, EVER_AGO) % 1_000 == 123

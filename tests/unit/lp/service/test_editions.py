@@ -14,6 +14,8 @@ from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from tests.paths import GOLDEN
 from tests.wire.cycling import ROLES, Desk, Talkative, market
 from tests.wire.debating import Table, arbiter_says, observed, outcome_of, scout_says, shaken, surveyed
@@ -31,6 +33,8 @@ from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.model.memory import Verdict
 from zuno.trading.rules.price_menu import build_price_menu
 from zuno.trading.service.features import TradingDesk
+
+pytestmark = pytest.mark.slow
 
 ROWS = GOLDEN / "editions"
 

@@ -101,6 +101,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mesh, "PING_SECONDS", 0.1)
 
 
+@pytest.mark.slow
 async def test_whoever_runs_is_given_time_to_be_met(tmp_path: Path) -> None:
     async with strangers(tmp_path) as (keeper, files, _):
         with pytest.raises(Unavailable):  # as far as this home knows, none of them runs
@@ -110,6 +111,7 @@ async def test_whoever_runs_is_given_time_to_be_met(tmp_path: Path) -> None:
         assert set((await keeper.ping("axl")).answered) == {role.value for role in AGENTS}
 
 
+@pytest.mark.slow
 async def test_routes_that_are_warm_answer_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with strangers(tmp_path) as (keeper, _, _):
         assert await keeper.warm_routes("axl", AGENTS) == ()
@@ -118,6 +120,7 @@ async def test_routes_that_are_warm_answer_at_once(tmp_path: Path, monkeypatch: 
         assert await keeper.warm_routes("iroh", AGENTS) == ()  # where first contact is quick nobody is asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "ping"])
 async def test_whoever_waits_is_told_who_has_not_answered_and_for_how_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

@@ -77,6 +77,7 @@ def test_only_ticks_that_were_read_make_bands() -> None:
     assert list(list_bands(depth)) == [(-100, -50, 2), (-50, 50, 5), (50, 100, 1)]
 
 
+@pytest.mark.slow
 async def test_fees_by_day_add_up_to_those_of_the_week(chain: SimChain) -> None:
     view = await LpDesk(chain, no_prices).history("1")
     assert len(view.fees) == FEE_DAYS

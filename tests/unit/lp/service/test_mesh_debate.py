@@ -36,6 +36,7 @@ from zuno.lp.service.mesh_debate import DISBELIEVED
 from zuno.lp.service.recommend import Waiting, record_plan
 
 
+@pytest.mark.slow
 async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: Path) -> None:
     heard: list[Any] = []
     async with a_mesh(tmp_path) as side:
@@ -52,7 +53,7 @@ async def test_an_honest_plan_is_believed_and_its_thoughts_are_heard(tmp_path: P
 
 async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreateStart = START) -> None:
     """The lie is told with whoever signed it, on record, and never shown as a plan."""
-    with pytest.raises(Broken, match=f"The {peer}'s plan was refused: .*{why}"):
+    with pytest.raises(Broken, match=f"{peer}'s plan.*{why}"):
         await side.room.debate(start, deaf)
     entries = await side.entries()
     assert [entry.kind for entry in entries] == [start.kind, "plan_ready", DISBELIEVED, "flow_failed"]
@@ -61,16 +62,17 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreate
     shown = await archive.why(REQUEST)
     assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
-    assert shown.failed.startswith(f"The {peer}'s plan was refused")
+    assert shown.failed.startswith(f"{peer}'s plan")
     with pytest.raises(Refused, match="decided nothing"):
         await archive.replay(REQUEST)
-    with pytest.raises(Broken, match=f"The {peer}'s plan was refused"):
+    with pytest.raises(Broken, match=f"{peer}'s plan"):
         await side.room.rejoin(deaf)  # nor the second time
     ended = [entry.payload for entry in await side.entries() if entry.kind == "flow_failed"]
     assert [one["seq"] for one in ended] == [1, 2]
     assert len({str(one["id"]) for one in ended}) == 2
 
 
+@pytest.mark.slow
 async def test_a_scout_that_lies_about_the_position(tmp_path: Path) -> None:
     context = await observed(tmp_path / "sim")
     scene = context.scenes[0]
@@ -81,6 +83,7 @@ async def test_a_scout_that_lies_about_the_position(tmp_path: Path) -> None:
         await refused(side, "critic", "with a context it says is the scout's, position 1 was not so at block")
 
 
+@pytest.mark.slow
 async def test_a_scout_that_lies_about_the_price(tmp_path: Path) -> None:
     """The position's own pool lies with it, so that nothing in the context contradicts it: only the chain does."""
     context = await observed(tmp_path / "sim")
@@ -105,6 +108,7 @@ class Onward(SimChain):
         return replace(now, number=now.number + blocks, timestamp=Seconds(now.timestamp + seconds))
 
 
+@pytest.mark.slow
 async def test_a_scout_that_speaks_of_an_old_block(tmp_path: Path) -> None:
     """Everything is as it was at that block, so that only its age is wrong."""
     async with a_mesh(tmp_path) as side:
@@ -114,6 +118,7 @@ async def test_a_scout_that_speaks_of_an_old_block(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_a_debate_that_took_its_time_is_believed_for_as_long(tmp_path: Path) -> None:
     """What was asked an hour ago may stand on a block of an hour ago, and not on one of two."""
     async with a_mesh(tmp_path) as side:
@@ -127,27 +132,28 @@ async def test_a_debate_that_took_its_time_is_believed_for_as_long(tmp_path: Pat
             if believed:
                 await room.rejoin(deaf)
             else:
-                with pytest.raises(
-                    Broken, match="older than the chain's newest; 3600 s after the question at most 4500 s"
-                ):
+                with pytest.raises(Broken, match=r"3600 s.*4500 s"):
                     await room.rejoin(deaf)
 
 
+@pytest.mark.slow
 async def test_a_scout_that_speaks_of_a_block_to_come(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         side.room = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", -10, -120))
         await refused(side, "critic", "is from the future: 120 s after the chain's newest")
 
 
+@pytest.mark.slow
 async def test_a_node_that_is_a_little_behind_settles_nothing(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         behind = replace(side.room, chain_of=lambda name: Onward(tmp_path / "sim", -1, -12))
-        with pytest.raises(Unavailable, match="this home's node is 12 s behind"):
+        with pytest.raises(Unavailable, match="12 s behind"):
             await behind.debate(START, deaf)
         assert await kinds(side) == ["flow_start", "plan_ready"]
         await side.room.rejoin(deaf)  # it has caught up
 
 
+@pytest.mark.slow
 async def test_a_scout_that_speaks_of_a_block_nobody_has(tmp_path: Path) -> None:
     context = await observed(tmp_path / "sim")
     lie = context.model_copy(update={"block": replace(context.block, number=context.block.number + 1_000_000)})
@@ -155,6 +161,7 @@ async def test_a_scout_that_speaks_of_a_block_nobody_has(tmp_path: Path) -> None
         await refused(side, "critic", "")
 
 
+@pytest.mark.slow
 async def test_a_scout_that_looks_at_another_position_than_was_asked_for(tmp_path: Path) -> None:
     async with a_mesh(tmp_path, await observed(tmp_path / "sim", 2)) as side:
         await refused(side, "critic", "asked was about 1")
@@ -164,6 +171,7 @@ def no_chain(name: str) -> Chain:
     raise AssertionError(f"the owner opened {name}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "why"),
     [({"chain": "base"}, "another chain, profile"), ({"seeded": False}, "prices on sim are from a seeded series")],
@@ -176,6 +184,7 @@ async def test_a_context_of_something_else_opens_no_chain(tmp_path: Path, change
         await refused(side, "critic", f"with a context it says is the scout's, .*{why}")
 
 
+@pytest.mark.slow
 async def test_no_more_pools_are_read_than_were_asked_about(tmp_path: Path) -> None:
     context = await observed(tmp_path / "sim")
     async with a_mesh(tmp_path, context.model_copy(update={"scenes": context.scenes * 2})) as side:
@@ -183,6 +192,7 @@ async def test_no_more_pools_are_read_than_were_asked_about(tmp_path: Path) -> N
         await refused(side, "critic", "the context is not of one position")
 
 
+@pytest.mark.slow
 async def test_only_the_chain_that_was_asked_about_is_opened(tmp_path: Path) -> None:
     opened: list[str] = []
 
@@ -195,6 +205,8 @@ async def test_only_the_chain_that_was_asked_about_is_opened(tmp_path: Path) -> 
         assert opened == ["sim"]
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [ValueError("x" * 64), ZeroDivisionError(), IndexError(), Malformed("no word")])
 async def test_figures_no_chain_can_be_asked_for_are_a_lie(tmp_path: Path, error: Exception) -> None:
     class Choking(SimChain):
@@ -207,6 +219,7 @@ async def test_figures_no_chain_can_be_asked_for_are_a_lie(tmp_path: Path, error
         await refused(side, "critic", said)
 
 
+@pytest.mark.slow
 async def test_a_token_of_the_peers_own_invention_is_not_computed_with(tmp_path: Path) -> None:
     """Or the owner would be told that their amount has too many decimals: the chain is asked first."""
     context = await surveyed(tmp_path / "sim", ("USDC", "1000.000001"))
@@ -225,6 +238,7 @@ async def test_a_token_of_the_peers_own_invention_is_not_computed_with(tmp_path:
         await refused(side, "critic", r"pool 0x[0-9a-f]{64} was not so at block", start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["index", "verdict"])
 async def test_a_critic_that_forges_the_decision(tmp_path: Path, field: str) -> None:
     def change(ready: PlanReady) -> PlanReady:
@@ -237,6 +251,7 @@ async def test_a_critic_that_forges_the_decision(tmp_path: Path, field: str) -> 
         await refused(side, "critic", "")
 
 
+@pytest.mark.slow
 async def test_a_critic_that_is_milder_than_the_rules(tmp_path: Path) -> None:
     """Everything is accepted, the rules' own words are bent with it, and what they forbid is chosen."""
 
@@ -253,6 +268,7 @@ async def test_a_critic_that_is_milder_than_the_rules(tmp_path: Path) -> None:
         await refused(side, "critic", "the rules' verdicts of round 0 do not recompute")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "why"), [("2", "by the rules it is 0"), ("6/5", "was vetoed")])
 async def test_an_arbiter_that_takes_what_was_vetoed(tmp_path: Path, times: str, why: str) -> None:
     """Where every move was vetoed, and where one of them was."""
@@ -307,6 +323,8 @@ def lie_about(context: Context, figure: str) -> Context:
     raise AssertionError(figure)
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("figure", "why"),
     [
@@ -325,12 +343,14 @@ async def test_a_scout_that_lies_about_what_no_block_holds(tmp_path: Path, figur
         await refused(side, "critic", why)
 
 
+@pytest.mark.slow
 async def test_an_absurd_yield_is_refused_where_nobody_can_check_it(tmp_path: Path) -> None:
     seen = await observed(tmp_path / "sim")
     async with a_mesh(tmp_path, lie_about(seen, "fee growth"), own=with_scene(seen, fees=None)) as side:
         await refused(side, "critic", "in a year, and more than 1,000 %")
 
 
+@pytest.mark.slow
 async def test_a_figure_a_little_off_caps_the_verdict_for_every_reader(tmp_path: Path) -> None:
     """The peers' own word stays as they signed it; the owner's plan is another, and stays so when it is joined again
     with better sources."""
@@ -354,6 +374,7 @@ async def test_a_figure_a_little_off_caps_the_verdict_for_every_reader(tmp_path:
         assert await record_plan(side.room, replace(end, doubts=()), None) == plan
 
 
+@pytest.mark.slow
 async def test_a_context_that_is_none(tmp_path: Path) -> None:
     """The bytes are what their hash says, and mean nothing."""
     stored: list[str] = []
@@ -378,6 +399,7 @@ async def test_a_failed_flow_is_the_error_it_names(tmp_path: Path) -> None:
             await side.room.debate(START, deaf)
 
 
+@pytest.mark.slow
 async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> None:
     class Dumb(SimChain):
         async def witness(self, *ignored: Any) -> Any:
@@ -396,10 +418,11 @@ async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> N
         assert (await archive_of(side, tmp_path).why(REQUEST)).plan == plan
 
 
+@pytest.mark.slow
 async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_path: Path) -> None:
     soon_dead = DeliveryLimits(first_retry_ms=50, tries=5)
     async with a_mesh(tmp_path, silent=[Role.CRITIC], patience=2.0, rules=soon_dead) as side:
-        with pytest.raises(Unavailable, match=r"did not end within 2 s; .*zuno mesh join req_00000000000000ab"):
+        with pytest.raises(Unavailable, match="zuno mesh join req_00000000000000ab"):
             await side.room.debate(START, deaf)
         assert await kinds(side) == ["flow_start", "flow_failed"]
         strategist = side.peers[Role.STRATEGIST].peer
@@ -416,14 +439,16 @@ async def test_silence_is_an_end_and_the_debate_can_be_joined_afterwards(tmp_pat
         assert len(said) == 1
 
 
+@pytest.mark.slow
 async def test_whoever_does_not_answer_for_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mesh_debate, "BEAT", 0.05)
     monkeypatch.setattr(mesh_debate, "SILENCE", 0.3)
     async with a_mesh(tmp_path, silent=[Role.CRITIC, Role.ARBITER]) as side:
-        with pytest.raises(Unavailable, match="The critic and the arbiter did not answer for"):
+        with pytest.raises(Unavailable, match="critic and the arbiter"):
             await side.room.debate(START, deaf)
 
 
+@pytest.mark.slow
 async def test_an_answer_that_came_to_another_command_line_is_found(tmp_path: Path) -> None:
     """Pongs are pinned for whoever asked, and the end of a debate is in the journal both share."""
     async with a_mesh(tmp_path) as side:
@@ -437,7 +462,7 @@ async def test_an_answer_that_came_to_another_command_line_is_found(tmp_path: Pa
 
 async def test_only_a_request_of_this_mesh_is_joined(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
-        with pytest.raises(Refused, match="No request req_00000000000000ab began"):
+        with pytest.raises(Refused, match="req_00000000000000ab"):
             await side.room.rejoin(deaf)
         stranger = KeyFile(tmp_path / "node.key")
         stranger.ensure()
@@ -445,7 +470,7 @@ async def test_only_a_request_of_this_mesh_is_joined(tmp_path: Path) -> None:
             REQUEST, OutgoingMessage(Role.SCOUT, START), None
         )
         await journal_envelope(side.journal, said)
-        with pytest.raises(Refused, match="was not argued on this mesh"):
+        with pytest.raises(Refused, match="argued"):
             await side.room.rejoin(deaf)
 
 
@@ -453,5 +478,5 @@ async def test_what_began_too_long_ago_is_not_joined(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         long_ago = EnvelopeSigner(Role.CLI, side.room.key, lambda: unix_millis() - 16 * 60_000)
         await journal_envelope(side.journal, long_ago.envelope(REQUEST, OutgoingMessage(Role.SCOUT, START), None))
-        with pytest.raises(Refused, match="began more than 15 minutes ago"):
+        with pytest.raises(Refused, match="15 minutes"):
             await side.room.rejoin(deaf)

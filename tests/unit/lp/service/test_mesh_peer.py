@@ -66,7 +66,7 @@ async def test_each_debate_has_a_peer_of_its_own_and_its_own_end(tmp_path: Path)
         await peer.handle(start(last), deaf)
     assert [(one.request_id[-1], one.heard) for one in made] == [("a", 2), ("f", 1)]
     assert told[0] == "req_000000000000000a: flow_start of the cli → flow_failed to the cli (0.00 s)"
-    with pytest.raises(Broken, match=r"The scout has a bug \(ZeroDivisionError\); its log has the trace"):
+    with pytest.raises(Broken, match="ZeroDivisionError"):
         await peer.handle(start("b"), deaf)
     assert "in handle" in told[-1]
     with pytest.raises(Refused, match="burnt"):

@@ -85,6 +85,8 @@ WHEN = ("before it is recorded", "afterwards")
 ARRIVALS = [(what, WHEN[(place + turn) % 2]) for place, what in enumerate(LATE) for turn in range(2)]
 
 
+@pytest.mark.soak(every=5)
+@pytest.mark.slow
 @pytest.mark.parametrize("arrival", mark_all_but(2, ARRIVALS, pytest.mark.soak), ids=", ".join)
 async def test_what_arrives_after_the_check_is_never_shown(tmp_path: Path, arrival: tuple[str, str]) -> None:
     """Whoever hears it, another command line perhaps, writes it down: that makes it no plan."""
@@ -100,6 +102,7 @@ async def test_what_arrives_after_the_check_is_never_shown(tmp_path: Path, arriv
         await all_the_same(side, tmp_path, plan)
 
 
+@pytest.mark.slow
 async def test_what_a_peer_says_after_the_end_comes_by_the_wire_and_changes_nothing(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
@@ -111,12 +114,13 @@ async def test_what_a_peer_says_after_the_end_comes_by_the_wire_and_changes_noth
         await all_the_same(side, tmp_path, plan)
 
 
+@pytest.mark.slow
 async def test_what_arrives_after_a_lie_does_not_explain_it_away(tmp_path: Path) -> None:
     def lie(ready: PlanReady) -> PlanReady:
         return ready.model_copy(update={"confidence": 1.0})
 
     async with a_mesh(tmp_path, twists={Role.CRITIC: forged(lie)}) as side:
-        with pytest.raises(Broken, match="The critic's plan was refused"):
+        with pytest.raises(Broken, match="critic's plan"):
             await side.room.debate(START, deaf)
         told = (await archive_of(side).why(REQUEST)).failed
         for what in LATE:
@@ -125,14 +129,14 @@ async def test_what_arrives_after_a_lie_does_not_explain_it_away(tmp_path: Path)
         assert (shown.plan, shown.transcript, shown.failed) == (None, (), told)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["another", "another under the same id"])
 async def test_a_refused_choice_leaves_the_ballot_that_was_checked(tmp_path: Path, what: str) -> None:
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
         vetoed = next(one.index for one in end.ready.debate.rounds[-1].judgments if one.verdict is Verdict.VETO)
-        with pytest.raises(
-            Refused, match=f"Candidate {vetoed} was vetoed .* `zuno why {REQUEST}` shows the last ballot"
-        ):
+        with pytest.raises(Refused, match=f"{vetoed} was vetoed.*`zuno why {REQUEST}`"):
             await record_plan(side.room, end, vetoed)
         await journal_envelope(side.journal, LATE[what](side, await heard(side)))
         shown = await archive_of(side).why(REQUEST)
@@ -144,6 +148,7 @@ async def test_a_refused_choice_leaves_the_ballot_that_was_checked(tmp_path: Pat
         await all_the_same(side, tmp_path, plan)
 
 
+@pytest.mark.soak
 async def test_a_join_beside_the_owners_own_choice_makes_one_plan(tmp_path: Path) -> None:
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
@@ -153,7 +158,7 @@ async def test_a_join_beside_the_owners_own_choice_makes_one_plan(tmp_path: Path
         free = next(one.index for one in ballot.judgments if one.verdict is not Verdict.VETO)
         plan = await record_plan(side.room, joined, None)
         assert await record_plan(side.room, end, None) == plan  # the same is found, not made again
-        with pytest.raises(Broken, match=f"A request has one plan, and {REQUEST} has {plan.plan_id} on record"):
+        with pytest.raises(Broken, match=f"{REQUEST} has {plan.plan_id}"):
             await record_plan(side.room, end, free)
         assert (await kinds(side)).count("plan") == 1
         await all_the_same(side, tmp_path, plan)
@@ -169,6 +174,7 @@ def clean(text: str) -> bool:
     return text.isprintable() and 0 < len(text) <= 2_000
 
 
+@pytest.mark.slow
 async def test_what_a_peer_writes_is_harmless_where_it_is_shown(tmp_path: Path) -> None:
     """Why a model was not heard, and what sources note, are the peers' own words, which no rule forbids."""
 
@@ -191,6 +197,8 @@ async def test_what_a_peer_writes_is_harmless_where_it_is_shown(tmp_path: Path) 
     assert [text for text in texts if not clean(text)] == []
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [FOUL, "It returns 900 % a year.", "Fees of {c9.fees_24h}.", "Sign it now."])
 @pytest.mark.parametrize("place", ["reasons", "transcript"])
 async def test_a_plan_whose_words_cite_no_facts_is_not_believed(tmp_path: Path, place: str, words: str) -> None:
@@ -214,6 +222,7 @@ def test_what_is_shown_is_bounded_and_nothing_stays_nothing() -> None:
     assert (sanitise(""), sanitise("\x1b"), sanitise("It is so.")) == ("", "?", "It is so.")
 
 
+@pytest.mark.slow
 async def test_a_failure_in_a_peer_s_own_words_is_harmless(tmp_path: Path) -> None:
     def twist(envelope: Envelope, says: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         return [OutgoingMessage(Role.CLI, FlowFailed(at=Role.SCOUT, error="refused", reason=FOUL))]
@@ -230,6 +239,7 @@ async def test_a_failure_in_a_peer_s_own_words_is_harmless(tmp_path: Path) -> No
     assert str(replayed.value).isprintable()
 
 
+@pytest.mark.slow
 async def test_a_disbelief_that_quotes_the_lie_is_harmless(tmp_path: Path) -> None:
     context = await observed(tmp_path / "sim")
     scene = context.scenes[0]

@@ -18,6 +18,8 @@ from zuno.lp.model.debate import FlowStart
 from zuno.lp.service.plan_view import PLAN_KIND, PlanView
 from zuno.lp.service.recommend import DebateEnd, record_plan
 
+pytestmark = pytest.mark.slow
+
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
 AT_ONCE = 6
 

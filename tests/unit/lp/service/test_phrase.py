@@ -77,6 +77,7 @@ def test_a_comma_means_one_thing_or_nothing(text: str, number: str) -> None:
     assert plain_number(text) == number
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300))
 def test_any_text_is_split(text: str) -> None:
     terms = split_phrase(text)

@@ -17,6 +17,7 @@ from zuno.lp.service.recommend import DebateRunner, Listen, RecommendService, Wa
 BOUND = 30.0
 
 
+@pytest.mark.slow
 async def test_the_critic_is_waited_for_by_name_until_it_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

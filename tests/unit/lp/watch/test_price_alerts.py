@@ -136,6 +136,7 @@ def test_between_two_alerts_the_price_has_regained_its_margin(prices: list[int])
         lowest = min(lowest, price)
 
 
+@pytest.mark.slow
 def test_rules_are_added_once_and_bounded() -> None:
     book, first = add_rule(AlertBook(), rule())
     assert first == rule()

@@ -234,11 +234,11 @@ def test_a_staked_position_is_watched_like_any_other_and_says_so() -> None:
 
 def test_the_reason_names_the_numbers() -> None:
     _, (below,) = judge_position(None, position(-100), WALLET, NOW)
-    assert below.reason == "tick -100 lies 100 ticks (10.0 % of its width) beyond its lower edge, 0 to 1000"
+    assert "100 ticks (10.0 %" in below.reason
     _, (above,) = judge_position(None, position(1_250), WALLET, NOW)
-    assert "250 ticks (25.0 % of its width) beyond its upper edge" in above.reason
+    assert "250 ticks (25.0 %" in above.reason
     _, (near,) = judge_position(None, position(31), WALLET, NOW)
-    assert near.reason == "3.1 % of its width left to the nearer edge (tick 31 in 0 to 1000)"
+    assert "3.1 %" in near.reason
 
 
 def test_a_chain_is_unreachable_after_three_failed_looks_and_recovers() -> None:
@@ -276,6 +276,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_laws_of_every_path(steps: list[tuple[str, int, int]]) -> None:
     watched = Watched()

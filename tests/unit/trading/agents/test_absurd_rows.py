@@ -126,6 +126,7 @@ def spoil(series: Series[Any], share: float) -> None:
     goes_on(with_rows(dice.choice(list(Mode)), series, [*given[:-1], spoilt(given[-1], dice)]))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("spoiling", mark_all_but(3, USUAL, pytest.mark.soak), ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def test_no_finite_number_stops_the_desk(spoiling: tuple[Series[Any], float]) -> None:
     spoil(*spoiling)
@@ -138,6 +139,8 @@ def test_no_finite_number_stops_the_desk_whatever_share_of_rows_it_is(series: Se
         spoil(series, share)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("series", "row"),
     [
@@ -155,6 +158,7 @@ def test_one_absurd_row_is_set_aside_and_the_row_before_speaks(series: Series[An
     assert bundle.rows(series)[-1].at >= told(series)[-1].at - 1
 
 
+@pytest.mark.slow
 def test_sums_of_the_largest_amounts_are_numbers() -> None:
     for series in (liquidations(BYBIT, BTC), whales(BINANCE, BTC)):
         rows = [row._replace(price=1e18, quantity=1e18, usd=1e18) for row in told(series)]
@@ -168,6 +172,7 @@ def test_sums_of_the_largest_amounts_are_numbers() -> None:
     goes_on(with_rows(Mode.SWING, chains, most))
 
 
+@pytest.mark.slow
 def test_a_print_beyond_all_bounds_is_set_aside() -> None:
     series = next(one for one in wanted_series(BTC) if one.row is MacroRelease)
     worst = MacroRelease(Millis(END - 1), 1.7e308, Millis(END - 1))

@@ -62,6 +62,7 @@ HAMMER = {"high": 1.002, "low": 0.95, "close": 1.001, "volume": 2.5}
 STAR = {"high": 1.05, "low": 0.998, "close": 0.999, "volume": 2.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(Mode))
 def test_nothing_essential_is_missing_and_nothing_absent_is_zero(mode: Mode) -> None:
     case = build_case(candles_only(mode))
@@ -80,12 +81,14 @@ def test_nothing_essential_is_missing_and_nothing_absent_is_zero(mode: Mode) -> 
     assert inputs.shock_up is None
 
 
+@pytest.mark.slow
 def test_without_the_declaration_the_same_bundle_is_missing_nearly_everything() -> None:
     plain = build_case(replace(candles_only(), origin="recorded")).inputs
     assert {said.partition(":")[0] for said in missing_essentials(plain)} >= {"book", "funding", "mark"}
     assert not isinstance(plain.panic, NotRecorded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", ["positions", "equity"])
 def test_the_paper_account_is_needed_all_the_same(gone: str) -> None:
     bundle = candles_only()
@@ -94,6 +97,7 @@ def test_the_paper_account_is_needed_all_the_same(gone: str) -> None:
     assert any(said.startswith("equity and positions") for said in missing_essentials(inputs))
 
 
+@pytest.mark.slow
 def test_imported_funding_is_taken_as_it_is() -> None:
     bundle = candles_only()
     rows = tuple(Funding(Millis(AS_OF - day * DAY_MS), 0.0002 + 0.0001 * (day == 1), 8.0) for day in (3, 2, 1))
@@ -104,6 +108,7 @@ def test_imported_funding_is_taken_as_it_is() -> None:
     assert isinstance(build_case(replace(bundle, blocks=(*bundle.blocks, old))).inputs.funding_next, Missing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
 @pytest.mark.parametrize("mode", list(Mode))
 def test_rules_without_a_feed_are_told_as_not_judged_and_a_trade_opens(mode: Mode, call: Call) -> None:
@@ -121,6 +126,7 @@ def test_rules_without_a_feed_are_told_as_not_judged_and_a_trade_opens(mode: Mod
     assert [leg.venue for leg in done.legs] == [Exchange.BINANCE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bar", "flow", "book"),
     [(BREAK_UP, 1, 1), (BREAK_DOWN, -1, -1), (HAMMER, 0, 1), (STAR, 0, -1), ({"high": 1.001, "low": 0.999}, 0, 0)],
@@ -135,6 +141,7 @@ def test_liquidity_and_microstructure_read_price_and_volume(bar: dict[str, float
         assert (entry.confidence >= 0.5) == bool(entry.stance), "it may second"
 
 
+@pytest.mark.slow
 def test_the_edge_of_twenty_bars_is_passed_by_a_close() -> None:
     case = build_case(last_bar(candles_only(), **BREAK_UP))
     action = case.context.action
@@ -147,6 +154,7 @@ def test_the_edge_of_twenty_bars_is_passed_by_a_close() -> None:
     assert (touched.breakout, touched.rejection) == (None, PriceDirection.DOWN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["liquidity", "microstructure"])
 def test_no_model_is_surer_than_price_and_volume_make_it(role: str) -> None:
     found = asyncio.run(argued(last_bar(candles_only(), **BREAK_UP)))
@@ -161,6 +169,7 @@ async def hear(case: Case, role: str, said: dict[str, Any]) -> Any:
     return (await expert.ask_expert(case, minds_of(saying(said)))).value
 
 
+@pytest.mark.slow
 def test_a_loud_hour_is_a_shock_without_minutes() -> None:
     fell = build_case(last_bar(candles_only(), high=1.0, low=0.9, close=0.91, volume=5.0))
     assert isinstance(fell.inputs.shock_down, str)
@@ -170,12 +179,14 @@ def test_a_loud_hour_is_a_shock_without_minutes() -> None:
 # -- real hours
 
 
+@pytest.mark.soak
 def test_august_2024_is_a_panic() -> None:
     found = asyncio.run(argued(real_bundle("2024-08-05T12:00"), None))
     assert (found.meta.regime, found.meta.risk_budget_pct) == (Regime.VOLATILITY_PANIC, 20)
     assert missing_essentials(found.case.inputs) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["2022-11-09T04:00", "2022-11-09T21:00"])
 def test_november_2022_is_argued_to_an_end(at: str) -> None:
     found = asyncio.run(argued(real_bundle(at), None))
@@ -186,6 +197,8 @@ def test_november_2022_is_argued_to_an_end(at: str) -> None:
 LONGS, SHORTS = ("2024-03-25T17:00",), ("2025-02-24T15:00",)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "call"), [*((at, Call.LONG) for at in LONGS), *((at, Call.SHORT) for at in SHORTS)])
 def test_both_sides_are_possible_on_real_hours(at: str, call: Call) -> None:
     found = asyncio.run(argued(real_bundle(at), None))
@@ -195,6 +208,7 @@ def test_both_sides_are_possible_on_real_hours(at: str, call: Call) -> None:
     assert finish_ruling(done, found.case.inputs, found.case.bundle.as_of).decision is call
 
 
+@pytest.mark.slow
 def test_the_hours_before_the_as_of_are_all_that_is_read() -> None:
     bundle = real_bundle("2024-08-05T12:00")
     newest = max(row.at for block in bundle.blocks for row in block.rows)

@@ -28,6 +28,8 @@ from zuno.trading.model.venues import BINANCE, PERPETUALS
 from zuno.trading.rules.draft import RuleName, RulingDraft
 from zuno.trading.rules.ruling import start_draft
 
+pytestmark = pytest.mark.slow
+
 SIDES = {-1: (Side.LONG, Call.LONG), 1: (Side.SHORT, Call.SHORT)}
 """By the way an event goes: who is hurt by it, and what is not opened."""
 
@@ -106,6 +108,7 @@ async def argued_meta(case: Case) -> Meta:
     return (await meta.ask_meta(case, minds_of())).value
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("way", [-1, 1])
 @pytest.mark.parametrize("event", list(EVENTS))
 def test_after_a_cascade_or_shock_nothing_is_opened_against_it_when_flat(event: str, way: int) -> None:
@@ -128,6 +131,7 @@ def test_after_a_cascade_or_shock_nothing_is_opened_against_it_when_flat(event: 
     assert ruled(found.case, other).veto != RuleName.SHOCK_COOLDOWN
 
 
+@pytest.mark.soak(every=4)
 @pytest.mark.parametrize("way", [-1, 1])
 @pytest.mark.parametrize("event", list(EVENTS))
 def test_after_a_cascade_or_shock_what_is_held_against_it_is_closed_and_never_topped_up(event: str, way: int) -> None:
@@ -173,6 +177,7 @@ def test_a_true_breakout_is_evidence_of_liquidity_and_geometry_and_makes_its_sid
     assert ruled(found.case, found.decision.decision).veto != RuleName.SHOCK_COOLDOWN
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize(("rate", "stance"), [(0.0005, -1), (0.001, -1), (-0.0005, 1), (-0.001, 1), (0.00049, 0)])
 def test_funding_that_a_crowd_pays_in_a_flat_price_is_against_the_crowd(rate: float, stance: int) -> None:
     bundle = with_rows(flat(bundle_of()), market.funding_next(BINANCE, BTC), [Funding(AS_OF, rate, 8.0)])

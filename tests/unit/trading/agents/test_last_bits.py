@@ -55,6 +55,8 @@ def shift_candles(bundle: Bundle, dice: Random) -> Bundle:
     return replace(bundle, blocks=tuple(map(shift_rows, bundle.blocks)))
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 async def test_one_unit_of_the_last_place_of_every_price_changes_nothing(world: World) -> None:
     bundle = bundle_of(world)
@@ -64,6 +66,8 @@ async def test_one_unit_of_the_last_place_of_every_price_changes_nothing(world: 
         assert await answered(shift_candles(bundle, Random(seed))) == before
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 async def test_the_last_bits_of_a_library_change_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that fuses products with sums, and a C library with its own logarithm, move a result by so much."""

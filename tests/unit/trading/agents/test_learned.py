@@ -72,6 +72,7 @@ def test_two_failures_without_a_success_or_a_lesson_take_points_off(
     assert (0 if cut is None else cut.points) == points
 
 
+@pytest.mark.slow
 def test_whatever_is_remembered_the_rules_claim_no_more_for_it(debate: Argued) -> None:
     plain = debate.twin("judge")
     assert isinstance(plain, JudgeOpinion)

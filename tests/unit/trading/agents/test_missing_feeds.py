@@ -47,6 +47,8 @@ async def _asked(debate: Argued, role: str) -> tuple[str, str]:
     return heard.voice.source, heard.voice.why
 
 
+@pytest.mark.soak(every=5)
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", mark_all_but(2, FEEDS, pytest.mark.soak))
 def test_whatever_is_missing_the_rules_stay_in_bounds_and_risk_no_more(feed: str, budget: int) -> None:
     gone = [name for name in SERIES if name == feed or name.startswith(f"{feed}/")]
@@ -55,6 +57,7 @@ def test_whatever_is_missing_the_rules_stay_in_bounds_and_risk_no_more(feed: str
     assert debate.meta.risk_budget_pct <= budget
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6), deadline=None)
 @given(gone=st.sets(st.sampled_from(SERIES), min_size=2), mode=st.sampled_from(Mode))
 def test_any_part_of_the_market_may_be_missing(gone: set[str], mode: Mode) -> None:

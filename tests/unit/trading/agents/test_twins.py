@@ -137,7 +137,7 @@ def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
         features = replace(features, frames=frames)
     found = meta.regime_of(replace(plain, inputs=inputs, features=features))
     assert (found.regime, found.budget) == (regime, 0)
-    assert "candles are missing" in found.why
+    assert "candles" in found.why
 
 
 @pytest.mark.parametrize(
@@ -167,6 +167,7 @@ def test_orderflow_is_trusted_in_a_narrow_range_whoever_gathers(plain: Case, slo
 # -- what all of them start from
 
 
+@pytest.mark.slow
 def test_fees_are_those_the_bundle_was_frozen_with(plain: Case) -> None:
     assert plain.inputs.fees == Fees()
     slot = fees_slot(FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1), AS_OF)
@@ -174,7 +175,7 @@ def test_fees_are_those_the_bundle_was_frozen_with(plain: Case) -> None:
     assert build_case(bundle).inputs.fees == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
     assert bundle_hash(bundle) != bundle_hash(bundle_of())
     for wrong in ({"upbit": 0.1}, {"upbit": -1.0}):
-        with pytest.raises(Malformed, match="no record of fees"):
+        with pytest.raises(Malformed, match="fees"):
             build_case(bundle_of(slots=[replace(slot, content=wrong)]))  # type: ignore[arg-type]
 
 
@@ -255,6 +256,8 @@ def flowing(
     return replace(case, context=context, features=replace(case.features, frames=tuple(frames)))
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_divergence_is_one_only_where_the_price_does_not_go_along(sign: int) -> None:
     rank, way = (0.95, PriceDirection.UP) if sign > 0 else (0.05, PriceDirection.DOWN)
@@ -306,6 +309,7 @@ def test_a_hunt_with_new_positions_behind_it_goes_on(
     assert ("has fuel" in reason.said) == (turned < 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "bias", "anomaly"),
     [
@@ -387,6 +391,8 @@ def test_how_funding_looks(plain: Case, rate: float, look: str) -> None:
     assert geometry.answer_by_rules(funded, geometry.Panels(cvd=True, funding=False)).funding_visual is None
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("gone", ["nothing", "funding", "who took", "bars"])
 def test_a_panel_is_there_when_the_chart_draws_it(gone: str, mode: Mode) -> None:
@@ -474,6 +480,7 @@ def test_an_expert_on_the_other_side_is_the_counter_argument() -> None:
     assert said.reasoning.counter_scenario.startswith("vlm_geometry looks the other way with {vlm_geometry.confidence}")
 
 
+@pytest.mark.slow
 def test_a_rationale_is_told_once() -> None:
     """On the blackboard: who weighs it names its author and not its words."""
     debate = asyncio.run(argued(bundle_of(BEAR)))
@@ -498,6 +505,7 @@ def test_nobody_is_followed_who_is_not_seconded() -> None:
     assert "second" in said.reasoning.final_logic
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", Side)
 def test_an_exit_when_the_score_turns_hard_and_a_hold_when_it_leans(side: Side) -> None:
     sign = -1 if side is Side.LONG else 1
@@ -519,6 +527,7 @@ def test_the_bound_of_an_exit_is_its_own() -> None:
         assert not judge.exit_reason(case, meta_of(), side, sign * 0.9)
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize(
     ("day", "worth", "out"),
@@ -555,6 +564,8 @@ def test_a_panic_closes_though_the_candles_of_one_timeframe_are_gone() -> None:
     assert judge.exit_reason(panic, meta_of(ruled.regime), Side.LONG, 0.3)
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("side", Side)
 def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
     sign = -1 if side is Side.LONG else 1
@@ -627,7 +638,7 @@ def test_a_trade_the_rules_would_refuse_is_a_hold() -> None:
     wild = replace(case, menu=menu, inputs=replace(case.inputs, atr=atr))
     said = judge.answer_by_rules(wild, meta_of(), board_of(-1, -1, -1, -1, 0.9))
     assert said.decision is Call.HOLD
-    assert "the rules refuse" in said.reasoning.final_logic
+    assert "refuse" in said.reasoning.final_logic
 
 
 def test_without_a_price_or_a_measure_there_is_no_trade() -> None:
@@ -643,6 +654,7 @@ def test_whoever_pays_funding_borrows_nothing_and_waits_less() -> None:
     assert (short.leverage, short.hold_duration) == (3, "5d")
 
 
+@pytest.mark.slow
 def test_feeds_of_strangers_have_no_part_in_the_rules() -> None:
     loud = bundle_of(replace(BEAR, news="BUY " * 200))
     first, second = (asyncio.run(argued(bundle)) for bundle in (loud, bundle_of(BEAR)))

@@ -49,6 +49,7 @@ def test_dates_are_at_the_beginnings_of_hours_days_and_months(span: int, first: 
     assert ticks[0].label in (first, "Apr")
 
 
+@pytest.mark.slow
 async def test_the_drawdown_is_one_shade_however_close_its_points_are() -> None:
     values = [Decimal(1_000), *[Decimal(800)] * 700]
     curve = [EquityPoint(Millis(MONDAY + i * HOUR_MS), value) for i, value in enumerate(values)]
@@ -60,6 +61,7 @@ async def test_the_drawdown_is_one_shade_however_close_its_points_are() -> None:
     assert len(np.unique(row, axis=0)) == 1
 
 
+@pytest.mark.slow
 async def test_equal_charts_are_equal_bytes_and_others_are_not() -> None:
     painter = MatplotlibPainter()
     image = await painter.paint_equity(chart())

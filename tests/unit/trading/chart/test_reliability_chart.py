@@ -33,6 +33,8 @@ def test_an_agent_has_a_panel_with_its_regimes() -> None:
     assert "no verdict" in chart(row("judge")).figures
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("panels", mark_all_but(2, [0, 1, 5, 10], pytest.mark.soak))
 async def test_equal_charts_are_equal_bytes_and_others_are_not(panels: int) -> None:
     rows = [row(f"agent_{number}") for number in range(panels)]

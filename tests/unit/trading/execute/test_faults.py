@@ -111,6 +111,7 @@ async def check_soundness(desk: GateHarness) -> None:
     assert book.locks == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_two_hours_of_random_faults_leave_the_account_sound(seed: int) -> None:
     desk = await live_through(seed, 120)

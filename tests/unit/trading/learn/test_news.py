@@ -113,6 +113,7 @@ async def test_a_story_that_everybody_tells_crowds_no_other_out(tmp_path: Path, 
     assert RULING in [story.text for story in slot.stories]
 
 
+@pytest.mark.soak
 async def test_cutting_the_future_changes_no_recall(store: SqliteSeries, case: Case) -> None:
     embedder = HashedEmbedder()
     index = InMemoryIndex(embedder)

@@ -110,6 +110,7 @@ def ids(found: MemorySlot) -> list[str]:
     return [memory.id for memory in found.memories]
 
 
+@pytest.mark.slow
 async def test_alike_setups_are_recalled_the_most_alike_first_and_three_at_most(
     case: Case, journal: Journal, index: InMemoryIndex
 ) -> None:
@@ -214,6 +215,7 @@ def _renamed(lesson: Lesson, name: str, **changes: Any) -> Lesson:
     return lesson.model_copy(update={"id": name, **changes})
 
 
+@pytest.mark.slow
 async def test_a_replay_finds_the_same_case_whatever_was_learned_since(
     case: Case, journal: Journal, index: InMemoryIndex
 ) -> None:

@@ -76,6 +76,7 @@ VOLUMES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(VOLUMES, VOLUMES | st.none()), min_size=30, max_size=60),
     st.sets(st.integers(0, 59), max_size=4),

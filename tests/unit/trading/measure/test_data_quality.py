@@ -174,7 +174,7 @@ def test_what_no_market_can_have_made(series: Series[Any], row: Any, said: str) 
 
 def test_a_bar_must_have_closed_when_it_was_read() -> None:
     assert find_row_fault(HOURS, BAR, Millis(AT + HOUR_MS)) is None
-    assert find_row_fault(HOURS, BAR, Millis(AT + HOUR_MS - 1)) == "it had 1 ms to go when it was read"
+    assert "1 ms" in str(find_row_fault(HOURS, BAR, Millis(AT + HOUR_MS - 1)))
 
 
 odd = st.sampled_from(

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.wire.desk_bundles import World, bundle_of
 from zuno.trading.measure.features import measure_features
 from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import Candle, Mode, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
+
+pytestmark = pytest.mark.slow
 
 
 def with_candles(bundle: Bundle, timeframe: Timeframe, rows: tuple[Candle, ...]) -> Bundle:

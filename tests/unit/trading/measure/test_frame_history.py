@@ -69,6 +69,8 @@ def is_prepared(frames: PreparedFrames, rows: Sequence[Candle]) -> bool:
     return not frames._kept
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "price", "digits", "taker"), [(1, 30_000.0, 2, True), (2, 100.0, 11, False)])
 def test_every_figure_is_the_one_that_is_measured_by_itself(seed: int, price: float, digits: int, taker: bool) -> None:
     """The second market goes to and fro over 100, where its prices lose a digit, and has more digits than are kept."""
@@ -85,6 +87,7 @@ def test_every_figure_is_the_one_that_is_measured_by_itself(seed: int, price: fl
     assert gauges == ({DivergenceSource.RSI, DivergenceSource.CVD} if taker else {DivergenceSource.RSI})
 
 
+@pytest.mark.slow
 def test_short_and_unsound_windows_are_measured_by_themselves() -> None:
     rows = walk(1_250, 3)
     broken = [*rows[:-4], rows[-4]._replace(low=rows[-4].high * 1.1), *rows[-3:]]
@@ -96,6 +99,7 @@ def test_short_and_unsound_windows_are_measured_by_themselves() -> None:
     assert not is_prepared(prepared, moments[0])
 
 
+@pytest.mark.slow
 def test_a_row_that_was_mended_in_between_is_seen_from_then_on() -> None:
     rows = walk(1_250, 4)
     mended = [*rows[:600], rows[600]._replace(close=rows[600].low), *rows[601:]]
@@ -121,6 +125,7 @@ def test_supertrends_of_many_windows_are_those_of_each() -> None:
     assert set(sides.tolist()) == {1.0, -1.0}
 
 
+@pytest.mark.slow
 def test_real_hours_are_measured_alike() -> None:
     path = SHARED_DATA / "btc-eth-history" / "btc-1h.csv.gz"
     if not path.exists():

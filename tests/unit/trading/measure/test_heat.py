@@ -186,6 +186,7 @@ def test_rows_reach_beyond_the_market_and_a_flat_one_has_rows_too() -> None:
 bounds = st.lists(st.tuples(st.floats(80, 100), st.floats(100, 120)), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(bounds, st.integers(1, 12), st.sets(st.integers(0, 11), max_size=3), st.booleans())
 def test_dropping_the_future_changes_no_column(

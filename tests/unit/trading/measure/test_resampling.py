@@ -41,6 +41,7 @@ def test_a_sum_that_floats_get_wrong() -> None:
     assert total([0.1] * 10) == 1.0
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_hours_made_of_minutes_make_what_the_minutes_make(chance: Random) -> None:
     lots = [chance.randint(0, 10 ** chance.randint(0, 8)) for _ in range(240)]

@@ -47,6 +47,7 @@ def shift_floats(value: Any, dice: Random) -> Any:
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_last_bit_changes_no_phrase(world: World) -> None:
     found, context = measured(world)
@@ -134,6 +135,7 @@ def test_liquidations_are_high_beside_their_own_past() -> None:
     assert not any((hour(5e5, 1e6), hour(5e4, 1e4), hour(5e4, Missing("no past"))))
 
 
+@pytest.mark.slow
 def test_a_feed_that_is_missing_says_nothing_and_adds_nothing() -> None:
     """Whatever one feed less leaves is what was said before, in the same order."""
     whole = bundle_of(WORLDS[1])

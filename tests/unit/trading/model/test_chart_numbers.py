@@ -14,6 +14,7 @@ from zuno.trading.model.chart import Heat, Panel, PricePanel, numbers
 from zuno.trading.model.market import DAY_MS, Feed, Mode, alive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", Mode)
 def test_every_level_that_is_labelled_is_told_once(mode: Mode) -> None:
     picture = describe(whole(mode))
@@ -29,6 +30,7 @@ def test_every_level_that_is_labelled_is_told_once(mode: Mode) -> None:
     assert {level["kind"] for level in told["levels"]} >= {"pivot", "profile", "average", "vwap", "now"}
 
 
+@pytest.mark.slow
 def test_axes_last_values_and_the_last_bar() -> None:
     picture, told = describe(whole()), numbers(describe(whole()))
     row = whole().rows(DAYS)[-1]
@@ -56,6 +58,7 @@ def test_the_hottest_cells_of_the_newest_bar_come_first() -> None:
         assert all(cell["low"] < cell["high"] for cell in cells)
 
 
+@pytest.mark.slow
 def test_it_is_told_since_when_the_map_is_observed() -> None:
     heat, told = heats(whole())
     assert told["note"] == heat.note
@@ -93,6 +96,7 @@ def test_what_is_absent_is_listed_with_its_reason() -> None:
     assert told["absent"][0]["why"] == "the venue did not answer"
 
 
+@pytest.mark.slow
 def test_the_numbers_are_plain_json() -> None:
     told = numbers(describe(whole()))
     assert json.loads(json.dumps(told))["price"]["levels"] == list(told["price"]["levels"])

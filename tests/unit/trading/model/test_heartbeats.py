@@ -18,6 +18,7 @@ rows = st.lists(
 ends = st.none() | st.integers(-35, 35)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(rows, ends, ends, st.sampled_from([None, 1, 2, -1]))
 def test_runs_are_the_rows_they_were_made_of(

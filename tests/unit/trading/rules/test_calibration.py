@@ -77,6 +77,7 @@ def opens(slope: EdgeSlope, edge: float, ratio: float, costs: float = 0.1, risk:
     return slope.weight * edge * risk * (1 + ratio) * 0.95 > costs
 
 
+@pytest.mark.soak(every=5)
 @pytest.mark.parametrize("count", [0, 20, 40, 100, 300])
 def test_who_always_says_half_opens_next_to_nothing(count: int) -> None:
     """On markets without drift, whatever its record: at most 3 % of its rulings, at targets near and far."""

@@ -115,6 +115,7 @@ def test_a_rate_nobody_recorded_is_charged_to_either_side() -> None:
     assert worth(terms(), Side.SHORT).funding_pct < 0
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(
     st.floats(-0.003, 0.003),
@@ -196,6 +197,7 @@ def test_two_exchanges_are_judged_by_the_dearer() -> None:
     assert worth(terms(funding_next=-0.0001), exchanges=both).funding_pct == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20), deadline=None)
 @given(
     st.integers(0, 100),
@@ -211,6 +213,7 @@ def test_what_the_judge_expects_to_lose_has_no_say(odds: int, loss: float, profi
     assert plus == minus
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20), deadline=None)
 @given(st.integers(14, 52), st.floats(0, 5), st.floats(1, 1e4))
 def test_more_confidence_is_worth_more_and_more_cost_less(odds: int, cost: float, size: float) -> None:
@@ -236,6 +239,7 @@ def test_a_market_that_stands_still_decides_nothing() -> None:
     assert found.ev_pct == pytest.approx(-(0.13 + 0.15))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(
     st.sampled_from(

@@ -108,6 +108,7 @@ def rulings(given: RulingInputs, said: list[Decision]) -> list[RulingDraft]:
     return [ruled_on(one, given, 80, cost=0.02) for one in said]
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "feeds", "every"),
@@ -134,6 +135,7 @@ def test_losing_any_feed_never_raises_a_ruling(at: Millis, feeds: str, every: in
     assert ends[False]  # some are lost altogether, and some are not
 
 
+@pytest.mark.slow
 def test_losing_any_feed_of_a_position_never_raises_a_ruling() -> None:
     """Spot and futures both held, an order waiting, another symbol open: everything that has to be marked."""
     account = replace(
@@ -158,6 +160,7 @@ def test_losing_any_feed_of_a_position_never_raises_a_ruling() -> None:
             assert all(no_more(one, two) for one, two in zip(after, before, strict=True)), name
 
 
+@pytest.mark.slow
 def test_a_stale_feed_is_a_lost_one() -> None:
     whole = bundle(QUIET)
     said = decided(told(whole))
@@ -171,6 +174,8 @@ def test_a_stale_feed_is_a_lost_one() -> None:
         assert not any(one.opens for one in rulings(given, said))
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(Mode))
 def test_every_timeframe_of_the_mode_is_needed(mode: Mode) -> None:
     whole = bundle(QUIET, mode)
@@ -179,6 +184,7 @@ def test_every_timeframe_of_the_mode_is_needed(mode: Mode) -> None:
         assert any(one.startswith("candles") for one in gone), timeframe
 
 
+@pytest.mark.slow
 def test_silence_of_a_stream_is_not_quiet() -> None:
     whole = bundle(QUIET)
     assert isinstance(told(whole).longs_liquidated, float)
@@ -228,12 +234,14 @@ def test_what_triage_found_is_among_the_terms() -> None:
     assert all(isinstance(one, Missing) for one in (lost.panic, lost.breakout, lost.high_volatility))
 
 
+@pytest.mark.slow
 def test_the_draw_rests_on_the_bars_alone() -> None:
     whole = bundle(QUIET)
     assert told(without(whole, "dvol/deribit/BTC")).seed == told(whole).seed
     assert told(bundle(LOUD)).seed != told(whole).seed
 
 
+@pytest.mark.slow
 def test_the_menu_of_a_real_moment() -> None:
     whole = bundle(QUIET)
     given, menu = told(whole), offered(whole)

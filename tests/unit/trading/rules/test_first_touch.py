@@ -113,6 +113,7 @@ def test_what_is_no_trade_is_refused(side: Side, stop: float, take: float) -> No
         first_touch(walk(), PRICE, stop, take, side, 120, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15), deadline=None)
 @given(st.floats(0.5, 5), st.floats(1, 5), st.sampled_from(list(Side)), st.integers(1, 500), st.integers(0, 2**63))
 def test_shares_add_up_within_a_stated_error(loss: float, ratio: float, side: Side, hold: int, seed: int) -> None:
@@ -123,6 +124,7 @@ def test_shares_add_up_within_a_stated_error(loss: float, ratio: float, side: Si
     assert 0 <= found.error <= 0.005
 
 
+@pytest.mark.slow
 def test_the_stated_error_is_the_spread_of_other_draws() -> None:
     draws = [touched(walk(), PRICE, 98.0, 104.0, Side.LONG, 120, seed) for seed in range(30)]
     spread = float(np.std([found.target for found in draws], ddof=1))

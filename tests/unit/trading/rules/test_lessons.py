@@ -91,6 +91,7 @@ def test_old_cases_teach_nothing_new() -> None:
     assert derive_lessons([*old, post_mortem(9, day=CASE_DAYS)], ORIGIN)
 
 
+@pytest.mark.slow
 def test_a_setup_gets_one_lesson_until_it_expires() -> None:
     cases = [post_mortem(number, day=number * 2) for number in range(80)]
     first, second, *_ = lessons = derive_lessons(cases, ORIGIN)
@@ -187,6 +188,7 @@ def histories(draw: st.DrawFn) -> list[PostMortem]:
     return cases
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(histories(), st.integers(0, 125))
 def test_cutting_the_future_changes_no_lesson_and_no_state(cases: list[PostMortem], day: int) -> None:

@@ -150,7 +150,7 @@ def test_what_is_not_there_cannot_be_ended(change: BookChange) -> None:
 
 def test_nothing_is_closed_before_it_was_opened() -> None:
     early = opened(at=10).model_copy(update={"at": Millis(5)})
-    with pytest.raises(Refused, match="opened at 10 ms; it cannot be closed before, at 9 ms"):
+    with pytest.raises(Refused, match=r"10 ms.*\b9 ms"):
         replay_changes([early, PositionClosed(at=9, id="pos_1", price=1.0, fee=0.0)])
     assert replay_changes([early, PositionClosed(at=10, id="pos_1", price=50_000.0, fee=0.0)]).positions == ()
 
@@ -236,6 +236,7 @@ def stories(draw: st.DrawFn) -> list[BookChange]:
     return story
 
 
+@pytest.mark.slow
 @given(stories())
 def test_an_earlier_answer_never_changes_by_later_writes(story: list[BookChange]) -> None:
     for length, change in enumerate(story, 1):
@@ -243,6 +244,7 @@ def test_an_earlier_answer_never_changes_by_later_writes(story: list[BookChange]
             assert replay_changes(story[:length], Millis(moment)) == replay_changes(story, Millis(moment))
 
 
+@pytest.mark.slow
 @given(stories())
 def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
     for length, change in enumerate(story, 1):
@@ -251,6 +253,7 @@ def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
             assert all(free_cash(account, exchange) >= -1e-3 for exchange in Exchange)
 
 
+@pytest.mark.slow
 @given(stories(), st.floats(30_000.0, 70_000.0), st.floats(1_000.0, 1_800.0))
 def test_closing_at_the_mark_changes_equity_by_the_fee_alone(story: list[BookChange], mark: float, won: float) -> None:
     account = replay_changes(story)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,6 +156,7 @@ asked = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(decisions(), worlds(), budgets, costs, asked)
 def test_the_risk_office_never_raises_flips_or_prices(
@@ -175,6 +177,7 @@ def test_the_risk_office_never_raises_flips_or_prices(
     assert (done.style is Style.CASINO_EXIT) == (done.call is Call.CANCEL_AND_CLOSE)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(decisions(), worlds(), budgets)
 def test_the_whole_account_carries_no_more_than_twice_what_it_owns(
@@ -203,6 +206,7 @@ def test_the_whole_account_carries_no_more_than_twice_what_it_owns(
         assert (done.legs, done.allocation_pct, done.leverage) == ((), 0.0, 1.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(decisions(OPENING), st.sampled_from(list(Mode)), st.floats(0, 0.003), st.sampled_from([DeskRecord(), GONE]))
 def test_without_closed_trades_nothing_but_an_exploration_opens(
@@ -214,6 +218,7 @@ def test_without_closed_trades_nothing_but_an_exploration_opens(
     assert done.exploration or not done.opens
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.floats(-50, 500), st.integers(10, 40))
 def test_losing_one_leg_never_lets_the_other_grow(room: float, allocation: int) -> None:
@@ -233,6 +238,7 @@ def test_losing_one_leg_never_lets_the_other_grow(room: float, allocation: int) 
         assert worth(alone, given_) <= max(0.0, room) / 2 + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(decisions(OPENING), accounts(), st.sampled_from(list(Mode)))
 def test_with_what_is_held_a_stop_costs_no_more_than_its_share(said: Decision, account: Account, mode: Mode) -> None:
@@ -247,6 +253,7 @@ def test_with_what_is_held_a_stop_costs_no_more_than_its_share(said: Decision, a
     assert risked <= 0.01 * standing(given_).equity_usd + 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(
     decisions(OPENING), worlds(), st.integers(1, 100), costs, st.sets(st.sampled_from(FIGURES), min_size=1, max_size=3)
@@ -258,6 +265,7 @@ def test_not_knowing_never_raises_a_ruling(
     assert no_more(ruled_on(said, without(world.terms, gone), budget, cost=cost), whole)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(worlds(), budgets, asked, st.sets(st.sampled_from(FIGURES)))
 def test_an_exit_is_never_vetoed(
@@ -275,12 +283,14 @@ def test_an_exit_is_never_vetoed(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(decisions(), worlds(), st.sampled_from([None, 0]))
 def test_a_missing_budget_is_none(said: Decision, world: World, budget: int | None) -> None:
     assert not ruled_on(said, world.terms, budget).opens
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(decisions(), worlds(), budgets, costs)
 def test_a_ruling_can_be_computed_again(said: Decision, world: World, budget: int | None, cost: float) -> None:

@@ -813,6 +813,7 @@ def test_a_smaller_leverage_sends_nothing_elsewhere() -> None:
     assert (done.leverage, done.target) == (1.0, Target.BINANCE)
 
 
+@pytest.mark.slow
 def test_a_model_that_asks_for_more_gets_nothing() -> None:
     given = terms()
     more = Tightening(allocation_pct=100, leverage=3)

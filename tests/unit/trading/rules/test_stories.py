@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def text(number: int, place: int, hour: int, channel: str) -> NewsText:
     return NewsText(f"news_{number}", channel, Millis(hour), BODIES[place], embed_text(BODIES[place]))
 
 
+@pytest.mark.slow
 @given(st.lists(TEXTS, max_size=12), st.integers(0, 10))
 def test_later_texts_change_no_story_before_them(found: list[tuple[int, int, str]], hour: int) -> None:
     texts = [text(number, *each) for number, each in enumerate(found)]

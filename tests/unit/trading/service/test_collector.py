@@ -92,6 +92,7 @@ def test_a_calm_hour_is_kept_whole_and_its_past_as_far_as_the_desk_reads() -> No
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_bar_is_here_seconds_after_it_closed() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
@@ -132,6 +133,8 @@ async def test_behaviour_01_five_ticks_at_half_past_the_minute_yield_five_comple
     assert await store.flaws() == ()
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("behind", [4_000, 20_000])
 def test_a_venue_whose_clock_is_behind_is_asked_again_until_it_has_the_bar(behind: int) -> None:
     async def story(now: Any) -> None:
@@ -145,6 +148,7 @@ def test_a_venue_whose_clock_is_behind_is_asked_again_until_it_has_the_bar(behin
     leaping(START, story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "taken"), [(59_000, True), (61_000, False)])
 def test_a_venue_whose_clock_is_ahead_is_believed_for_a_minute(before: int, taken: bool) -> None:
     """So long before the full hour, by our clock, it tells of the mark of that hour."""
@@ -178,6 +182,7 @@ def test_everything_is_asked_for_before_its_word_is_old() -> None:
 # -- bad weather
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", mark_all_but(2, range(4), pytest.mark.soak))
 def test_once_all_answer_again_nothing_is_missing_and_nothing_doubled(seed: int) -> None:
     """Answers that fail, hang, come late, twice or in any order, and lives that end in the middle of it."""
@@ -207,6 +212,7 @@ def dying() -> list[asyncio.Task[Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_one_venue_that_hangs_keeps_nobody_waiting() -> None:
     async def story(now: Any) -> None:
         weather = Weather(1, END, bad=1.0)
@@ -221,7 +227,7 @@ def test_one_venue_that_hangs_keeps_nobody_waiting() -> None:
         )
         failing = views[-1].failing
         assert {one.series for one in failing} == {f"options/{DERIBIT}/BTC", f"dvol/{DERIBIT}/BTC"}
-        assert all(one.why == "deribit did not answer within 120 s" for one in failing)
+        assert all("120 s" in one.why for one in failing)
         assert all(one.since == START + 120_000 for one in failing)
         assert views[-1].fresh == views[-1].series - 2
 
@@ -245,6 +251,8 @@ def test_what_fails_is_left_alone_for_longer_and_never_for_more_than_five_minute
 # -- streams
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", mark_all_but(2, range(4), pytest.mark.soak))
 def test_only_minutes_that_were_heard_whole_are_proven_and_nothing_heard_is_lost(seed: int) -> None:
     async def story(now: Any) -> None:
@@ -286,6 +294,7 @@ def test_a_stream_that_says_nothing_for_long_is_taken_for_lost_and_told() -> Non
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
     """One that never proves a minute is left alone for longer and longer."""
 
@@ -319,6 +328,7 @@ def test_a_stream_that_was_proven_is_connected_again_at_once() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_recorded_tape_is_kept_as_it_was_and_its_end_is_told() -> None:
     async def story(now: Any) -> None:
         from tests.wire.fakes.venues import RecordedVenue
@@ -337,6 +347,7 @@ def test_a_recorded_tape_is_kept_as_it_was_and_its_end_is_told() -> None:
 # -- lives
 
 
+@pytest.mark.slow
 def test_holes_of_an_earlier_life_are_filled() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
@@ -386,6 +397,7 @@ def test_a_search_somebody_paid_for_is_asked_for_when_it_is_old_and_then_at_its_
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_round_names_who_failed_and_who_cannot_be_asked() -> None:
     async def story(now: Any) -> None:
         truth_ = await market()
@@ -446,6 +458,7 @@ class Moody(MemorySeries):
         return await super().write(batches)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_costs_nothing_but_time_and_is_told() -> None:
     async def story(now: Any) -> None:
         store, views = Moody(away=30), list[CollectView]()
@@ -458,15 +471,17 @@ def test_a_store_that_is_away_costs_nothing_but_time_and_is_told() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_store_that_stays_away_is_told_in_the_end() -> None:
     async def story(now: Any) -> None:
         work = collector(sources(await market(), now), Moody(away=10**9), now)
-        with pytest.raises(Unavailable, match=r"^\d+ rows could not be written: The disk is full\.$"):
+        with pytest.raises(Unavailable, match=r"^\d+ rows.*The disk is full\.$"):
             await collected(work, 60)
 
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_damaged_store_ends_the_worker() -> None:
     async def story(now: Any) -> None:
         with pytest.raises(Broken):
@@ -478,6 +493,7 @@ def test_a_damaged_store_ends_the_worker() -> None:
     leaping(START, story)
 
 
+@pytest.mark.slow
 def test_a_bug_in_a_line_of_status_is_not_swallowed() -> None:
     def hear(view: CollectView) -> None:
         raise ZeroDivisionError

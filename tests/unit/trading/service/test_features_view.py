@@ -55,6 +55,7 @@ def ticking(bundle: Bundle) -> Bundle:
     return bundle
 
 
+@pytest.mark.slow
 def test_a_figure_of_several_venues_is_as_old_as_the_oldest_of_them() -> None:
     bundle = aged(aged(whole(), liquidations(BINANCE, BTC), 10), liquidations(BYBIT, BTC), 40)
     assert shown(bundle, "liquidations") == ("binance, bybit, okx", iso(Millis(AS_OF - 40 * SECOND_MS)), 40, False)
@@ -62,6 +63,7 @@ def test_a_figure_of_several_venues_is_as_old_as_the_oldest_of_them() -> None:
     assert shown(late, "liquidations") == ("binance, bybit, okx", iso(Millis(AS_OF - 700 * SECOND_MS)), 700, True)
 
 
+@pytest.mark.slow
 def test_a_venue_that_is_not_in_a_figure_does_not_make_it_older() -> None:
     bundle = aged(ticking(whole()), open_interest(BYBIT, BTC), 120)
     two = iso(Millis(AS_OF - 120 * SECOND_MS))

@@ -133,6 +133,7 @@ def local(at: int, hours: int) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%S}{hours:+03}:00"
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_form_is_read_by_itself_and_once(form: str, tmp_path: Path) -> None:
     path, store = FORMS[form](tmp_path), store_of()
@@ -285,6 +286,7 @@ async def test_bars_from_before_bitcoin_are_set_aside(tmp_path: Path) -> None:
     assert await stored(store, H1) == BARS
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.parametrize(
     ("line", "text", "word"),
     [

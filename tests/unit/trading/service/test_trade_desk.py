@@ -79,6 +79,7 @@ async def bought(desk: Desk, account: str, **named: Any) -> str:
     return outcome.run_id
 
 
+@pytest.mark.slow
 async def test_a_run_that_acts_opens_once_and_its_replay_opens_nothing(desk: Desk, store: MemorySeries) -> None:
     account = paper_account(store.origin.label)
     run_id = await bought(desk, account)
@@ -108,6 +109,7 @@ def record_of_winners(before: Millis) -> tuple[ClosedTrade, ...]:
     )
 
 
+@pytest.mark.slow
 async def test_the_ruling_of_a_cycle_is_placed_at_an_exchange_once_and_protected(
     desk: Desk, store: MemorySeries, menu: PriceMenu
 ) -> None:
@@ -163,6 +165,7 @@ async def test_the_ruling_of_a_cycle_is_placed_at_an_exchange_once_and_protected
         await venue.close()
 
 
+@pytest.mark.slow
 async def test_a_later_run_sees_what_the_account_holds(desk: Desk, store: MemorySeries) -> None:
     account = paper_account(store.origin.label, "own")
     await bought(desk, account)
@@ -176,6 +179,7 @@ async def test_a_later_run_sees_what_the_account_holds(desk: Desk, store: Memory
     assert not content["positions"]
 
 
+@pytest.mark.slow
 async def test_an_account_is_written_forward(desk: Desk, store: MemorySeries) -> None:
     account = paper_account(store.origin.label)
     await bought(desk, account)
@@ -183,6 +187,7 @@ async def test_an_account_is_written_forward(desk: Desk, store: MemorySeries) ->
         await desk.cycles.run(BTC, as_of=str(int(AS_OF) - HOUR_MS), chart=False, account=account)
 
 
+@pytest.mark.slow
 async def test_a_later_run_cites_the_memory_of_an_earlier_trade(desk: Desk, store: MemorySeries) -> None:
     """Bought, closed at a loss, learned from; two hours later the rules look at the same market."""
     index = InMemoryIndex(HashedEmbedder())
@@ -325,6 +330,7 @@ async def test_a_permitted_run_remembers_what_the_account_closed_before_it_and_i
     assert await remembered() == [*ids, post_mortem_id(account, second)]
 
 
+@pytest.mark.slow
 async def test_the_desk_runs_through_a_recorded_day_and_a_restart_repeats_nothing(desk: Desk) -> None:
     heard: list[DeskEvent] = []
     stop = asyncio.Event()
@@ -349,6 +355,7 @@ async def test_the_desk_runs_through_a_recorded_day_and_a_restart_repeats_nothin
         await TradeDesk(backends(desk)).start(heard.append, asyncio.Event(), since="12h", **asked)
 
 
+@pytest.mark.slow
 async def test_what_a_person_closes_is_learned_from_and_the_next_run_shows_it(desk: Desk, store: MemorySeries) -> None:
     """Behaviour 17: the record is written after the close, and the cycle's node only shows it."""
     account, closed_at = paper_account(store.origin.label), Millis(END - HOUR_MS)
@@ -388,6 +395,7 @@ async def test_what_a_person_closes_is_learned_from_and_the_next_run_shows_it(de
     assert later.run_id != run_id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
@@ -403,6 +411,7 @@ async def test_what_cannot_be_run_is_said(desk: Desk, asked: dict[str, Any], err
         await TradeDesk(backends(desk)).start(lambda event: None, asyncio.Event(), **asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("live", [True, False])
 async def test_pushes_are_sent_while_a_desk_runs_by_the_clock_and_never_through_recorded_time(
     desk: Desk, live: bool
@@ -421,6 +430,7 @@ async def test_pushes_are_sent_while_a_desk_runs_by_the_clock_and_never_through_
     assert (began, ended) == (([True], [True]) if live else ([], []))
 
 
+@pytest.mark.slow
 async def test_two_desks_of_one_account_do_not_run_at_once(desk: Desk, store: MemorySeries) -> None:
     lock = desk_lock(desk.home, desk_name(paper_account(store.origin.label)))
     lock.take()

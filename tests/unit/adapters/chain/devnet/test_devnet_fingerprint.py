@@ -40,12 +40,15 @@ NOT_SHAPING = (
 )
 
 
+@pytest.mark.slow
 def test_every_module_the_world_is_built_with_is_counted() -> None:
     builder = "zuno.adapters.chain.devnet.world_builder"
     used = {builder, *grimp.build_graph("zuno", "zuno_devnet").find_upstream_modules(builder)}
     assert sorted([*SHAPING, *NOT_SHAPING]) == sorted(used)
 
 
+@pytest.mark.soak(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("module", SHAPING)
 def test_a_line_changed_anywhere_is_another_world(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = fingerprint(7)
@@ -56,6 +59,7 @@ def test_a_line_changed_anywhere_is_another_world(module: str, tmp_path: Path, m
     assert fingerprint(7) != before
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_world() -> None:
     assert fingerprint(7) != fingerprint(8)
 

@@ -45,6 +45,7 @@ def test_prices_are_the_records() -> None:
     assert world.at_end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reach", [20, 60, 300])
 def test_exact_and_fast_agree(reach: int) -> None:
     recorded = draw_minutes(600, seed=reach, step=12)
@@ -58,6 +59,7 @@ def test_exact_and_fast_agree(reach: int) -> None:
     assert exact.fees0 > 0 < exact.fees1
 
 
+@pytest.mark.slow
 def test_exact_and_fast_agree_on_real_days() -> None:
     if not REAL_MINUTES.is_dir():
         pytest.skip("the minute rows of a real pool are not on this machine")
@@ -73,6 +75,7 @@ def test_exact_and_fast_agree_on_real_days() -> None:
     assert exact.fees1 == pytest.approx(fast.fees1, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_every_unit_is_explained_through_rebalances() -> None:
     recorded = draw_minutes(300, seed=5, step=15)
     world = open_world(recorded, TICK - 40, TICK + 40)

@@ -117,6 +117,7 @@ async def offered(*answers: Any) -> SendResult:
     return await send_to_nodes(cast(FailoverProvider, Nodes(*answers)), b"\x02")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "expected"), SAID, ids=[f"{at} {said[:40]}" for at, (said, _) in enumerate(SAID)])
 async def test_every_vendor_s_words_are_understood(said: str, expected: Any) -> None:
     if isinstance(expected, SendResult):
@@ -151,7 +152,7 @@ async def test_a_refusal_beside_a_silence_leaves_it_open(silent: ZunoError) -> N
     """Who did not answer may have taken the bytes: nobody may take them for refused."""
     broke = fault("insufficient funds for gas * price + value")
     for answers in ((silent, broke), (broke, silent)):
-        with pytest.raises(Unavailable, match="send the same bytes again"):
+        with pytest.raises(Unavailable, match="same bytes"):
             await offered(*answers)
 
 
@@ -163,7 +164,7 @@ async def test_a_node_that_was_never_reached_leaves_nothing_open() -> None:
 
 
 async def test_nonsense_from_everyone_is_called_nonsense() -> None:
-    with pytest.raises(Malformed, match="send the same bytes again"):
+    with pytest.raises(Malformed, match="same bytes"):
         await offered(Malformed("the hash of another transaction"))
 
 

@@ -66,6 +66,7 @@ def test_a_stranger_s_words_are_made_harmless() -> None:
     assert len(said) <= 200
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200))
 def test_no_bytes_are_too_strange(output: bytes) -> None:
     assert decode_reason(output).isprintable()
@@ -108,6 +109,7 @@ def test_a_caller_without_the_coin_is_told_from_a_revert(answer: dict[str, Any])
     assert not isinstance(parse_error("eth_getLogs", answer), CallReverted)
 
 
+@pytest.mark.slow
 def test_every_error_we_name_is_one_of_the_contracts(node_modules: Path) -> None:
     declared = set[str]()
     for path in node_modules.rglob("*.json"):

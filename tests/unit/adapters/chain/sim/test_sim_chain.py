@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import GENESIS_TIME, HOUR, HOURS, pool_specs
@@ -12,11 +14,14 @@ from zuno.kernel.units import Seconds
 from zuno.lp.model.history import PositionEvent
 from zuno.lp.rules.attribution import attribute
 
+pytestmark = pytest.mark.slow
+
 ENDED = GENESIS_TIME + HOURS * HOUR
 WEEK_AGO = Seconds(ENDED - 7 * 24 * HOUR)
 POOL = pool_specs()[0].id
 
 
+@pytest.mark.soak
 async def test_another_command_cannot_mix_its_world_into_ours(tmp_path: Path) -> None:
     """The past is played from what was read at opening, even when the file has become another world since."""
     ours, theirs = SimChain(SimFile(tmp_path)), SimChain(SimFile(tmp_path))

@@ -23,6 +23,8 @@ from zuno.lp.plan import calldata
 from zuno.lp.ports.spending import Call
 from zuno.lp.rules.attribution import attribute
 
+pytestmark = pytest.mark.slow
+
 MANAGER, ROUTER = DEPLOYMENT.position_manager, DEPLOYMENT.universal_router
 CURRENCIES = (NATIVE, WETH.address, USDC.address)
 KEYS = [spec.key for spec in pool_specs()]
@@ -235,6 +237,7 @@ def call_of(world: SimWorld, deed: Deed) -> Call:
     return Call(MANAGER, 0, calldata.modify_liquidities([calldata.burn_position(10**6, 0, 0)], FOREVER))
 
 
+@pytest.mark.soak
 @settings(max_examples=examples(25), deadline=None)
 @given(st.lists(deeds, min_size=1, max_size=10))
 def test_every_record_adds_up_whatever_was_done(story: list[Deed]) -> None:

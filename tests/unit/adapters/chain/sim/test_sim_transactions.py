@@ -41,6 +41,7 @@ def signed(**other: Any) -> bytes:
     return signed_with_hash(**other)[0]
 
 
+@pytest.mark.soak
 @settings(max_examples=examples(40), deadline=None)
 @given(
     nonce=st.integers(0, 2**64 - 1),
@@ -78,7 +79,7 @@ def test_bytes_cut_short_or_drawn_out_are_refused() -> None:
     for cut in range(len(raw)):
         with pytest.raises(Refused):
             parse_transaction(raw[:cut], SIM.id)
-    with pytest.raises(Refused, match="nothing after it"):
+    with pytest.raises(Refused, match="after it"):
         parse_transaction(raw + b"\0", SIM.id)
 
 

@@ -30,12 +30,15 @@ played = cache(SimWorld.play)
 """For tests that only look."""
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bytes_on_every_machine() -> None:
     """A golden hash: it may change only together with the story, and then sim worlds on disk are refused."""
     assert sha256(repr(write_script(7)).encode()).hexdigest()[:16] == "59656de5362f05e9"
     assert SimWorld.play(7).head == SimWorld.play(7).head
 
 
+@pytest.mark.soak(every=5)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_pools_pay_their_providers_and_one_does_not(seed: int) -> None:
     ratios = fees_over_lvr(seed)
@@ -64,6 +67,8 @@ def fees_over_lvr(seed: int) -> list[float]:
     return [fee / cost for fee, cost in zip(fees, lvr, strict=True)]
 
 
+@pytest.mark.soak(every=5)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_wallet_stands_near_its_edge_and_owns_one_and_two(seed: int) -> None:
     world = played(seed)
@@ -79,6 +84,7 @@ def test_the_wallet_stands_near_its_edge_and_owns_one_and_two(seed: int) -> None
     assert world.head.number == SETUP_BLOCKS + HOURS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_pools_end_near_the_reference(seed: int) -> None:
     world = played(seed)
@@ -86,6 +92,7 @@ def test_all_pools_end_near_the_reference(seed: int) -> None:
         assert spec.micro_usdc(pool.slot0.sqrt_price_x96) == pytest.approx(world.reference, rel=0.01)
 
 
+@pytest.mark.soak
 def test_a_past_moment_is_the_present_of_that_moment() -> None:
     whole = SimWorld.play(7)
     half = SimWorld.play(7, until=write_script(7).hours[499].timestamp)
@@ -96,6 +103,7 @@ def test_a_past_moment_is_the_present_of_that_moment() -> None:
         assert whole.past(moment).head == SimWorld.play(7, until=moment).head
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("percent", ["-6", "12.5", "0.000001", "-35"])
 def test_a_move_takes_every_pool_to_the_reference(percent: str) -> None:
     world = SimWorld.play(7)

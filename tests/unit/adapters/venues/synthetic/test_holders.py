@@ -81,6 +81,7 @@ def test_a_fair_part_of_spikes_is_a_breakout_or_a_cascade(every: list[Hours]) ->
     assert 0.5 < together[Label.TRUE_BREAKOUT] / together[Label.LIQUIDATION_CASCADE] < 2
 
 
+@pytest.mark.soak
 def test_big_hours_move_it_by_a_per_cent_either_way_and_quiet_ones_do_not(every: list[Hours]) -> None:
     for one in every:
         changes, ranged = one.changes, one.ranged
@@ -91,6 +92,7 @@ def test_big_hours_move_it_by_a_per_cent_either_way_and_quiet_ones_do_not(every:
         assert changes[big].std() > 3 * changes[quiet].std()
 
 
+@pytest.mark.soak
 def test_venues_move_together_and_always_hold_something(every: list[Hours]) -> None:
     for one in every:
         assert set(one.opened) == set(PERPETUALS)
@@ -101,6 +103,7 @@ def test_venues_move_together_and_always_hold_something(every: list[Hours]) -> N
         assert all(np.array_equal(way, ways[0]) for way in ways)
 
 
+@pytest.mark.soak
 def test_whether_holders_come_or_leave_says_nothing_of_which_way_it_goes(every: list[Hours]) -> None:
     for later in (0, 1):  # neither of the hour itself nor of the next
         both = [(one.changes[: len(one.moved) - later], one.moved[later:]) for one in every]
@@ -108,6 +111,7 @@ def test_whether_holders_come_or_leave_says_nothing_of_which_way_it_goes(every: 
         assert abs(told.mean()) < 3 * told.std() / np.sqrt(len(told))
 
 
+@pytest.mark.soak
 def test_a_jump_is_not_told_before_it_has_come() -> None:
     """Up to its own five minutes the crowd goes where it would have gone anyway."""
     path = draw_paths(3)[Symbol.BTCUSDT]
@@ -128,6 +132,7 @@ def slice_of(start: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.arange(start, TOLD if start == 0 else 12)
 
 
+@pytest.mark.soak
 def test_what_was_lately_is_a_mean_that_looks_back() -> None:
     column = np.array([4.0, 2.0, 6.0, 0.0])
     assert _lately(column, 2 * GRID).tolist() == [4.0, 3.0, 4.0, 3.0]

@@ -64,6 +64,7 @@ def returns(bars: TickBars) -> Floats:
     return np.diff(np.log(bars.close))
 
 
+@pytest.mark.soak(every=2)
 def test_the_market_is_as_long_as_it_should_be(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         counts = {timeframe: len(bars.at) for timeframe, bars in one.bars.items()}
@@ -75,6 +76,7 @@ def test_the_market_is_as_long_as_it_should_be(made: dict[Symbol, SyntheticMarke
             assert bars.at[-1] == whole - timeframe.millis  # the week that is not over is not here
 
 
+@pytest.mark.soak
 def test_hours_have_fat_tails(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         moved = returns(one.bars[Timeframe.H1])
@@ -82,12 +84,14 @@ def test_hours_have_fat_tails(made: dict[Symbol, SyntheticMarket]) -> None:
         assert beyond > 5, "even over and above a normal one's three"
 
 
+@pytest.mark.soak
 def test_restless_hours_come_together(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         far = np.abs(returns(one.bars[Timeframe.H1]))
         assert np.corrcoef(far[24:], far[:-24])[0, 1] > 0.05
 
 
+@pytest.mark.soak
 def test_volume_has_its_hours(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         bars = one.bars[Timeframe.H1]
@@ -97,6 +101,7 @@ def test_volume_has_its_hours(made: dict[Symbol, SyntheticMarket]) -> None:
             assert middle.max() / middle.min() >= 1.5
 
 
+@pytest.mark.soak
 def test_spikes_are_as_rare_as_in_a_real_market(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         hours = columns(one, Timeframe.H1)
@@ -106,11 +111,13 @@ def test_spikes_are_as_rare_as_in_a_real_market(made: dict[Symbol, SyntheticMark
         assert 0.005 < sum(spike.is_spike for spike in known) / len(known) < 0.05
 
 
+@pytest.mark.soak
 def test_both_symbols_go_together(made: dict[Symbol, SyntheticMarket]) -> None:
     both = [returns(one.bars[Timeframe.H1]) for one in made.values()]
     assert 0.7 < np.corrcoef(*both)[0, 1] < 0.95  # type: ignore[call-overload]
 
 
+@pytest.mark.soak
 def test_takers_lean_the_way_the_price_goes(made: dict[Symbol, SyntheticMarket]) -> None:
     for one in made.values():
         bars = one.minutes
@@ -119,6 +126,7 @@ def test_takers_lean_the_way_the_price_goes(made: dict[Symbol, SyntheticMarket])
         assert np.corrcoef(share[1:], np.sign(returns(bars)))[0, 1] > 0.5
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("timeframe", [Timeframe.D1, Timeframe.H1])
 def test_takers_lean_as_far_however_finely_time_was_cut(
     made: dict[Symbol, SyntheticMarket], timeframe: Timeframe
@@ -135,6 +143,7 @@ def test_takers_lean_as_far_however_finely_time_was_cut(
         assert min(np.corrcoef(leaning[part], moved[part])[0, 1] for part in parts) > 0.25
 
 
+@pytest.mark.soak
 def test_every_market_has_a_panic_to_look_at_and_a_quiet_end(made: dict[Symbol, SyntheticMarket]) -> None:
     jumps = made[Symbol.BTCUSDT].path.jumps
     late = jumps.hour >= hour_of(MINUTES_FROM)
@@ -148,6 +157,7 @@ def test_every_market_has_a_panic_to_look_at_and_a_quiet_end(made: dict[Symbol, 
 # -- no edge
 
 
+@pytest.mark.soak
 def test_the_mirror_image_goes_the_other_way_and_has_the_same_past(made: dict[Symbol, SyntheticMarket]) -> None:
     after = MINUTES_FROM + 17 * DAY_MS + 5 * HOUR_MS
     for one in made.values():
@@ -159,6 +169,7 @@ def test_the_mirror_image_goes_the_other_way_and_has_the_same_past(made: dict[Sy
         assert turned.sigma is one.path.sigma, "how far it goes does not depend on which way it went"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("zone", range(3))
 def test_no_step_goes_on_where_the_last_ones_went(walks: list[Path], zone: int) -> None:
     """At the finest there is: whether a step goes the way of the one before, of the one before that, and so on."""
@@ -169,6 +180,7 @@ def test_no_step_goes_on_where_the_last_ones_went(walks: list[Path], zone: int) 
         assert abs(together / count) < 3 / np.sqrt(count)
 
 
+@pytest.mark.soak
 def test_an_hour_goes_up_as_often_as_down_whatever_the_one_before_did(
     many: list[tuple[Floats, Floats, Floats]],
 ) -> None:
@@ -178,6 +190,7 @@ def test_an_hour_goes_up_as_often_as_down_whatever_the_one_before_did(
         assert abs(up / (up + down) - 0.5) < 1.96 * 0.5 / np.sqrt(up + down)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("timeframe", [Timeframe.M1, Timeframe.H1, Timeframe.D1])
 def test_how_takers_lean_says_nothing_of_the_next_bar(markets: list[SyntheticMarket], timeframe: Timeframe) -> None:
     said = []
@@ -188,6 +201,7 @@ def test_how_takers_lean_says_nothing_of_the_next_bar(markets: list[SyntheticMar
     assert abs(each.mean()) < 3 * each.std() / np.sqrt(len(each))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("lookback", [1, 6, 24, 168])
 def test_neither_following_nor_fading_a_move_beats_the_driftless_rate(
     many: list[tuple[Floats, Floats, Floats]], lookback: int
@@ -235,17 +249,20 @@ def test_equal_seeds_give_equal_walks_and_others_other_ones() -> None:
     assert not np.array_equal(one.steps[0], other.steps[0])
 
 
+@pytest.mark.soak
 def test_every_part_has_a_stream_of_its_own() -> None:
     draws = {name: RandomStream(3, name).uniform() for name in ("jumps", "panics", "jump", "s")}
     assert len(set(draws.values())) == len(draws)
     assert RandomStream(3, "jumps").uniform() == draws["jumps"]
 
 
+@pytest.mark.soak
 def test_noise_fades_as_the_sum_says() -> None:
     noise = np.array([1.0, 0.0, 2.0])
     assert decay_noise(noise, 0.5, start=4.0).tolist() == [3.0, 1.5, 2.75]
 
 
+@pytest.mark.soak
 def test_time_is_cut_where_it_says() -> None:
     assert [zone.start for zone in ZONES] == [DAYS_FROM, HOURS_FROM, MINUTES_FROM]
     assert ZONES[-1].end == END

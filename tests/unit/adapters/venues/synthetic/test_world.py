@@ -131,6 +131,7 @@ def test_nothing_is_of_after_the_end(clean: World) -> None:
             assert complete_at(series, rows[-1]) <= END
 
 
+@pytest.mark.soak
 def test_every_feed_is_fresh_at_every_full_hour(clean: World) -> None:
     for symbol in Symbol:
         for series in wanted_series(symbol):
@@ -156,6 +157,7 @@ def limit(series: Series[Any], rows: Sequence[Any]) -> float:
 # -- prices
 
 
+@pytest.mark.soak(every=5)
 @pytest.mark.parametrize("symbol", Symbol)
 @pytest.mark.parametrize(
     ("fine", "coarse"),
@@ -261,6 +263,7 @@ def test_books_fit_the_price_and_are_sometimes_thin(clean: World, symbol: Symbol
     assert abs(leaning.mean()) < 0.06
 
 
+@pytest.mark.soak
 def test_walls_are_shown_and_withdrawn_now_and_then(clean: World) -> None:
     rows, symbol = clean[books(BINANCE, "BTCUSDT")], "BTCUSDT"
     minutes = {bar.at: bar for bar in clean[candles(BINANCE, symbol, Timeframe.M1)]}
@@ -314,6 +317,7 @@ def test_the_names_of_trades_are_their_own(clean: World) -> None:
 # -- options
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("symbol", Symbol)
 def test_every_chain_has_a_whole_surface(clean: World, symbol: Symbol) -> None:
     chains = clean[options(DERIBIT, symbol.base)]
@@ -331,6 +335,7 @@ def test_every_chain_has_a_whole_surface(clean: World, symbol: Symbol) -> None:
         assert found.unplaced == found.dropped == 0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("symbol", Symbol)
 def test_the_term_structure_turns_over_in_a_panic_and_puts_get_dear_after_a_fall(clean: World, symbol: Symbol) -> None:
     chains = clean[options(DERIBIT, symbol.base)][::4]
@@ -385,6 +390,7 @@ def test_words_are_short_and_never_say_what_drives_the_market(clean: World) -> N
 # -- no edge: what is shown by a moment does not know which way it goes from there
 
 
+@pytest.mark.soak
 def test_nothing_shown_by_a_moment_depends_on_what_comes_after(clean: World, walks: Mapping[Symbol, Path]) -> None:
     """The same market in a mirror from one moment on, which is exactly as likely: every row known by then is the same,
     so nobody can tell which of the two is to come."""
@@ -460,6 +466,7 @@ def test_a_stain_is_where_the_table_says(clean: World, dirty: World, dirt: Marke
             assert isinstance(measure_surface(after[0]).term, Missing)
 
 
+@pytest.mark.soak
 def test_every_way_of_being_wrong_is_in_the_table_and_nothing_else_is_touched(clean: World, dirty: World) -> None:
     assert {dirt.kind for dirt in MARKET_FAULTS} == set(MarketFaultKind)
     for series, rows in clean.items():
@@ -471,6 +478,7 @@ def test_every_way_of_being_wrong_is_in_the_table_and_nothing_else_is_touched(cl
         assert kept == left
 
 
+@pytest.mark.soak
 async def test_a_store_takes_the_dirt_as_it_promises(dirty: World) -> None:
     store = MemorySeries(describe_origin(SEED))
     stained_bars = {dirt.series for dirt in MARKET_FAULTS if dirt.series.feed is Feed.CANDLES}

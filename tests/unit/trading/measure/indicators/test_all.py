@@ -99,6 +99,7 @@ def real_hours() -> Bars:
     return bars(Timeframe.H1, grouped(minutes(), Timeframe.H1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("market", [walk(400, seed=2), walk(260, seed=3, start=1e-7), walk(260, seed=4, start=1e9)])
 def test_every_column_is_what_its_definition_says(market: Bars) -> None:
     ours = compute_indicators(market)
@@ -107,6 +108,7 @@ def test_every_column_is_what_its_definition_says(market: Bars) -> None:
         agree(getattr(ours, name), column, rel=1e-8, abs_=scale if name in PRICE_LIKE else 1e-7)
 
 
+@pytest.mark.soak
 def test_every_column_is_what_its_definition_says_on_a_real_market() -> None:
     market = real_hours()
     ours = compute_indicators(market)
@@ -114,6 +116,7 @@ def test_every_column_is_what_its_definition_says_on_a_real_market() -> None:
         agree(getattr(ours, name), column, rel=1e-8, abs_=1e-6)
 
 
+@pytest.mark.soak
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets(most=80))
 def test_ties_flat_stretches_and_bars_without_volume_change_no_definition(market: Bars) -> None:
@@ -169,6 +172,7 @@ def test_golden_figures_of_a_walk() -> None:
     assert {name: float(f"{value:.9g}") if isinstance(value, float) else value for name, value in seen} == GOLDEN
 
 
+@pytest.mark.slow
 def test_golden_figures_of_a_real_market() -> None:
     found = compute_last_indicators(real_hours())
     assert found is not None
@@ -194,6 +198,7 @@ def test_behaviour_02_two_hundred_bars_yield_rsi_atr_adx_and_bollinger_on_every_
             assert getattr(found, name) is not None, name
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None)
 @given(small_markets(least=34))
 def test_behaviour_03_macd_histogram_is_line_minus_signal(market: Bars) -> None:
@@ -218,6 +223,7 @@ def test_behaviour_03_a_rising_market_has_its_line_above_its_signal() -> None:
     assert found.macd > found.macd_signal > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None)
 @given(small_markets(least=9))
 def test_behaviour_04_tenkan_is_the_middle_of_nine_bars(market: Bars) -> None:
@@ -228,6 +234,7 @@ def test_behaviour_04_tenkan_is_the_middle_of_nine_bars(market: Bars) -> None:
     assert np.isnan(ours.tenkan[:8]).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets(), st.integers(0, 89))
 def test_behaviour_15_truncating_the_future_changes_no_column(market: Bars, cut: int) -> None:
@@ -248,6 +255,7 @@ def same_before(market: Bars, cut: int) -> None:
         np.testing.assert_array_equal(getattr(whole, name)[:cut], getattr(part, name), err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_window_is_the_same_wherever_a_long_column_is_divided() -> None:
     """Windows are computed in blocks of rows; what a block lacks at its edge stands in the one before."""
     long = walk(2 * BLOCK_ROWS + 40, seed=16)
@@ -273,6 +281,7 @@ def scaled(market: Bars, price: float, volume: float = 1.0) -> Bars:
     return Bars(market.timeframe, market.at, opens, highs, lows, closes, market.volume * volume, taken)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.integers(-200, 200), st.integers(-60, 60))
 def test_no_gauge_depends_on_the_unit_of_price_or_volume(seed: int, price: int, volume: int) -> None:
@@ -295,6 +304,7 @@ def test_no_gauge_depends_on_the_currency(factor: float) -> None:
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets())
 def test_every_gauge_stays_in_its_range(market: Bars) -> None:

@@ -66,6 +66,7 @@ def test_the_highest_price_belongs_to_the_last_bin() -> None:
     assert found.volumes[-1] == pytest.approx(51)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets(), st.sampled_from((1.0, 2.0**40, 2.0**-40)))
 def test_nothing_is_lost_and_everything_is_inside(rows: Bars, scale: float) -> None:

@@ -105,6 +105,7 @@ def test_a_shoulder_of_missing_hours_is_known_when_its_own_last_bar_closed() -> 
     assert found.known_at == bar(10)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets(), st.integers(1, 4))
 def test_pivots_are_those_that_a_plain_search_finds(market: Bars, shoulder: int) -> None:
@@ -186,6 +187,7 @@ def test_a_pivot_that_is_confirmed_by_the_bar_that_breaks_the_one_before_hides_n
     assert [(each.pivot.price, each.at) for each in found] == [(6, bar(4))]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets(), st.integers(1, 3))
 def test_every_break_is_a_first_close_beyond_the_last_pivot_known_before_its_bar(market: Bars, shoulder: int) -> None:
@@ -251,6 +253,7 @@ def test_bars_that_touch_or_are_not_neighbours_leave_no_gap() -> None:
     assert find_fair_value_gaps(shaped((1, 3, 2), (2, 8, 7), (5, 9, 8), at=(0, 1, 3))) == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets())
 def test_gaps_are_those_that_a_plain_search_finds(market: Bars) -> None:
@@ -308,6 +311,7 @@ def test_closes_on_a_line_do_not_break_it(gap: int) -> None:
     assert found.broken_at is None
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(small_markets(), st.integers(1, 3))
 def test_a_standing_line_has_every_close_on_its_side(market: Bars, shoulder: int) -> None:
@@ -426,6 +430,7 @@ def test_of_equal_zones_the_narrowest_and_then_the_lowest_is_taken() -> None:
     assert [zone.levels for zone in find_zones(nearer, 4.0)] == [("b", "c")]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(LevelKind), st.integers(1, 60)), max_size=25),
@@ -471,6 +476,7 @@ def real_hours() -> Bars:
     return bars(Timeframe.H1, grouped(minutes(), Timeframe.H1))
 
 
+@pytest.mark.slow
 def test_the_menu_names_every_level_once_with_its_kind_price_and_since() -> None:
     found = measure_structure(real_hours(), 5)
     assert found is not None
@@ -571,6 +577,7 @@ def all_of(found: Structure) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80), deadline=None)
 @given(small_markets(least=2), st.integers(1, 120), st.integers(1, 3))
 def test_behaviour_15_truncating_the_future_changes_no_structure(market: Bars, hours: int, shoulder: int) -> None:
@@ -609,6 +616,7 @@ def candles_of(market: Bars) -> list[Candle]:
     return [Candle(*row) for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(small_markets(), st.integers(-3, 20))
 def test_structure_does_not_depend_on_the_unit_of_price(market: Bars, power: int) -> None:
@@ -641,6 +649,7 @@ def _bare(each: Divergence) -> tuple[object, ...]:
     return each.gauge, each.way, each.hidden, each.first.at, each.second.at
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(small_markets(), st.integers(1, 3))
 def test_a_market_turned_upside_down_has_its_structure_turned(market: Bars, shoulder: int) -> None:
