@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.figure import report
 from benchmarks.peers.vectorbt_cross import BARS, CASH, FAST, FEE, QUANTITY, SLOW, TURNS, draw_bars
-from zuno.lab.sma_cross import Fill, run_sma_cross
+from zuno.lab.trading.order_arms import Fill, run_sma_cross
 
 TENTH: Final = BARS // 10
 SAME: Final = 1e-9

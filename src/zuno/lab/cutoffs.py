@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from zuno.kernel.view import View
+from zuno.present.document import Lines, lines
 
 CUTOFFS: Final = {
     "claude-3-5": "2024-07",
@@ -33,6 +35,17 @@ class ModelCutoffView(View):
     cutoff: str | None
     """A month; null: not known, which counts as in-sample."""
     in_sample: bool
+
+
+def describe_cutoffs(models: Sequence[ModelCutoffView]) -> Lines | None:
+    return lines(
+        *(
+            f"{model.model}: trained until {model.cutoff or 'an unknown month'}; these days "
+            + ("are in-sample for it." if model.in_sample else "came later.")
+            for model in models
+        ),
+        "" if models else "None: the agents argued by rules.",
+    )
 
 
 def judge_models(models: frozenset[str], moment: int) -> tuple[ModelCutoffView, ...]:

@@ -20,10 +20,13 @@ from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
-from zuno.lab.model import MarketCheckView, RateView
+from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, warn_partial
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
+from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.figures import MarketFigures
+from zuno.present.document import Document, document, lines, section, table
+from zuno.present.values import count, good
 from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.market import (
@@ -300,6 +303,45 @@ class InvarianceView(MarketCheckView):
     changes: tuple[ChangeView, ...]
     pool: PoolInvarianceView | None = None
     """Of the LP desk, where a recorded pool was named."""
+
+    def to_document(self) -> Document:
+        flips = [
+            (
+                f"{change.change}: seed {flip.seed} {flip.symbol} {flip.mode} {flip.at}",
+                *(flip.ruling, flip.veto or "", flip.changed, flip.changed_veto or ""),
+            )
+            for change in self.changes
+            for flip in change.flips
+        ]
+        return document(
+            describe_moments(self),
+            section(
+                "Rulings that flip",
+                table(
+                    ("change", "moments", "decisions flip", "rulings flip", "95 %", "not HOLD: flip", "95 % of it"),
+                    [
+                        (
+                            change.change,
+                            count(change.rulings.total),
+                            format_rate(change.decisions)[0],
+                            *format_rate(change.rulings),
+                            *format_rate(change.active),
+                        )
+                        for change in self.changes
+                    ],
+                ),
+            ),
+            None if self.pool is None else self.pool.describe(),
+            section("Flips", table(("flip", "ruling", "veto", "after the change", "its veto"), flips))
+            if flips
+            else lines(good("No ruling flips.")),
+            urgent=warn_partial(self),
+            notes=self.name_report(),
+        )
+
+    def draw_charts(self) -> Charts:
+        rates = [(change.change, change.rulings) for change in self.changes]
+        return {"Rulings that flip": (rate_chart("Rulings that flip", rates),)}
 
 
 def build_invariance_view(

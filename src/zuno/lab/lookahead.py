@@ -22,12 +22,14 @@ from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
-from zuno.lab.model import MarketCheckView, RateView
+from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, warn_partial
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
+from zuno.present.document import Document, Tone, Value, document, lines, section, table
+from zuno.present.values import bad, count, percent, quiet
 from zuno.trading.agents.case import Case
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.measure.indicators.all import Indicators
@@ -47,6 +49,8 @@ STARTUPS: Final = (199, 399, 499, 999, 1_999)
 """Bars of each timeframe that a history is cut to."""
 CUMULATIVE: Final = frozenset({"obv", "cvd"})
 """Sums since the first bar: their level says nothing, and nothing reads it."""
+SHOWN: Final = 15
+"""Indicators of each length that a screen lists, the largest first."""
 PREPARED: Final = 3
 """Later moments that are prepared together with the one that is ruled."""
 
@@ -313,6 +317,61 @@ class LookaheadView(MarketCheckView):
     startups: tuple[StartupView, ...]
     pool: PoolLookaheadView | None = None
     """Of the LP desk, where a recorded pool was named."""
+
+    def to_document(self) -> Document:
+        leaks = len(self.differences)
+        return document(
+            Value(
+                f"{leaks} leaks: {self.compared:,} rulings with the future cut off or scrambled, compared by the bytes "
+                "of inputs, figures and ruling",
+                Tone.BAD if leaks else Tone.GOOD,
+            ),
+            lines(
+                *(
+                    bad(f"LEAK  seed {leak.seed} {leak.symbol} {leak.mode} {leak.at}: {', '.join(leak.differs)}")
+                    for leak in self.differences
+                ),
+                *(self.pool.list_leaks() if self.pool else ()),
+            ),
+            section(
+                "How much hangs on where the history begins",
+                table(
+                    (
+                        "bars of each timeframe",
+                        "decisions differ",
+                        "95 %",
+                        "rulings differ",
+                        "95 % of it",
+                        "indicators",
+                    ),
+                    [
+                        (
+                            count(short.bars),
+                            *format_rate(short.decisions),
+                            *format_rate(short.rulings),
+                            count(len(short.indicators)),
+                        )
+                        for short in self.startups
+                    ],
+                ),
+                lines(quiet("Indicators that differ by more than a thousandth from those of the whole history:")),
+                table(
+                    ("bars, indicator", "largest difference", "mean difference"),
+                    [
+                        (
+                            f"{short.bars:,} {drift.indicator}",
+                            percent(100 * drift.largest),
+                            percent(100 * drift.mean, 3),
+                        )
+                        for short in self.startups
+                        for drift in short.indicators[:SHOWN]
+                    ],
+                ),
+            ),
+            context=describe_moments(self),
+            urgent=warn_partial(self),
+            notes=self.name_report(),
+        )
 
 
 def build_lookahead_view(

@@ -16,8 +16,10 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
 from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.model import MarketStudyView
+from zuno.lab.model import MarketStudyView, describe_moments
 from zuno.lab.workers import Progress, check_workers
+from zuno.present.document import Block, Document, document, section, table
+from zuno.present.values import count, number, share
 
 LEAST_OUTCOMES: Final = 50
 """Outcomes of each of two arms, below which no verdict on them is given."""
@@ -103,13 +105,53 @@ class MemoryStudyView(MarketStudyView):
 
     worlds: tuple[WorldView, ...]
 
+    def to_document(self) -> Document:
+        return document(
+            describe_moments(self),
+            *(section("", _arm_table(world), _pair_table(world)) for world in self.worlds),
+            self.list_bars("a whole study with 50 outcomes of each arm"),
+        )
 
+
+def _arm_table(world: WorldView) -> Block:
+    return table(
+        (f"{world.world}: recall", "trades", "failing setup", "paying setup", "hit rate", "mean R"),
+        [
+            (
+                arm.arm,
+                *map(count, (arm.trades, arm.failing_trades, arm.paying_trades)),
+                share(arm.hit_rate),
+                number(arm.mean_r, 3, signed=True),
+            )
+            for arm in world.arms
+        ],
+    )
+
+
+def _pair_table(world: WorldView) -> Block:
+    return table(
+        ("difference", "hit rate", "95 %", "R", "95 % of it", "R seen at 80 %", "verdict by R"),
+        [
+            (
+                f"{pair.first} less {pair.second}",
+                "" if (hit := pair.hit_rate) is None else share(hit.difference, signed=True),
+                "" if hit is None else f"{100 * hit.low:+.1f} % to {100 * hit.high:+.1f} %",
+                "" if (r := pair.r) is None else number(r.difference, 3, signed=True),
+                "" if r is None else f"{r.low:+.3f} to {r.high:+.3f}",
+                "" if r is None else number(r.detectable, 3),
+                pair.verdict,
+            )
+            for pair in world.pairs
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryStudy:
     """Nothing is read from a home and nothing is written there."""
 
-    def __init__(self, run_markets: RunMemoryMarkets, count_moments: CountMoments) -> None:
-        self._run_markets = run_markets
-        self._count_moments = count_moments
+    run_markets: RunMemoryMarkets
+    count_moments: CountMoments
 
     async def study(self, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> MemoryStudyView:
         """Once `stop` is set, what is known by then is the answer."""
@@ -117,9 +159,9 @@ class MemoryStudy:
         named = parse_seeds(seeds)
         if 2 * len(named) > MOST_MARKETS:
             raise UsageError(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
-        plans = [MemoryPlan(seed, world, self._count_moments(seed)) for seed in named for world in World]
+        plans = [MemoryPlan(seed, world, self.count_moments(seed)) for seed in named for world in World]
         asked = sum(plan.moments for plan in plans)
-        found, stopped = await collect_results(self._run_markets, plans, workers, asked, _place, tell, stop)
+        found, stopped = await collect_results(self.run_markets, plans, workers, asked, _place, tell, stop)
         return build_memory_view(found, named, asked, stopped=stopped)
 
 

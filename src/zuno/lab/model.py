@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
+from zuno.present.document import Block, Document, Lines, Tone, Value, document, facts, lines, row, section, table
+from zuno.present.values import bad, count, good, number, percent, quiet, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,27 @@ class CalibrationView(View):
     """Whether the difference lies within 1.96 standard errors of zero."""
     buckets: tuple[BucketView, ...]
 
+    def list_blocks(self) -> Iterator[Block | None]:
+        if self.fair is None or self.realised is None or self.se is None:
+            yield lines("No decision to open was scored.")
+            return
+        rows = [
+            (f"{bucket.low:.0%} to {bucket.high:.0%}", bucket.trades, bucket.fair, bucket.realised, bucket.se)
+            for bucket in self.buckets
+        ]
+        yield table(
+            ("fair rate", "trades", "fair", "realised", "± 1 se"),
+            [
+                (place, count(trades), *map(share, rates))
+                for place, trades, *rates in (*rows, ("all", self.trades, self.fair, self.realised, self.se))
+            ],
+        )
+        yield lines(
+            "The realised rate is inside the 95 % band of a market without drift."
+            if self.inside
+            else bad("The realised rate is OUTSIDE the 95 % band of a market without drift.")
+        )
+
 
 class PowerView(View):
     """Which edge the study could have seen."""
@@ -146,6 +171,35 @@ class SymmetryView(View):
     share: float | None
     differences: tuple[MirrorDifferenceView, ...]
 
+    def list_blocks(self) -> Iterator[Block | None]:
+        chance = "" if self.chance is None else f" (so uneven a split has a chance of {self.chance:.0%})"
+        yield lines(
+            f"Judge: {self.long} LONG, {self.short} SHORT{chance}; ruled {self.ruled_long} and {self.ruled_short}.",
+            ""
+            if self.share is None
+            else f"Mirrored market: {self.mirrored} of {self.compared} rulings mirrored, {self.share:.1%}.",
+        )
+        if self.differences:
+            yield table(
+                ("difference", "ruling", "mirror", "EV", "EV mirror", "score", "score mirror", "veto", "veto mirror"),
+                [
+                    row(
+                        f"seed {each.seed} {each.symbol} {each.mode} {each.at}",
+                        each.ruling,
+                        each.mirrored,
+                        percent(each.ev_pct, signed=True),
+                        percent(each.mirrored_ev_pct, signed=True),
+                        number(each.score, 3, signed=True),
+                        number(each.mirrored_score, 3, signed=True),
+                        each.veto or "",
+                        each.mirrored_veto or "",
+                        tone=Tone.QUIET if each.small else Tone.PLAIN,
+                    )
+                    for each in self.differences
+                ],
+                spare=("veto", "veto mirror"),
+            )
+
 
 class MarketStudyView(PartialView):
     """What a study of synthetic markets found."""
@@ -158,6 +212,12 @@ class MarketStudyView(PartialView):
     asked: int
     judged: bool
     missed: tuple[str, ...]
+
+    def list_bars(self, needed: str) -> Lines | None:
+        """Which bars were missed. `needed`: what a study must be for its bars to be judged."""
+        met = "" if not self.ok else good("Every bar is met.")
+        judged = met if self.judged else quiet(f"The bars are not judged: {needed} is needed.")
+        return lines(judged, *(bad(f"MISSED  {line}") for line in self.missed))
 
 
 class StudyView(MarketStudyView):
@@ -181,12 +241,55 @@ class StudyView(MarketStudyView):
     calibration: CalibrationView
     power: PowerView
 
+    def to_document(self) -> Document:
+        counted = {
+            "Judge decides": self.decisions,
+            "desk rules": self.rulings,
+            "vetoed by": self.vetoes,
+            "regime": self.regimes,
+            "triage": self.triage,
+            **{f"rules: {owner}": counts for owner, counts in self.rules.items()},
+        }
+        return document(
+            describe_moments(self),
+            *(section("", _count_table(title, counts)) for title, counts in counted.items() if counts),
+            lines(
+                f"{self.exploration} rulings are exploration: a quarter of the size, on paper."
+                if self.exploration
+                else ""
+            ),
+            facts(
+                *(
+                    (kind.kind, f"{kind.moments} moments, {kind.active / kind.moments:.1%} not HOLD")
+                    for kind in self.kinds
+                ),
+                ("with an open position", f"{self.open_positions} moments, {self.closed} close it"),
+            ),
+            section("", *self.symmetry.list_blocks()),
+            section("", *self.calibration.list_blocks()),
+            lines(self.power.said),
+            self.list_bars("a whole study of 200 moments or more"),
+        )
+
+
+def _count_table(title: str, counts: Sequence[CountView]) -> Block:
+    return table(
+        (title, "count", "share"),
+        [
+            row(each.name, count(each.count), share(each.share), tone=Tone.PLAIN if each.count else Tone.QUIET)
+            for each in counts
+        ],
+    )
+
 
 class CheckView(PartialView):
     """What a check of the desk found."""
 
     report: str = ""
     """The id of its report in the home."""
+
+    def name_report(self) -> tuple[str, ...]:
+        return (f"report {self.report} (zuno lab reports)",) if self.report else ()
 
 
 class MarketCheckView(CheckView):
@@ -210,8 +313,33 @@ class RateView(View):
     """Wilson's."""
 
 
-def format_rate(rate: RateView) -> tuple[str, str]:
+def describe_moments(view: MarketStudyView | MarketCheckView) -> str:
+    return f"{view.origin}: {view.moments:,} of {view.asked:,} moments, edition {view.edition}, no model"
+
+
+def format_rate(rate: RateView) -> tuple[str | Value, str]:
     """With its interval; blank where nothing was counted."""
     if rate.rate is None or rate.ci95 is None:
         return "", ""
-    return f"{rate.rate:.1%}", f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"
+    return share(rate.rate), f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"
+
+
+def format_span(ends: tuple[float, float] | None) -> str:
+    return "too few" if ends is None else f"{ends[0]:+,.2f} to {ends[1]:+,.2f}"
+
+
+class _AskingArm(Protocol):
+    @property
+    def arm(self) -> str: ...
+    @property
+    def unanswered(self) -> int: ...
+
+
+def warn_partial(view: PartialView, arms: Sequence[_AskingArm] = ()) -> list[Value]:
+    """What a reader must know before the figures: a run that was stopped, arms that rules answered for."""
+    stopped = [bad("STOPPED before the end: only what was done by then is counted")] if view.stopped else []
+    return stopped + [
+        bad(f"UNANSWERED  {arm.arm}: rules answered {arm.unanswered:,} questions to models")
+        for arm in arms
+        if arm.unanswered
+    ]

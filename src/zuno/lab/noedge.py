@@ -16,16 +16,18 @@ from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
-from zuno.lab.bootstrap import gain_chance
-from zuno.lab.comparisons import measure_rate
+from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import CheckView, RateView
+from zuno.lab.model import CheckView, RateView, format_rate, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
+from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
 from zuno.llm.ask import ModelContext
+from zuno.present.document import Document, Tone, Value, as_value, document, lines, section, table
+from zuno.present.values import count, percent
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, RegimeFamily
 from zuno.trading.model.market import HOUR_MS
@@ -129,11 +131,76 @@ class NoEdgeView(CheckView):
     kinds: tuple[WorldKindView, ...]
     said: str
 
+    def to_document(self) -> Document:
+        before, before_span = (as_value(part).text for part in format_rate(self.before_costs))
+        return document(
+            Value(self.said, {True: Tone.GOOD, False: Tone.BAD, None: Tone.QUIET}[self.ok]),
+            section(
+                "Share of worlds with a claim",
+                table(
+                    (
+                        *("worlds", "judged", "after costs", "95 %", "before costs", "95 % of it", "opened on it"),
+                        "record weighs",
+                    ),
+                    [
+                        (
+                            kind.kind,
+                            f"{kind.judged} of {kind.worlds}",
+                            *format_rate(kind.net),
+                            *format_rate(kind.before_costs),
+                            format_rate(kind.desk)[0],
+                            format_rate(kind.weighed)[0],
+                        )
+                        for kind in self.kinds
+                    ],
+                ),
+                lines(
+                    ""
+                    if self.false_edge_rate is None or self.ci95 is None
+                    else f"An edge is claimed after costs in {self.false_edge_rate:.1%} of {self.judged} worlds "
+                    f"({self.ci95[0]:.1%} to {self.ci95[1]:.1%}), before costs in {before} ({before_span})."
+                ),
+            ),
+            section(
+                "Trades",
+                table(
+                    ("worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs"),
+                    [
+                        (
+                            kind.kind,
+                            count(kind.cycles),
+                            count(kind.trades),
+                            percent(kind.mean_gross_pct, 3, signed=True),
+                            percent(kind.standard_error_pct, 3),
+                            percent(kind.mean_net_pct, 3, signed=True),
+                        )
+                        for kind in self.kinds
+                    ],
+                ),
+            ),
+            context=f"{self.worlds:,} of {self.asked:,} worlds, {self.judged:,} of them with ten trades or more; "
+            f"blocks of {self.origin}; edition {self.edition}; no model",
+            urgent=warn_partial(self),
+            notes=(
+                "an edge is claimed where a world's trades made money with a one-sided bootstrap p below 0.05; nothing "
+                "can be foreseen in these markets: before costs one world in twenty makes such a claim by chance",
+                *self.name_report(),
+            ),
+        )
 
+    def draw_charts(self) -> Charts:
+        rates = [
+            (f"{kind.kind}, {name}", rate)
+            for kind in self.kinds
+            for name, rate in (("after costs", kind.net), ("before costs", kind.before_costs), ("record", kind.weighed))
+        ]
+        return {"Share of worlds with a claim": (rate_chart("Share of worlds", rates),)}
+
+
+@dataclass(frozen=True, slots=True)
 class NoEdgeStudy:
-    def __init__(self, run_worlds: RunWorlds, read_pools: ReadPools) -> None:
-        self._run_worlds = run_worlds
-        self.read_pools = read_pools
+    run_worlds: RunWorlds
+    read_pools: ReadPools
 
     async def study(
         self,
@@ -152,7 +219,7 @@ class NoEdgeStudy:
             raise UsageError(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")
         plans = plan_worlds(worlds, pools, workers, [(result.kind, result.seed) for result in done])
         found, stopped = await collect_results(
-            self._run_worlds, plans, workers, worlds, lambda each: (each.kind, each.seed), tell, stop, done, keep
+            self.run_worlds, plans, workers, worlds, lambda each: (each.kind, each.seed), tell, stop, done, keep
         )
         origin = ", ".join(sorted({pool.label for pool in pools})) or "none"
         return build_no_edge_view(found, worlds, origin, stopped=stopped)

@@ -15,6 +15,9 @@ from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Broken, NotFound
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import PartialView, View, write_document
+from zuno.lab.report_page import NO_CHARTS, Charts, build_page
+from zuno.present.document import Document, document, lines, table
+from zuno.present.values import bad, id_
 
 Part = TypeVar("Part", bound=View)
 TRIALS: Final = "trials.jsonl"
@@ -37,14 +40,6 @@ class LabReport(View):
     """Of a backtest of trading, by arm: how its decisions were scored, for `lab calibration` and `lab vetoes`."""
 
 
-def build_report(
-    report: str, kind: str, title: str, command: str, view: PartialView, *, unanswered: int = 0
-) -> LabReport:
-    """The report of what a command prints. `unanswered`: questions that models are to be asked again."""
-    body, partial = json.loads(write_document(view)), view.stopped or unanswered > 0
-    return LabReport(id=report, kind=kind, title=title, command=command, partial=partial, body=body)
-
-
 class ReportRow(View):
     """A report without its body."""
 
@@ -60,6 +55,23 @@ class LabReportsView(View):
     reports: tuple[ReportRow, ...]
     damaged: tuple[str, ...] = ()
     """Files that cannot be read as a report."""
+
+    def to_document(self) -> Document:
+        return document(
+            "Reports of the lab" if self.reports else "No report yet; `zuno lab lp` writes one.",
+            table(
+                ("report", "what", "command"),
+                [
+                    (id_(row.id), f"{row.title} (unfinished)" if row.partial else row.title, row.command)
+                    for row in self.reports
+                ],
+                spare=("command",),
+            )
+            if self.reports
+            else None,
+            lines(*(bad(f"{report} is damaged; run its command again.") for report in self.damaged)),
+            notes=(f"pages: {self.folder}/ID.html",) if self.reports else (),
+        )
 
 
 class ReportFiles(Protocol):
@@ -118,6 +130,31 @@ class LabReports:
         if not report.partial:
             self.forget_parts(report.id)
 
+    def save_view(
+        self,
+        report: str,
+        kind: str,
+        title: str,
+        command: str,
+        view: View,
+        document: Document,
+        charts: Charts = NO_CHARTS,
+        *,
+        unanswered: int = 0,
+        arms: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        """Save what a command prints, with its page. `unanswered`: questions that models are to be asked again."""
+        kept = LabReport(
+            id=report,
+            kind=kind,
+            title=title,
+            command=command,
+            partial=unanswered > 0 or (isinstance(view, PartialView) and view.stopped),
+            body=json.loads(write_document(view)),
+            arms=dict(arms or {}),
+        )
+        self.save(kept, build_page(title, command, document, charts))
+
     def _is_whole(self, report: str) -> bool:
         try:
             return not self._load(report).partial
@@ -128,10 +165,9 @@ class LabReports:
         return await asyncio.to_thread(self._list)
 
     def _list(self) -> LabReportsView:
-        found = [match[1] for name in sorted(self._files.names()) if (match := _DOCUMENT.fullmatch(name))]
         rows: list[ReportRow] = []
         damaged: list[str] = []
-        for report in found:
+        for report in [match[1] for name in sorted(self._files.names()) if (match := _DOCUMENT.fullmatch(name))]:
             try:
                 row = self._load(report)
             except Broken:
@@ -178,11 +214,11 @@ class LabReports:
         are forgotten first."""
         if not resume:
             self.forget_parts(report)
-        found = []
-        for document in self.read_parts(report):
+        parts = []
+        for line in self.read_parts(report):
             with suppress(ValidationError):
-                found.append(form.model_validate_json(document))
-        return tuple(found)
+                parts.append(form.model_validate_json(line))
+        return tuple(parts)
 
     def forget_parts(self, report: str) -> None:
         self._files.remove(_parts_file(report))

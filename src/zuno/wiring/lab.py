@@ -32,7 +32,8 @@ CODE = "study"
 
 def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | None = None) -> StudyDesk:
     """`cluster`: the address of a Dask cluster that does the work; else processes of this machine do."""
-    from zuno.lab.service import StudyDesk
+    from zuno.lab.market_study import MarketStudy
+    from zuno.lab.service import StudyDesk, build_view
     from zuno.wiring.desk_checks import build_desk_checks
     from zuno.wiring.memory_lab import build_memory_study
     from zuno.wiring.trade_lab import build_trade_lab
@@ -41,7 +42,8 @@ def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | 
     run = choose_runner(cluster)
     trade = build_trade_lab(settings, recordings, reports, run)
     checks = build_desk_checks(reports, recordings.own, run)
-    return StudyDesk(partial(run, study_plan), build_memory_study(run), reports, trade, checks)
+    study = MarketStudy(partial(run, study_plan), build_view)
+    return StudyDesk(study, build_memory_study(run), reports, trade, checks)
 
 
 def open_lp_lab(home: Path, cluster: str | None = None) -> LpLab:

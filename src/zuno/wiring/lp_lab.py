@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.kernel.units import Seconds
     from zuno.lab.lp.ablation import EpisodesTask
-    from zuno.lab.lp.arms import ArmAction, ArmPlan, Decide
+    from zuno.lab.lp.arms import ArmAction, ArmPlan, BacktestPool, Decide
     from zuno.lab.lp.backtest import ArmResult
     from zuno.lab.lp.debate_checks import DebateChecks, DebateMoment, Minutes, PoolTask
     from zuno.lab.lp.episodes import EpisodeView
-    from zuno.lab.lp.market import BacktestPool
     from zuno.lab.lp.question import LpQuestion
     from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
     from zuno.lab.replies import ModelMeter
@@ -280,8 +279,13 @@ class LabDesk:
 
     def decider(self, arm: str) -> Decide:
         from zuno.lab.lp.arms import Arm
-        from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
-        from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote
+        from zuno.lab.lp.desk_arms import (
+            AbsentCritic,
+            PlaceboCritic,
+            choose_best_score,
+            choose_by_single_agent,
+            choose_by_vote,
+        )
 
         async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
@@ -310,7 +314,7 @@ class LabDesk:
         self, seat_critic: Callable[[Recall, ModelContext], Peer] | None, pool: BacktestPool, book: str = REPLIES
     ) -> ArmAction:
         from zuno.lab.lp.arms import STAY, ModelUse
-        from zuno.lab.lp.single_agent_arms import act_on
+        from zuno.lab.lp.desk_arms import act_on
         from zuno.lp.model.ballot import PlanVerdict
 
         meter = self._open_meter()

@@ -374,9 +374,14 @@ def build_desk_arm(
 
 
 def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
-    from zuno.lab.trading.ablations import WithoutRiskOfficer, build_single_expert
+    from zuno.lab.trading.ablations import (
+        JudgeAlone,
+        PlaceboOfficer,
+        WithoutRiskOfficer,
+        build_single_expert,
+        let_judges_vote,
+    )
     from zuno.lab.trading.arms import ALONE, Arm
-    from zuno.lab.trading.model_arms import JudgeAlone, PlaceboOfficer, let_judges_vote
     from zuno.trading.run.nodes import Cycle
 
     if arm in ALONE:

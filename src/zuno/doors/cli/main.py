@@ -18,7 +18,7 @@ from zuno.doors.cli import run_command
 from zuno.doors.cli.agents import agents
 from zuno.doors.cli.book import book
 from zuno.doors.cli.data import data
-from zuno.doors.cli.lab_checks import lab
+from zuno.doors.cli.lab import lab
 from zuno.doors.cli.mcp import mcp
 from zuno.doors.cli.memory import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer

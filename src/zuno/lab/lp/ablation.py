@@ -10,10 +10,8 @@ from typing import Final, TypeAlias
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
-from zuno.lab.bootstrap import PairedComparison, compare_pairs
-from zuno.lab.comparisons import correct_p_values
+from zuno.lab.comparisons import PairedComparison, compare_pairs, correct_p_values
 from zuno.lab.cutoffs import ModelCutoffView, judge_models
-from zuno.lab.lp.ablation_page import build_ablation_page
 from zuno.lab.lp.arms import NEED_MODEL, Arm
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.episodes import EpisodeView, mix_random
@@ -21,7 +19,7 @@ from zuno.lab.lp.fast import USD
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.views import DECIDED_BY, ArmGainView, LpAblationView, NotRunView, RegimeGainView
 from zuno.lab.replies import NameModels, describe_unanswered
-from zuno.lab.reports import LabReports, build_report, report_id, trial_id
+from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
@@ -74,14 +72,12 @@ RunEpisodes: TypeAlias = Callable[
 ]
 
 
+@dataclass(frozen=True, slots=True)
 class LpAblation:
-    def __init__(
-        self, read_minutes: ReadMinutes, run_episodes: RunEpisodes, reports: LabReports, name_models: NameModels
-    ) -> None:
-        self._name_models = name_models
-        self._read_minutes = read_minutes
-        self._run_episodes = run_episodes
-        self.reports = reports
+    read_minutes: ReadMinutes
+    run_episodes: RunEpisodes
+    reports: LabReports
+    name_models: NameModels
 
     async def ablate(
         self, question: AblationQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
@@ -89,11 +85,11 @@ class LpAblation:
         """Every arm at the same moments. Once `stop` is set, the episodes that are done are the answer."""
         check_workers(workers)
         base = question.base
-        recorded = await read_or_stop(self._read_minutes, base.folder, stop)
+        recorded = await read_or_stop(self.read_minutes, base.folder, stop)
         schedule = plan_schedule(recorded, base.every_hours)
         moments = plan_moments(schedule, question.horizon_hours)
         data = fingerprint_minutes(recorded)
-        models = dict(await self._name_models() if base.models else {})
+        models = dict(await self.name_models() if base.models else {})
         asked = base.conditions | models | {"horizonHours": question.horizon_hours}
         report = report_id(KIND, asked, data, EDITION)
         done = {episode.at: episode for episode in self.reports.load_parts(report, EpisodeView, resume=resume)}
@@ -109,15 +105,15 @@ class LpAblation:
         shares = [left[place::workers] for place in range(workers)]
         tasks = [EpisodesTask(question, schedule, tuple(share)) for share in shares if share]
         if tasks:
-            await self._run_episodes(tasks, workers, hear, stop)
+            await self.run_episodes(tasks, workers, hear, stop)
         check_any_done(len(done) or not moments)
         view = build_view(question, report, recorded.repairs, schedule, [done[at] for at in sorted(done)], len(moments))
         tried = {trial_id(KIND, row.arm, asked, data, EDITION): row.arm for row in view.arms}
         self.reports.note_trials(KIND, tried)
         title, unanswered = f"LP ablation: {view.episodes} frozen episodes", sum(arm.unanswered for arm in view.arms)
-        self.reports.save(
-            build_report(report, KIND, title, question.command, view, unanswered=unanswered),
-            build_ablation_page(view, title, question.command),
+        self.reports.save_view(
+            *(report, KIND, title, question.command, view, view.to_document(), view.draw_charts()),
+            unanswered=unanswered,
         )
         return view
 

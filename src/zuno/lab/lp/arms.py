@@ -10,12 +10,12 @@ from fractions import Fraction
 from itertools import pairwise
 from math import log
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from zuno.amm.model import PoolState, Range
+from zuno.amm.model import Block, PoolState, Range
 from zuno.amm.ticks import MAX_TICK, ceil_to_spacing, floor_to_spacing
-from zuno.kernel.units import Tick
-from zuno.lab.lp.market import BacktestPool
+from zuno.kernel.units import Seconds, Tick, Wei
+from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
 
 WIDE: Final = Fraction(1, 2)
 """Half-width of the passive range in the log of the price: from 0.61 to 1.65 times the price."""
@@ -42,6 +42,55 @@ ASK_NOBODY: Final = (Arm.HOLD, Arm.PASSIVE, Arm.RESET, Arm.SCORE)
 NEED_MODEL: Final = (Arm.SINGLE, Arm.VOTE, Arm.AA)
 """Arms that are nothing without a model; they decide at the moments of an ablation alone."""
 WHOLE_RUN: Final = tuple(arm for arm in Arm if arm not in NEED_MODEL)
+
+
+class BacktestPool(Protocol):
+    """Promises the record and nothing later than the moment it was played to; every amount is the contracts' own."""
+
+    @property
+    def head(self) -> Block: ...
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the record has no minute left."""
+        ...
+
+    @property
+    def balances(self) -> tuple[int, int]:
+        """Of the wallet, beside its position."""
+        ...
+
+    @property
+    def range(self) -> Range | None:
+        """Of the wallet's position; None: it has none."""
+        ...
+
+    @property
+    def events(self) -> list[PositionEvent | WalletSwap]:
+        """What the wallet did, oldest first."""
+        ...
+
+    def copy(self) -> BacktestPool:
+        """The same moment with a future of its own."""
+        ...
+
+    def play_until(self, moment: Seconds) -> None: ...
+
+    def open_position(self, held: Range, gas: Wei) -> None:
+        """Mint with everything the wallet holds, after the swap that this needs. `Refused` where that is too little."""
+        ...
+
+    def close_position(self, gas: Wei) -> None: ...
+
+    def state(self) -> PoolState: ...
+
+    def worth(self) -> tuple[int, int]:
+        """Of wallet and position, fees included, in both tokens."""
+        ...
+
+    def history(self) -> PositionHistory:
+        """What attribution explains. `Refused` before the first position."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from typing import Final
 from zuno.amm.model import Range, price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds, Wei
-from zuno.lab.lp.arms import Arm, ArmAction, ArmPlan, ModelUse, Move, describe_move
+from zuno.lab.lp.arms import Arm, ArmAction, ArmPlan, BacktestPool, ModelUse, Move, describe_move
 from zuno.lab.lp.fast import USD
-from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.history import PositionEvent, WalletSwap
 from zuno.lp.model.market import HOUR, GasQuote

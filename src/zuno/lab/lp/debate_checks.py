@@ -20,14 +20,13 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
-from zuno.lab.lp.arms import ArmAction, centre_range, reset_at_edge
+from zuno.lab.lp.arms import ArmAction, BacktestPool, centre_range, reset_at_edge
 from zuno.lab.lp.backtest import Schedule, carry_out
+from zuno.lab.lp.desk_arms import act_on
 from zuno.lab.lp.episodes import describe_act
-from zuno.lab.lp.market import BacktestPool
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
-from zuno.lab.lp.single_agent_arms import act_on
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import RateView
+from zuno.lab.model import RateView, format_rate
 from zuno.lab.workers import Progress
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
 from zuno.lp.model.ballot import EDITION
@@ -35,6 +34,8 @@ from zuno.lp.model.debate import Debate, PlanReady
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.minutes import PoolMinute
 from zuno.lp.rules.ranges import Move, Shape
+from zuno.present.document import Section, Value, lines, section, table
+from zuno.present.values import bad, count, good, quiet
 
 WHOLE: Final = "whole"
 CUT: Final = "cut"
@@ -206,12 +207,26 @@ class PoolCheckView(View):
     asked: int
     moments: int
 
+    def describe_record(self) -> str:
+        return (
+            f"{self.moments:,} of {self.asked:,} moments of {self.data}, {self.since} to {self.until}, edition "
+            f"{self.edition} of the LP desk"
+        )
+
 
 class PoolLookaheadView(PoolCheckView):
     compared: int
     """Debates that were compared with one that cannot know the future."""
     leaks: int
     differences: tuple[PoolLeakView, ...]
+
+    def list_leaks(self) -> list[Value]:
+        compared = (
+            f"{self.leaks} leaks of the LP desk: {self.compared:,} debates with later minutes cut off or scrambled; "
+            f"{self.describe_record()}."
+        )
+        leaks = [bad(f"LEAK  {leak.at}: {', '.join(leak.differs)}") for leak in self.differences]
+        return [bad(compared) if self.leaks else good(compared), *leaks]
 
 
 class ChoiceFlipView(View):
@@ -228,39 +243,62 @@ class PoolInvarianceView(PoolCheckView):
     """The same of those that take a new range on either side: to stay or to close has one place on every ballot."""
     flips: tuple[ChoiceFlipView, ...]
 
+    def describe(self) -> Section:
+        return section(
+            "Choices of the LP desk that flip",
+            table(
+                ("change", "moments", "choices flip", "95 %", "new range: flip", "95 % of it", "with a new range"),
+                [
+                    (
+                        self.change,
+                        count(self.moments),
+                        *format_rate(self.choices),
+                        *format_rate(self.ranges),
+                        count(self.ranges.total),
+                    )
+                ],
+            ),
+            lines(quiet(f"{self.describe_record()}.")),
+            table(
+                ("moment", "choice", "after the change"), [(flip.at, flip.choice, flip.changed) for flip in self.flips]
+            )
+            if self.flips
+            else None,
+        )
+
 
 RunPoolTasks: TypeAlias = RunTasks[PoolTask, DebateMoment]
 
 
+@dataclass(frozen=True, slots=True)
 class DebateChecks:
     """The LP desk by rules at moments of a recorded pool."""
 
-    def __init__(self, read_minutes: ReadMinutes, run_futures: RunPoolTasks, run_orders: RunPoolTasks) -> None:
-        self._read_minutes = read_minutes
-        self._run_futures = run_futures
-        self._run_orders = run_orders
+    read_minutes: ReadMinutes
+    run_futures: RunPoolTasks
+    run_orders: RunPoolTasks
 
     async def read(self, folder: str) -> Digest:
         """The fingerprint of the record. Complains of what cannot be read before anything long begins."""
-        return fingerprint_minutes(await asyncio.to_thread(self._read_minutes, folder))
+        return fingerprint_minutes(await asyncio.to_thread(self.read_minutes, folder))
 
     async def lookahead(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[PoolLookaheadView, bool]:
         """And whether Ctrl-C came before the end."""
-        found, asked, stopped = await self._study(self._run_futures, folder, moments, workers, tell, stop)
+        found, asked, stopped = await self._study(self.run_futures, folder, moments, workers, tell, stop)
         return build_pool_lookahead(found, plain_text(folder, 200), asked), stopped
 
     async def invariance(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[PoolInvarianceView, bool]:
-        found, asked, stopped = await self._study(self._run_orders, folder, moments, workers, tell, stop)
+        found, asked, stopped = await self._study(self.run_orders, folder, moments, workers, tell, stop)
         return build_pool_invariance(found, plain_text(folder, 200), asked), stopped
 
     async def _study(
         self, run: RunPoolTasks, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[list[DebateMoment], int, bool]:
-        recorded = await asyncio.to_thread(self._read_minutes, folder)
+        recorded = await asyncio.to_thread(self.read_minutes, folder)
         question = read_question(folder, "debate", 10_000, 1, "5", "balanced", "0.1")
         schedule = plan_schedule(recorded, question.every_hours)
         wanted = choose_hours(schedule, moments)

@@ -16,9 +16,8 @@ from zuno.amm.model import price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lab.lp.arms import STAY, WIDE, Arm, ArmAction, Decide, centre_range, reset_at_edge
+from zuno.lab.lp.arms import STAY, WIDE, Arm, ArmAction, BacktestPool, Decide, centre_range, reset_at_edge
 from zuno.lab.lp.backtest import Schedule, carry_out, value_in_token0
-from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.market import GasQuote
 
 CENTRE: Final = "centre"

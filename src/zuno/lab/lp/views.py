@@ -8,14 +8,20 @@ from itertools import pairwise
 from typing import Final
 
 from zuno.amm.model import price_of
+from zuno.kernel.numbers_text import time_text
 from zuno.kernel.view import PartialView, View
-from zuno.lab.bootstrap import interval_of_sum
-from zuno.lab.cutoffs import ModelCutoffView
+from zuno.lab.comparisons import interval_of_sum
+from zuno.lab.cutoffs import ModelCutoffView, describe_cutoffs
 from zuno.lab.lp.arms import Arm, Move
 from zuno.lab.lp.backtest import ArmResult
 from zuno.lab.lp.fast import USD, Convention, MinuteColumns, earn_fees
 from zuno.lab.lp.ranges import RangeView
+from zuno.lab.model import format_span, warn_partial
+from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
+from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
+from zuno.present.document import Block, Document, Section, document, lines, section, table
+from zuno.present.values import bad, count, good, number, percent, quiet, share
 
 BLOCK_HOURS: Final = 24
 
@@ -96,6 +102,149 @@ class LpLabView(PartialView):
     models: tuple[str, ...]
     """Who argued beside the rules; none: nobody."""
     arms: tuple[ArmView, ...]
+
+    def to_document(self) -> Document:
+        unexplained = [arm.arm for arm in self.arms if arm.residual]
+        return document(
+            f"{time_text(self.since)} to {time_text(self.until)} ({self.hours} h), {self.capital_usd:,} USD, decided "
+            f"every {self.every_hours} h",
+            section(
+                "Result",
+                self._result_table(),
+                lines(
+                    bad(f"UNEXPLAINED  {', '.join(unexplained)}")
+                    if unexplained
+                    else good("Every arm's result is explained by its terms to the last unit.")
+                ),
+            ),
+            section("Where the money went", self._cost_table()),
+            section(
+                "Two engines",
+                lines(
+                    quiet(
+                        "Fees of the same positions at the last price: exact (every minute swapped on the integer "
+                        "pool) and fast (all minutes at once)."
+                    )
+                ),
+                self._engine_table(),
+            ),
+            describe_repairs(self.repairs),
+            context=f"ranges of ±{self.half_width_pct:g} %; profile {self.profile}; gas {self.gas_gwei:g} gwei; "
+            f"edition {self.edition}; models: {', '.join(self.models) or 'none, the agents argue by rules'}",
+            urgent=warn_partial(self, self.arms),
+            notes=(
+                "every arm begins with half of the capital in each token; fees, price effect, divergence loss, gas, "
+                "swap cost and models add up to the net result, LVR stands beside it",
+                "intervals are 95 %, days resampled: an interval that holds zero shows nothing",
+            ),
+        )
+
+    def _result_table(self) -> Block:
+        return table(
+            (
+                *("arm", "decided by", "net USD", "95 %", "against hold", "95 % of it", "in range", "moves"),
+                *("refused", "drawdown"),
+            ),
+            [
+                (
+                    arm.arm,
+                    arm.by,
+                    number(arm.net_pnl_usd, signed=True),
+                    format_span(arm.ci95),
+                    "" if (against := arm.vs_hold) is None else number(against.net_pnl_usd, signed=True),
+                    "" if against is None else format_span(against.ci95),
+                    share(arm.time_in_range),
+                    f"{arm.rebalances} of {arm.decisions}",
+                    count(arm.refused),
+                    percent(100 * arm.max_drawdown),
+                )
+                for arm in self.arms
+            ],
+            spare=("refused", "drawdown", "decided by"),
+        )
+
+    def _cost_table(self) -> Block:
+        return table(
+            ("arm", *TERMS, "tokens", "unanswered", "LVR", "residual"),
+            [
+                (
+                    arm.arm,
+                    number(arm.fees),
+                    number(arm.price_effect, signed=True),
+                    *map(number, (arm.divergence_loss, arm.gas, arm.swap_cost, arm.model_cost_usd)),
+                    count(arm.model_tokens),
+                    count(arm.unanswered),
+                    number(arm.lvr),
+                    f"{arm.residual:g}",
+                )
+                for arm in self.arms
+            ],
+            spare=("unanswered", "tokens", "models", "residual", "swap cost", "gas"),
+        )
+
+    def _engine_table(self) -> Block:
+        return table(
+            ("fees by both engines", "convention", "exact", "fast", "difference"),
+            [
+                (
+                    arm.arm,
+                    fees.convention,
+                    number(fees.exact_usd, 4),
+                    number(fees.fast_usd, 4),
+                    "" if fees.difference_pct is None else percent(fees.difference_pct, 4, signed=True),
+                )
+                for arm in self.arms
+                if (fees := arm.fast_fees) is not None
+            ],
+        )
+
+    def draw_charts(self) -> Charts:
+        equity = {
+            arm.arm: [(self.since + HOUR * hour, worth) for hour, worth in enumerate(arm.equity_usd)]
+            for arm in self.arms
+        }
+        against = [(arm.arm, arm.vs_hold.net_pnl_usd, arm.vs_hold.ci95) for arm in self.arms if arm.vs_hold]
+        return {
+            "Result": (
+                line_chart("Equity", equity.items()),
+                line_chart("Drawdown", ((arm, draw_down(points)) for arm, points in equity.items()), "%"),
+                interval_chart("Net result less that of holding", against),
+            ),
+            "Where the money went": (
+                bar_chart(
+                    "Attribution",
+                    TERMS,
+                    [
+                        (
+                            arm.arm,
+                            (
+                                *(arm.fees, arm.price_effect, -arm.divergence_loss, -arm.gas, -arm.swap_cost),
+                                -arm.model_cost_usd,
+                            ),
+                        )
+                        for arm in self.arms
+                    ],
+                ),
+            ),
+        }
+
+
+TERMS: Final = ("fees", "price", "divergence loss", "gas", "swap cost", "models")
+
+
+def describe_repairs(repairs: MinuteRepairs) -> Section:
+    return section(
+        "Data",
+        lines(
+            quiet(
+                f"{repairs.rows:,} rows in {repairs.files} files. Put right: {repairs.sorted_rows} out of order, "
+                f"{repairs.repeated} repeated, {repairs.contradicted} contradicted (the first stands), "
+                f"{repairs.widened} with open or close outside of lowest and highest. Nothing traded where a row is "
+                f"missing: {repairs.missing} minutes, whole days: {', '.join(repairs.missing_days) or 'none'}. Without "
+                f"liquidity, so without fees: {repairs.without_liquidity} rows."
+            )
+        ),
+    )
 
 
 DECIDED_BY: Final = {
@@ -257,6 +406,77 @@ class LpAblationView(PartialView):
     arms: tuple[ArmGainView, ...]
     not_run: tuple[NotRunView, ...]
 
+    def to_document(self) -> Document:
+        floor = "" if self.noise_floor_usd is None else f"{self.noise_floor_usd:.2f} USD a decision, "
+        return document(
+            self.headline,
+            section(
+                f"What {self.reference} gains over each arm",
+                self._gain_table(),
+                lines(quiet(f"Noise floor: {floor}{self.noise_floor_said}.")),
+            ),
+            section(
+                "By market",
+                lines(quiet(f"By whether the price moved 2 % in the same {self.horizon_hours} h that are scored.")),
+                self._regime_table(),
+            ),
+            section("Models", describe_cutoffs(self.models)),
+            section("Not run", table(("arm", "why"), [(arm.arm, arm.why) for arm in self.not_run]))
+            if self.not_run
+            else None,
+            describe_repairs(self.repairs),
+            context=f"{self.episodes} of {self.asked} moments, {self.every_hours} h apart; at each of them every arm "
+            f"decides about the same position of {self.capital_usd:,} USD (as resetting ±{self.half_width_pct:g} % at "
+            f"the edge has left it), and its decision is played for {self.horizon_hours} h. USD a decision; gas, swaps "
+            "and models are paid.",
+            urgent=warn_partial(self, self.arms),
+        )
+
+    def _gain_table(self) -> Block:
+        return table(
+            (
+                *("arm", "decided by", "moved", "net", "gain of the debate", "95 %", "p", "p (Holm)", "better"),
+                *("worse", "verdict"),
+            ),
+            [
+                (
+                    arm.arm,
+                    arm.by,
+                    f"{arm.moved} of {arm.episodes}",
+                    number(arm.net_usd, signed=True),
+                    "" if arm.gain_usd is None else number(arm.gain_usd, signed=True),
+                    "" if arm.gain_usd is None else format_span(arm.ci95),
+                    *("" if p is None else number(p, 3) for p in (arm.p, arm.p_corrected)),
+                    *("" if flips is None else count(flips) for flips in (arm.better, arm.worse)),
+                    arm.verdict,
+                )
+                for arm in self.arms
+            ],
+            spare=("p", "decided by", "better", "worse"),
+        )
+
+    def _regime_table(self) -> Block | None:
+        compared = [arm for arm in self.arms if arm.regimes]
+        if not compared:
+            return None
+        return table(
+            ("arm", *(f"{regime.regime} ({regime.episodes})" for regime in compared[0].regimes)),
+            [
+                (
+                    arm.arm,
+                    *(
+                        f"{regime.gain_usd:+.2f}, {format_span(regime.ci95)}" if regime.episodes else ""
+                        for regime in arm.regimes
+                    ),
+                )
+                for arm in compared
+            ],
+        )
+
+    def draw_charts(self) -> Charts:
+        gains = [(arm.arm, arm.gain_usd, arm.ci95) for arm in self.arms if arm.gain_usd is not None]
+        return {f"What {self.reference} gains over each arm": (interval_chart("Gain a decision, 95 %", gains),)}
+
 
 class QuantileView(View):
     share: int
@@ -282,12 +502,46 @@ class SweepView(PartialView):
     trials: int
     """Ranges that were ever tried in this home: the best of so many is no forecast."""
 
+    def to_document(self) -> Document:
+        alike = "" if self.stopped or self.ranges == self.asked else self._describe_alike()
+        return document(
+            f"{self.ranges:,} ranges opened once and kept, {self.capital_usd:,} USD: the best and the worst",
+            section(
+                "Against holding",
+                lines(f"{self.above_hold:.1%} of the ranges ended above holding.", quiet(alike)),
+                table(
+                    ("share of the ranges", "against hold, at most"),
+                    [(f"{row.share} %", number(row.vs_hold_usd, signed=True)) for row in self.quantiles],
+                ),
+            ),
+            section("The best", _range_table(self.best)),
+            section("The worst", _range_table(self.worst)),
+            describe_repairs(self.repairs),
+            context=f"{time_text(self.since)} to {time_text(self.until)}; half of the capital in each token before. "
+            "Fees by the fast engine, the first swap at the pool's fee without impact, no gas.",
+            urgent=warn_partial(self),
+            notes=(f"{self.trials:,} ranges were ever tried in this home: the best of so many is no forecast",),
+        )
 
-def describe_alike(view: SweepView) -> str:
-    """How many of the ranges that were asked for are no ranges of their own; empty where all are."""
-    if view.stopped or view.ranges == view.asked:
-        return ""
-    return (
-        f"Of {view.asked:,} ranges {view.asked - view.ranges:,} narrow ones are the same as another after rounding "
-        f"to the pool's tick spacing: {view.ranges:,} distinct ones were played."
+    def _describe_alike(self) -> str:
+        return (
+            f"Of {self.asked:,} ranges {self.asked - self.ranges:,} narrow ones are the same as another after rounding "
+            f"to the pool's tick spacing: {self.ranges:,} distinct ones were played."
+        )
+
+
+def _range_table(ranges: Sequence[RangeView]) -> Block:
+    return table(
+        ("range in ticks", "net USD", "against hold", "fees", "in range", "drawdown"),
+        [
+            (
+                f"{held.lower}…{held.upper}",
+                number(held.net_pnl_usd, signed=True),
+                number(held.vs_hold_usd, signed=True),
+                number(held.fees),
+                share(held.time_in_range),
+                percent(100 * held.max_drawdown),
+            )
+            for held in ranges
+        ],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from math import fsum
 from typing import TYPE_CHECKING, Final
@@ -12,14 +13,17 @@ from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
-from zuno.lab.bootstrap import compare_pairs, interval_of_sum
-from zuno.lab.comparisons import correct_p_values
-from zuno.lab.cutoffs import ModelCutoffView, judge_models
+from zuno.lab.comparisons import compare_pairs, correct_p_values, interval_of_sum
+from zuno.lab.cutoffs import ModelCutoffView, describe_cutoffs, judge_models
+from zuno.lab.model import format_span, warn_partial
 from zuno.lab.replies import describe_unanswered
+from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
+from zuno.present.document import Block, Document, Value, document, lines, section, table
+from zuno.present.values import count, number, quiet, share
 from zuno.trading.model.cycle import EDITION, Call, Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.rules.book_state import STARTING_CASH
@@ -39,6 +43,8 @@ FLIP_MS: Final = DAY_MS
 SIGNIFICANT: Final = 0.05
 DRAWS: Final = 1_000
 """Of random entries."""
+KINDS: Final = ("bull", "bear", "sideways")
+"""Of markets."""
 
 
 class GainView(View):
@@ -61,6 +67,9 @@ class RegimeView(View):
     bull: float
     bear: float
     sideways: float
+
+    def list_nets(self) -> tuple[float, float, float]:
+        return self.bull, self.bear, self.sideways
 
 
 class TradeArmView(View):
@@ -119,6 +128,14 @@ class RandomDrawsView(View):
     share_below: float
     """Of the draws: those that came to less than the debate."""
 
+    def describe(self) -> str:
+        low, high = self.middle90_usd
+        return (
+            f"Chance with the same sides, sizes and holds, {self.draws:,} draws before funding: mean "
+            f"{self.mean_usd:+,.2f} USD, nine of ten between {low:+,.2f} and {high:+,.2f}; the debate's "
+            f"{self.debate_usd:+,.2f} is above {self.share_below:.0%} of them."
+        )
+
 
 class TradeLabView(PartialView):
     report: str
@@ -143,6 +160,158 @@ class TradeLabView(PartialView):
     arms: tuple[TradeArmView, ...]
     not_run: tuple[SkippedArmView, ...]
     notes: tuple[str, ...]
+
+    def to_document(self) -> Document:
+        floor = "" if self.noise_floor_usd is None else f", {self.noise_floor_usd:,.2f} USD"
+        kinds = ", ".join(f"{days} days {kind}" for kind, days in self.regime_days.items())
+        return document(
+            f"{', '.join(self.symbols)}, {self.since[:10]} to {self.until[:10]} ({self.days} days), "
+            f"{self.capital_usd:,.0f} USD; the market {100 * self.market_change:+.1f} %",
+            lines(self.headline),
+            section("Arms", self._result_table()),
+            section("Trades and costs", self._trade_table(), self._exit_table()),
+            section(
+                "Against the debate",
+                self._gain_table(),
+                lines("" if self.random is None else self.random.describe()),
+            ),
+            section("Bull, bear, sideways", self._regime_table()),
+            section(
+                "Models",
+                describe_cutoffs(self.models),
+                lines(
+                    quiet(
+                        f"{sum(arm.model_tokens for arm in self.arms):,} tokens, "
+                        f"{sum(arm.model_cost_usd for arm in self.arms):,.2f} USD; noise floor of every gain: "
+                        f"{self.noise_floor_said}{floor}."
+                    )
+                ),
+            ),
+            section("Not run", table(("arm", "why"), [(arm.arm, arm.reason) for arm in self.not_run]))
+            if self.not_run
+            else None,
+            context=f"{self.origin}; {kinds}; edition {self.edition}; net of fees, slippage, funding and models",
+            urgent=warn_partial(self, self.arms),
+            notes=(
+                *self.notes,
+                f"deflated: how probable a true Sharpe ratio above zero is after {self.trials} trials of the lab",
+                "R: a result as a multiple of the planned loss",
+            ),
+        )
+
+    def _result_table(self) -> Block:
+        return table(
+            (
+                *("arm", "who decides", "net USD", "95 %", "Sharpe", "deflated", "Sortino", "Calmar", "drawdown"),
+                "exposure",
+            ),
+            [
+                (
+                    arm.arm,
+                    arm.by,
+                    number(arm.net_pnl_usd, signed=True),
+                    format_span(arm.ci95),
+                    *(_ratio(value) for value in (arm.sharpe, arm.deflated_sharpe, arm.sortino, arm.calmar)),
+                    share(arm.max_drawdown),
+                    number(arm.exposure),
+                )
+                for arm in self.arms
+            ],
+            spare=("who decides", "exposure", "Calmar", "Sortino", "deflated"),
+        )
+
+    def _trade_table(self) -> Block:
+        return table(
+            (
+                *(
+                    "arm",
+                    "trades",
+                    "open",
+                    "explorations",
+                    "refused",
+                    "hits",
+                    "profit factor",
+                    "mean R",
+                    "fees",
+                    "funding",
+                ),
+                *("models", "unanswered", "cycles", "lessons", "recalled"),
+            ),
+            [
+                (
+                    arm.arm,
+                    *map(count, (arm.trades, arm.open_trades, arm.exploration, arm.refused)),
+                    "" if arm.hit_rate is None else share(arm.hit_rate),
+                    _ratio(arm.profit_factor),
+                    _ratio(arm.expectancy_r),
+                    number(arm.fees),
+                    number(arm.funding, signed=True),
+                    number(arm.model_cost_usd),
+                    *map(count, (arm.unanswered, arm.cycles, arm.lessons, arm.recalled)),
+                )
+                for arm in self.arms
+            ],
+            spare=("recalled", "lessons", "cycles", "unanswered", "models", "refused", "explorations", "profit factor"),
+        )
+
+    def _exit_table(self) -> Block:
+        reasons = sorted({reason for arm in self.arms for reason in arm.exits})
+        return table(
+            ("ended by", *(reason.replace("_", " ") for reason in reasons)),
+            [(arm.arm, *(count(arm.exits.get(reason, 0)) for reason in reasons)) for arm in self.arms],
+        )
+
+    def _gain_table(self) -> Block:
+        return table(
+            ("arm", "less debate, USD", "95 %", "p", "p (Holm)", "flips for better", "for worse"),
+            [
+                (
+                    arm.arm,
+                    number(gain.net_pnl_usd, signed=True),
+                    format_span(gain.ci95),
+                    _ratio(gain.p, 3),
+                    _ratio(gain.p_holm, 3),
+                    # Only a desk decides cycle by cycle.
+                    *(count(flips) if arm.cycles else "" for flips in (gain.better, gain.worse)),
+                )
+                for arm in self.arms
+                if (gain := arm.vs_debate) is not None
+            ],
+        )
+
+    def _regime_table(self) -> Block:
+        return table(
+            ("net USD by market", *KINDS),
+            [(arm.arm, *(number(net, signed=True) for net in arm.regimes.list_nets())) for arm in self.arms],
+        )
+
+    def draw_charts(self) -> Charts:
+        curves = {arm.arm: self._equity_points(arm) for arm in self.arms}
+        desks = {arm.arm: curves[arm.arm] for arm in self.arms if arm.cycles}
+        gains = [(arm.arm, arm.vs_debate.net_pnl_usd, arm.vs_debate.ci95) for arm in self.arms if arm.vs_debate]
+        return {
+            "Arms": (
+                line_chart("Equity at midnight", curves.items()),
+                line_chart("Equity of the desks alone", desks.items()),
+                line_chart("Drawdown", ((arm, draw_down(points)) for arm, points in curves.items()), "%"),
+            ),
+            "Against the debate": (interval_chart("Arm less debate, 95 % by blocks of days", gains),),
+            "Bull, bear, sideways": (
+                bar_chart(
+                    "Net PnL by kind of market", KINDS, [(arm.arm, arm.regimes.list_nets()) for arm in self.arms]
+                ),
+            ),
+        }
+
+    def _equity_points(self, arm: TradeArmView) -> list[tuple[int, float]]:
+        begin, end = (round(datetime.fromisoformat(text).timestamp()) for text in (self.since, arm.until))
+        day = DAY_MS // 1_000
+        times = [begin, *range((begin // day + 1) * day, end, day), end]
+        return list(zip(times, arm.equity, strict=False))
+
+
+def _ratio(value: float | None, digits: int = 2) -> str | Value:
+    return "" if value is None else number(value, digits)
 
 
 def build_view(
@@ -216,8 +385,7 @@ def _arm_view(
     returns = _returns(result)
     figures = measure_returns(returns, DAYS_PER_YEAR)
     by_kind = {
-        kind: sum(change for change, each in zip(result.changes, kinds, strict=False) if each == kind)
-        for kind in ("bull", "bear", "sideways")
+        kind: sum(change for change, each in zip(result.changes, kinds, strict=False) if each == kind) for kind in KINDS
     }
     return TradeArmView(
         arm=result.arm,

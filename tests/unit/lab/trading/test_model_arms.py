@@ -15,8 +15,8 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
+from zuno.lab.trading.ablations import UNSHOWN, count_votes
 from zuno.lab.trading.arm_result import ArmResult
-from zuno.lab.trading.model_arms import UNSHOWN, count_votes
 from zuno.lab.trading.question import parse_arms, read_question
 from zuno.lab.trading.views import TradeArmView, TradeLabView
 from zuno.trading.model.cycle import Call
