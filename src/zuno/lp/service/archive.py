@@ -10,13 +10,20 @@ from itertools import takewhile
 from typing import Any, Final
 
 from zuno.amm.model import Block
-from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, Facts, JournalUpgradeView, store_missing_views
+from zuno.journal.decision_view import (
+    DECISION_VIEW,
+    DecisionRecord,
+    Facts,
+    JournalUpgradeView,
+    ReplayView,
+    store_missing_views,
+)
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import HexId
-from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
+from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.agents.verify_debate import check_debate
