@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from zuno.kernel.view import View
-from zuno.present.document import Lines, lines
+from zuno.present.document import Section, lines, section
 
 CUTOFFS: Final = {
     "claude-3-5": "2024-07",
@@ -37,14 +37,18 @@ class ModelCutoffView(View):
     in_sample: bool
 
 
-def describe_cutoffs(models: Sequence[ModelCutoffView]) -> Lines | None:
-    return lines(
-        *(
-            f"{model.model}: trained until {model.cutoff or 'an unknown month'}; these days "
-            + ("are in-sample for it." if model.in_sample else "came later.")
-            for model in models
+def describe_models(models: Sequence[ModelCutoffView], tokens: int, usd: float) -> Section:
+    """What they took, and what they may have read."""
+    return section(
+        "Models",
+        lines(
+            *(
+                f"{model.model}: trained until {model.cutoff or 'an unknown month'}; these days "
+                + ("are in-sample for it." if model.in_sample else "came later.")
+                for model in models
+            ),
+            f"{tokens:,} tokens, {usd:,.2f} USD." if models or tokens else "None: the agents argued by rules.",
         ),
-        "" if models else "None: the agents argued by rules.",
     )
 
 

@@ -20,7 +20,7 @@ from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
-from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, warn_partial
+from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, name_report, warn_partial
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import make_account
@@ -329,6 +329,7 @@ class InvarianceView(MarketCheckView):
                         )
                         for change in self.changes
                     ],
+                    spare=("95 % of it", "95 %"),
                 ),
             ),
             None if self.pool is None else self.pool.describe(),
@@ -336,7 +337,7 @@ class InvarianceView(MarketCheckView):
             if flips
             else lines(good("No ruling flips.")),
             urgent=warn_partial(self),
-            notes=self.name_report(),
+            notes=name_report(self.report),
         )
 
     def draw_charts(self) -> Charts:

@@ -22,7 +22,7 @@ from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
-from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, warn_partial
+from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, name_report, warn_partial
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
@@ -319,12 +319,11 @@ class LookaheadView(MarketCheckView):
     """Of the LP desk, where a recorded pool was named."""
 
     def to_document(self) -> Document:
-        leaks = len(self.differences)
         return document(
             Value(
-                f"{leaks} leaks: {self.compared:,} rulings with the future cut off or scrambled, compared by the bytes "
-                "of inputs, figures and ruling",
-                Tone.BAD if leaks else Tone.GOOD,
+                f"{self.leaks} leaks: {self.compared:,} rulings with the future cut off or scrambled, compared by the "
+                "bytes of inputs, figures and ruling",
+                Tone.BAD if self.leaks else Tone.GOOD,
             ),
             lines(
                 *(
@@ -370,7 +369,7 @@ class LookaheadView(MarketCheckView):
             ),
             context=describe_moments(self),
             urgent=warn_partial(self),
-            notes=self.name_report(),
+            notes=name_report(self.report),
         )
 
 

@@ -16,7 +16,7 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
 from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.model import MarketStudyView, describe_moments
+from zuno.lab.model import MarketStudyView, describe_moments, warn_partial
 from zuno.lab.workers import Progress, check_workers
 from zuno.present.document import Block, Document, document, section, table
 from zuno.present.values import count, number, share
@@ -108,14 +108,18 @@ class MemoryStudyView(MarketStudyView):
     def to_document(self) -> Document:
         return document(
             describe_moments(self),
-            *(section("", _arm_table(world), _pair_table(world)) for world in self.worlds),
+            *(
+                section(f"{world.world}, {world.moments:,} moments", _arm_table(world), _pair_table(world))
+                for world in self.worlds
+            ),
             self.list_bars("a whole study with 50 outcomes of each arm"),
+            urgent=warn_partial(self),
         )
 
 
 def _arm_table(world: WorldView) -> Block:
     return table(
-        (f"{world.world}: recall", "trades", "failing setup", "paying setup", "hit rate", "mean R"),
+        ("recall", "trades", "failing setup", "paying setup", "hit rate", "mean R"),
         [
             (
                 arm.arm,
@@ -143,6 +147,7 @@ def _pair_table(world: WorldView) -> Block:
             )
             for pair in world.pairs
         ],
+        spare=("R seen at 80 %", "95 %"),
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Final, Protocol
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
 from zuno.present.document import Block, Document, Lines, Tone, Value, document, facts, lines, row, section, table
 from zuno.present.values import bad, count, good, number, percent, quiet, share
+
+_IN_ORIGIN: Final = frozenset({"seeds", "synthetic"})
+"""Fields that the origin names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,7 @@ class BucketView(View):
 class CalibrationView(View):
     """How the decisions to open would have ended, beside the fair rate."""
 
+    LEFT_OUT: ClassVar = frozenset({"difference"})
     trades: int
     fair: float | None
     realised: float | None
@@ -102,7 +106,7 @@ class CalibrationView(View):
     buckets: tuple[BucketView, ...]
 
     def list_blocks(self) -> Iterator[Block | None]:
-        if self.fair is None or self.realised is None or self.se is None:
+        if not self.trades:
             yield lines("No decision to open was scored.")
             return
         rows = [
@@ -116,16 +120,15 @@ class CalibrationView(View):
                 for place, trades, *rates in (*rows, ("all", self.trades, self.fair, self.realised, self.se))
             ],
         )
-        yield lines(
-            "The realised rate is inside the 95 % band of a market without drift."
-            if self.inside
-            else bad("The realised rate is OUTSIDE the 95 % band of a market without drift.")
-        )
+        if self.inside is not None:
+            text = "The realised rate is {} the 95 % band of a market without drift."
+            yield lines(text.format("inside") if self.inside else bad(text.format("OUTSIDE")))
 
 
 class PowerView(View):
     """Which edge the study could have seen."""
 
+    LEFT_OUT: ClassVar = frozenset({"trades", "smallest_edge", "smallest_edge_pct"})
     trades: int
     smallest_edge: float | None
     """In points of the win rate: found in four of five studies of this size."""
@@ -204,6 +207,7 @@ class SymmetryView(View):
 class MarketStudyView(PartialView):
     """What a study of synthetic markets found."""
 
+    LEFT_OUT: ClassVar = _IN_ORIGIN
     synthetic: bool
     origin: str
     edition: int
@@ -269,6 +273,7 @@ class StudyView(MarketStudyView):
             section("", *self.calibration.list_blocks()),
             lines(self.power.said),
             self.list_bars("a whole study of 200 moments or more"),
+            urgent=warn_partial(self),
         )
 
 
@@ -288,13 +293,11 @@ class CheckView(PartialView):
     report: str = ""
     """The id of its report in the home."""
 
-    def name_report(self) -> tuple[str, ...]:
-        return (f"report {self.report} (zuno lab reports)",) if self.report else ()
-
 
 class MarketCheckView(CheckView):
     """What a check over synthetic markets found."""
 
+    LEFT_OUT: ClassVar = _IN_ORIGIN | {"ok"}
     synthetic: bool
     origin: str
     edition: int
@@ -306,6 +309,7 @@ class MarketCheckView(CheckView):
 class RateView(View):
     """How often something happened, of as many times as it could."""
 
+    LEFT_OUT: ClassVar = frozenset({"count", "total"})
     count: int
     total: int
     rate: float | None
@@ -315,6 +319,11 @@ class RateView(View):
 
 def describe_moments(view: MarketStudyView | MarketCheckView) -> str:
     return f"{view.origin}: {view.moments:,} of {view.asked:,} moments, edition {view.edition}, no model"
+
+
+def name_report(report: str, data: str = "") -> tuple[str, ...]:
+    """The note that names a report, and the folder it is about."""
+    return (f"report {report}{f' of {data}' if data else ''} (zuno lab reports)",) if report else ()
 
 
 def format_rate(rate: RateView) -> tuple[str | Value, str]:

@@ -18,7 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import CheckView, RateView, format_rate, warn_partial
+from zuno.lab.model import CheckView, RateView, format_rate, name_report, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
@@ -132,7 +132,9 @@ class NoEdgeView(CheckView):
     said: str
 
     def to_document(self) -> Document:
-        before, before_span = (as_value(part).text for part in format_rate(self.before_costs))
+        before, desk, weighed = (
+            as_value(format_rate(rate)[0]).text for rate in (self.before_costs, self.desk, self.weighed)
+        )
         return document(
             Value(self.said, {True: Tone.GOOD, False: Tone.BAD, None: Tone.QUIET}[self.ok]),
             section(
@@ -153,12 +155,14 @@ class NoEdgeView(CheckView):
                         )
                         for kind in self.kinds
                     ],
+                    spare=("95 % of it", "record weighs"),
                 ),
                 lines(
                     ""
                     if self.false_edge_rate is None or self.ci95 is None
                     else f"An edge is claimed after costs in {self.false_edge_rate:.1%} of {self.judged} worlds "
-                    f"({self.ci95[0]:.1%} to {self.ci95[1]:.1%}), before costs in {before} ({before_span})."
+                    f"({self.ci95[0]:.1%} to {self.ci95[1]:.1%}), before costs in {before}; "
+                    f"the desk opened on its record in {desk}, and in {weighed} it would believe it."
                 ),
             ),
             section(
@@ -184,7 +188,7 @@ class NoEdgeView(CheckView):
             notes=(
                 "an edge is claimed where a world's trades made money with a one-sided bootstrap p below 0.05; nothing "
                 "can be foreseen in these markets: before costs one world in twenty makes such a claim by chance",
-                *self.name_report(),
+                *name_report(self.report),
             ),
         )
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -43,6 +43,7 @@ class LabReport(View):
 class ReportRow(View):
     """A report without its body."""
 
+    LEFT_OUT: ClassVar = frozenset({"kind"})
     id: str
     kind: str
     title: str

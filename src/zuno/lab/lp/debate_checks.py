@@ -257,6 +257,7 @@ class PoolInvarianceView(PoolCheckView):
                         count(self.ranges.total),
                     )
                 ],
+                spare=("with a new range", "95 % of it"),
             ),
             lines(quiet(f"{self.describe_record()}.")),
             table(

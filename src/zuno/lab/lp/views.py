@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import ClassVar, Final
 
 from zuno.amm.model import price_of
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.view import PartialView, View
 from zuno.lab.comparisons import interval_of_sum
-from zuno.lab.cutoffs import ModelCutoffView, describe_cutoffs
+from zuno.lab.cutoffs import ModelCutoffView, describe_models
 from zuno.lab.lp.arms import Arm, Move
 from zuno.lab.lp.backtest import ArmResult
 from zuno.lab.lp.fast import USD, Convention, MinuteColumns, earn_fees
 from zuno.lab.lp.ranges import RangeView
-from zuno.lab.model import format_span, warn_partial
+from zuno.lab.model import format_span, name_report, warn_partial
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
@@ -46,6 +46,7 @@ class FastFeesView(View):
 class ArmView(View):
     """USD; `residual` is what balances show and the terms do not explain, and anything but 0 is a fault."""
 
+    LEFT_OUT: ClassVar = frozenset({"equity_usd", "moves"})
     arm: str
     by: str
     """Who decided: nobody, a rule, or the debate by rules."""
@@ -85,6 +86,7 @@ class ArmView(View):
 
 
 class LpLabView(PartialView):
+    LEFT_OUT: ClassVar = frozenset({"ok"})
     report: str
     """The id of its files in the home: `lab/ID.json`, `lab/ID.html`."""
     data: str
@@ -136,6 +138,7 @@ class LpLabView(PartialView):
                 "every arm begins with half of the capital in each token; fees, price effect, divergence loss, gas, "
                 "swap cost and models add up to the net result, LVR stands beside it",
                 "intervals are 95 %, days resampled: an interval that holds zero shows nothing",
+                *name_report(self.report, self.data),
             ),
         )
 
@@ -382,6 +385,7 @@ class NotRunView(View):
 
 
 class LpAblationView(PartialView):
+    LEFT_OUT: ClassVar = frozenset({"ok", "desk"})
     report: str
     desk: str
     data: str
@@ -420,7 +424,11 @@ class LpAblationView(PartialView):
                 lines(quiet(f"By whether the price moved 2 % in the same {self.horizon_hours} h that are scored.")),
                 self._regime_table(),
             ),
-            section("Models", describe_cutoffs(self.models)),
+            describe_models(
+                self.models,
+                sum(arm.model_tokens for arm in self.arms),
+                sum(arm.model_cost_usd for arm in self.arms),
+            ),
             section("Not run", table(("arm", "why"), [(arm.arm, arm.why) for arm in self.not_run]))
             if self.not_run
             else None,
@@ -428,8 +436,10 @@ class LpAblationView(PartialView):
             context=f"{self.episodes} of {self.asked} moments, {self.every_hours} h apart; at each of them every arm "
             f"decides about the same position of {self.capital_usd:,} USD (as resetting ±{self.half_width_pct:g} % at "
             f"the edge has left it), and its decision is played for {self.horizon_hours} h. USD a decision; gas, swaps "
-            "and models are paid.",
+            f"and models are paid. {time_text(self.since)} to {time_text(self.until)}, profile {self.profile}, edition "
+            f"{self.edition}.",
             urgent=warn_partial(self, self.arms),
+            notes=name_report(self.report, self.data),
         )
 
     def _gain_table(self) -> Block:
@@ -455,21 +465,15 @@ class LpAblationView(PartialView):
             spare=("p", "decided by", "better", "worse"),
         )
 
-    def _regime_table(self) -> Block | None:
-        compared = [arm for arm in self.arms if arm.regimes]
-        if not compared:
-            return None
+    def _regime_table(self) -> Block:
         return table(
-            ("arm", *(f"{regime.regime} ({regime.episodes})" for regime in compared[0].regimes)),
+            ("arm", "market", "episodes", "gain of the debate", "95 %"),
             [
-                (
-                    arm.arm,
-                    *(
-                        f"{regime.gain_usd:+.2f}, {format_span(regime.ci95)}" if regime.episodes else ""
-                        for regime in arm.regimes
-                    ),
-                )
-                for arm in compared
+                (arm.arm, regime.regime, count(regime.episodes), number(regime.gain_usd, signed=True), span)
+                for arm in self.arms
+                for regime in arm.regimes
+                if regime.episodes
+                for span in (format_span(regime.ci95),)
             ],
         )
 
@@ -485,6 +489,7 @@ class QuantileView(View):
 
 
 class SweepView(PartialView):
+    LEFT_OUT: ClassVar = frozenset({"ok"})
     report: str
     data: str
     since: int
@@ -520,7 +525,10 @@ class SweepView(PartialView):
             context=f"{time_text(self.since)} to {time_text(self.until)}; half of the capital in each token before. "
             "Fees by the fast engine, the first swap at the pool's fee without impact, no gas.",
             urgent=warn_partial(self),
-            notes=(f"{self.trials:,} ranges were ever tried in this home: the best of so many is no forecast",),
+            notes=(
+                f"{self.trials:,} ranges were ever tried in this home: the best of so many is no forecast",
+                *name_report(self.report, self.data),
+            ),
         )
 
     def _describe_alike(self) -> str:

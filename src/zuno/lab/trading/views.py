@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from math import fsum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
 from zuno.lab.comparisons import compare_pairs, correct_p_values, interval_of_sum
-from zuno.lab.cutoffs import ModelCutoffView, describe_cutoffs, judge_models
-from zuno.lab.model import format_span, warn_partial
+from zuno.lab.cutoffs import ModelCutoffView, describe_models, judge_models
+from zuno.lab.model import format_span, name_report, warn_partial
 from zuno.lab.replies import describe_unanswered
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
@@ -73,6 +73,7 @@ class RegimeView(View):
 
 
 class TradeArmView(View):
+    LEFT_OUT: ClassVar = frozenset({"equity", "market_change"})
     arm: str
     by: str
     until: str
@@ -138,6 +139,7 @@ class RandomDrawsView(View):
 
 
 class TradeLabView(PartialView):
+    LEFT_OUT: ClassVar = frozenset({"ok"})
     report: str
     """Its id: `zuno lab reports` says where its page is."""
     data: str
@@ -176,26 +178,25 @@ class TradeLabView(PartialView):
                 lines("" if self.random is None else self.random.describe()),
             ),
             section("Bull, bear, sideways", self._regime_table()),
-            section(
-                "Models",
-                describe_cutoffs(self.models),
-                lines(
-                    quiet(
-                        f"{sum(arm.model_tokens for arm in self.arms):,} tokens, "
-                        f"{sum(arm.model_cost_usd for arm in self.arms):,.2f} USD; noise floor of every gain: "
-                        f"{self.noise_floor_said}{floor}."
-                    )
-                ),
+            describe_models(
+                self.models,
+                sum(arm.model_tokens for arm in self.arms),
+                sum(arm.model_cost_usd for arm in self.arms),
             ),
+            lines(quiet(f"Noise floor of every gain: {self.noise_floor_said}{floor}.")),
             section("Not run", table(("arm", "why"), [(arm.arm, arm.reason) for arm in self.not_run]))
             if self.not_run
             else None,
             context=f"{self.origin}; {kinds}; edition {self.edition}; net of fees, slippage, funding and models",
-            urgent=warn_partial(self, self.arms),
+            urgent=(
+                *warn_partial(self, self.arms),
+                *(f"{arm.arm} has come to {arm.until}" for arm in self.arms if arm.until != self.until),
+            ),
             notes=(
                 *self.notes,
                 f"deflated: how probable a true Sharpe ratio above zero is after {self.trials} trials of the lab",
                 "R: a result as a multiple of the planned loss",
+                *name_report(self.report, self.data),
             ),
         )
 
