@@ -67,8 +67,8 @@ class DeskChecks:
         check_any_done(view.moments)
         if data is not None:
             pool, stopped = await self.debates.lookahead(data, moments, workers, tell, stop)
-            found = {"pool": pool, "stopped": stopped or view.stopped, "ok": view.ok and not pool.leaks}
-            view = view.model_copy(update=found | {"leaks": view.leaks + pool.leaks})
+            both = {"pool": pool, "stopped": stopped or view.stopped, "ok": view.ok and not pool.leaks}
+            view = view.model_copy(update=both | {"leaks": view.leaks + pool.leaks})
         report = _name_check("lookahead", asked, view.origin, record)
         return self._save("lookahead", title, report, asked, view, view.to_document(), data=data)
 

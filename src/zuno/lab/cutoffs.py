@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 from zuno.kernel.view import View
 from zuno.present.document import Section, lines, section
@@ -37,8 +37,16 @@ class ModelCutoffView(View):
     in_sample: bool
 
 
-def describe_models(models: Sequence[ModelCutoffView], tokens: int, usd: float) -> Section:
+class _AskingArm(Protocol):
+    @property
+    def model_tokens(self) -> int: ...
+    @property
+    def model_cost_usd(self) -> float: ...
+
+
+def describe_models(models: Sequence[ModelCutoffView], arms: Sequence[_AskingArm]) -> Section:
     """What they took, and what they may have read."""
+    tokens, usd = sum(arm.model_tokens for arm in arms), sum(arm.model_cost_usd for arm in arms)
     return section(
         "Models",
         lines(

@@ -20,7 +20,15 @@ from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
-from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, name_report, warn_partial
+from zuno.lab.model import (
+    MarketCheckView,
+    MomentView,
+    RateView,
+    describe_moments,
+    format_rate,
+    name_report,
+    warn_partial,
+)
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import make_account
@@ -97,7 +105,7 @@ class RenamedSeries(ChangedSeries):
 
 
 def rename_series(series: Series[R]) -> Series[R]:
-    return replace(series, name=_BASES.sub(lambda found: "ETH" if found[0] == "BTC" else "BTC", series.name))
+    return replace(series, name=_BASES.sub(lambda base: "ETH" if base[0] == "BTC" else "BTC", series.name))
 
 
 class ScaledSeries(ChangedSeries):
@@ -275,11 +283,7 @@ async def change_moment(
 # -- all moments
 
 
-class FlipView(View):
-    seed: int
-    at: str
-    symbol: str
-    mode: str
+class FlipView(MomentView):
     ruling: str
     veto: str | None
     changed: str
@@ -307,8 +311,8 @@ class InvarianceView(MarketCheckView):
     def to_document(self) -> Document:
         flips = [
             (
-                f"{change.change}: seed {flip.seed} {flip.symbol} {flip.mode} {flip.at}",
-                *(flip.ruling, flip.veto or "", flip.changed, flip.changed_veto or ""),
+                *(f"{change.change}: {flip.describe()}", flip.ruling, flip.veto or "", flip.changed),
+                flip.changed_veto or "",
             )
             for change in self.changes
             for flip in change.flips

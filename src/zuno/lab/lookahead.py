@@ -22,7 +22,15 @@ from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
-from zuno.lab.model import MarketCheckView, RateView, describe_moments, format_rate, name_report, warn_partial
+from zuno.lab.model import (
+    MarketCheckView,
+    MomentView,
+    RateView,
+    describe_moments,
+    format_rate,
+    name_report,
+    warn_partial,
+)
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
@@ -87,14 +95,14 @@ class ScrambledSeries(ChangedSeries):
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         if _all_known(series, rows, self._at):
             return rows
-        found = []
+        changed = []
         for row in rows:
             if _known(series, row, self._at):
-                found.append(row)
+                changed.append(row)
             elif isinstance(row, tuple) and hasattr(row, "_replace"):
                 numbers = {name: value for name, value in row._asdict().items() if isinstance(value, float)}
-                found.append(row._replace(**{name: 1.07 * value for name, value in numbers.items()}))
-        return found
+                changed.append(row._replace(**{name: 1.07 * value for name, value in numbers.items()}))
+        return changed
 
 
 class ShortSeries(ChangedSeries):
@@ -280,11 +288,7 @@ def _relative(own: float, other: float | None) -> float:
 # -- all moments
 
 
-class LeakView(View):
-    seed: int
-    at: str
-    symbol: str
-    mode: str
+class LeakView(MomentView):
     differs: tuple[str, ...]
 
 
@@ -326,10 +330,7 @@ class LookaheadView(MarketCheckView):
                 Tone.BAD if self.leaks else Tone.GOOD,
             ),
             lines(
-                *(
-                    bad(f"LEAK  seed {leak.seed} {leak.symbol} {leak.mode} {leak.at}: {', '.join(leak.differs)}")
-                    for leak in self.differences
-                ),
+                *(bad(f"LEAK  {leak.describe()}: {', '.join(leak.differs)}") for leak in self.differences),
                 *(self.pool.list_leaks() if self.pool else ()),
             ),
             section(

@@ -166,8 +166,8 @@ class MemoryStudy:
             raise UsageError(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
         plans = [MemoryPlan(seed, world, self.count_moments(seed)) for seed in named for world in World]
         asked = sum(plan.moments for plan in plans)
-        found, stopped = await collect_results(self.run_markets, plans, workers, asked, _place, tell, stop)
-        return build_memory_view(found, named, asked, stopped=stopped)
+        results, stopped = await collect_results(self.run_markets, plans, workers, asked, _place, tell, stop)
+        return build_memory_view(results, named, asked, stopped=stopped)
 
 
 def _place(moment: MemoryMoment) -> tuple[str, int, int, str]:

@@ -138,10 +138,9 @@ class ShuffledIndex:
         answer = await self._index.recall(query)
         known = [id for id, at in self._known.items() if at < query.before]
         known.sort(key=lambda id: sha256(f"{self._seed} {query.before} {id}".encode()).digest())
-        found = zip(answer.found, known, strict=False)
-        return RecallResult(
-            source=self.name, found=tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in found)
-        )
+        pairs = zip(answer.found, known, strict=False)
+        drawn = tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in pairs)
+        return RecallResult(source=self.name, found=drawn)
 
     async def remove(self, id: str) -> None:
         await self._index.remove(id)
@@ -225,7 +224,7 @@ async def _write_case(
         setup=describe_setup(case.features, case.context),
         regime=outcome.meta.regime,
     )
-    said = await write_post_mortem(closed, desk.model_context(desk.open_journal()))
+    written = await write_post_mortem(closed, desk.model_context(desk.open_journal()))
     return PostMortem(
         id=post_mortem_id(account, summary.trade),
         account=account,
@@ -236,12 +235,12 @@ async def _write_case(
         regime=closed.regime,
         closed=summary.closed,
         setup=closed.setup,
-        outcome=said.outcome,
-        constraint=said.constraint,
+        outcome=written.outcome,
+        constraint=written.constraint,
         verdict=closed.verdict,
         path=path,
         summary=summary,
-        source=said.source,
+        source=written.source,
     )
 
 

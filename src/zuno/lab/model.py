@@ -137,13 +137,21 @@ class PowerView(View):
     said: str
 
 
-class MirrorDifferenceView(View):
-    """A moment whose mirror image was not ruled the other way round."""
+class MomentView(View):
+    """One moment of a synthetic market."""
 
     seed: int
     at: str
     symbol: str
     mode: str
+
+    def describe(self) -> str:
+        return f"seed {self.seed} {self.symbol} {self.mode} {self.at}"
+
+
+class MirrorDifferenceView(MomentView):
+    """A moment whose mirror image was not ruled the other way round."""
+
     ruling: str
     mirrored: str
     """As the mirrored market was ruled."""
@@ -187,7 +195,7 @@ class SymmetryView(View):
                 ("difference", "ruling", "mirror", "EV", "EV mirror", "score", "score mirror", "veto", "veto mirror"),
                 [
                     row(
-                        f"seed {each.seed} {each.symbol} {each.mode} {each.at}",
+                        each.describe(),
                         each.ruling,
                         each.mirrored,
                         percent(each.ev_pct, signed=True),

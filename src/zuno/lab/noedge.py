@@ -217,16 +217,16 @@ class NoEdgeStudy:
         keep: Callable[[WorldResult], None] = lambda result: None,
     ) -> NoEdgeView:
         """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer. `done`: what an
-        earlier run had found; `keep` is told what this one finds."""
+        earlier run had results; `keep` is told what this one finds."""
         check_workers(workers)
         if not 2 <= worlds <= MOST_WORLDS:
             raise UsageError(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")
         plans = plan_worlds(worlds, pools, workers, [(result.kind, result.seed) for result in done])
-        found, stopped = await collect_results(
+        results, stopped = await collect_results(
             self.run_worlds, plans, workers, worlds, lambda each: (each.kind, each.seed), tell, stop, done, keep
         )
         origin = ", ".join(sorted({pool.label for pool in pools})) or "none"
-        return build_no_edge_view(found, worlds, origin, stopped=stopped)
+        return build_no_edge_view(results, worlds, origin, stopped=stopped)
 
 
 def fingerprint_pools(pools: Sequence[HourPool]) -> Digest:

@@ -25,21 +25,6 @@ _ID: Final = re.compile(r"[a-z]+(?:-[a-z]+)*-[0-9a-f]{12}")
 _DOCUMENT: Final = re.compile(rf"({_ID.pattern})\.json")
 
 
-class LabReport(View):
-    """What a command of the lab found. No clock in it: the same command makes the same bytes."""
-
-    id: str
-    kind: str
-    title: str
-    command: str
-    partial: bool
-    """Ctrl-C came before the end, or models left questions unanswered; `--resume` goes on from here."""
-    body: dict[str, Any]
-    """The document that the command prints."""
-    arms: dict[str, dict[str, Any]] = Field(default={}, exclude_if=lambda arms: not arms)
-    """Of a backtest of trading, by arm: how its decisions were scored, for `lab calibration` and `lab vetoes`."""
-
-
 class ReportRow(View):
     """A report without its body."""
 
@@ -49,6 +34,16 @@ class ReportRow(View):
     title: str
     command: str
     partial: bool
+    """Ctrl-C came before the end, or models left questions unanswered; `--resume` goes on from here."""
+
+
+class LabReport(ReportRow):
+    """What a command of the lab found. No clock in it: the same command makes the same bytes."""
+
+    body: dict[str, Any]
+    """The document that the command prints."""
+    arms: dict[str, dict[str, Any]] = Field(default={}, exclude_if=lambda arms: not arms)
+    """Of a backtest of trading, by arm: how its decisions were scored, for `lab calibration` and `lab vetoes`."""
 
 
 class LabReportsView(View):
@@ -174,7 +169,7 @@ class LabReports:
             except Broken:
                 damaged.append(report)
                 continue
-            rows.append(ReportRow(id=row.id, kind=row.kind, title=row.title, command=row.command, partial=row.partial))
+            rows.append(ReportRow(**row.model_dump(include=set(ReportRow.model_fields), by_alias=False)))
         return LabReportsView(folder=plain_text(self._files.folder, 500), reports=tuple(rows), damaged=tuple(damaged))
 
     async def read(self, report: str) -> LabReport:

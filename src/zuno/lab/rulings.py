@@ -119,12 +119,12 @@ async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account
 
 async def _read_entries(store: SeriesStore, at: Millis) -> Mapping[Symbol, float]:
     """The close of a day before, at which whatever is held was opened."""
-    found = {}
+    closes = {}
     for symbol in Symbol:
         series = candles(BINANCE, symbol, Timeframe.H1)
         rows = await store.read(series, Millis(at - DAY_MS - 3 * HOUR_MS), Millis(at - DAY_MS), at)
-        found[symbol] = rows[-1].close
-    return found
+        closes[symbol] = rows[-1].close
+    return closes
 
 
 # -- what became of it

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from zuno.kernel.errors import UsageError
+from zuno.kernel.text import plain_text
 
+A = TypeVar("A", bound=str)
 T = TypeVar("T")
 MOST_WORKERS: Final = 64
 Progress: TypeAlias = Callable[[int, int], None]
@@ -17,6 +19,17 @@ Progress: TypeAlias = Callable[[int, int], None]
 def check_workers(workers: int) -> None:
     if not 1 <= workers <= MOST_WORKERS:
         raise UsageError(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
+
+
+def parse_arms(text: str, arms: Sequence[A]) -> tuple[A, ...]:
+    """Names with commas between them, each once."""
+    known = {str(arm): arm for arm in arms}
+    names = list(filter(None, map(str.strip, text.split(","))))
+    if wrong := [plain_text(name, 40) for name in names if name not in known]:
+        raise UsageError(f"{wrong[0]!r} is no arm; choose from {', '.join(known)}.")
+    if not names:
+        raise UsageError(f"--arms names none; choose from {', '.join(known)}.")
+    return tuple(known[name] for name in dict.fromkeys(names))
 
 
 class StoppedEarly(Exception):

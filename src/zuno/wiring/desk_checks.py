@@ -140,12 +140,12 @@ async def read_pools(open_own: Callable[[], SeriesStore]) -> list[HourPool]:
 
     store = open_own()
     last = Millis(2**62)
-    found = []
+    pools = []
     for symbol in Symbol:
         hours = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), last, last)
         pool = build_pool(symbol, store.origin.label, hours)
-        found += [] if pool is None else [pool]
-    return found or await asyncio.to_thread(make_synthetic_pools)
+        pools += [] if pool is None else [pool]
+    return pools or await asyncio.to_thread(make_synthetic_pools)
 
 
 def make_synthetic_pools() -> list[HourPool]:
@@ -156,10 +156,10 @@ def make_synthetic_pools() -> list[HourPool]:
     from zuno.trading.model.market import Timeframe, candles
     from zuno.trading.model.venues import BINANCE
 
-    found = []
+    pools = []
     for symbol, path in draw_paths(POOL_SEED).items():
         series = candles(BINANCE, symbol, Timeframe.H1)
         (hours,) = (batch.rows for batch in build_batches(build_market(POOL_SEED, path)) if batch.series == series)
         pool = build_pool(symbol, describe_origin(POOL_SEED).label, hours)
-        found += [] if pool is None else [pool]
-    return found
+        pools += [] if pool is None else [pool]
+    return pools

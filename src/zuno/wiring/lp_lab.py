@@ -71,12 +71,12 @@ async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourPr
     draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
     results: list[ArmResult] = []
     for draw in range(draws):
-        async for said in _play(home, task, draw):
-            if isinstance(said, HourProgress):
+        async for message in _play(home, task, draw):
+            if isinstance(message, HourProgress):
                 if draw == 0:
-                    yield said
+                    yield message
             else:
-                results.append(said)
+                results.append(message)
     yield results[0] if draws == 1 else average_results(results)
 
 
@@ -166,17 +166,12 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
     base = task.question.base
     world, gas = open_world(base, task.schedule.start), gas_of(base)
     rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas)
-    wanted, last = frozenset(task.moments), max(task.moments)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), base, home, Path(name))
         try:
             deciders = desk.ablation_deciders()
-            async for moment in walk_moments(world, task.schedule, rules):
-                await asyncio.sleep(0)
-                if moment in wanted:
-                    yield await run_episode(world, deciders, rules)
-                if moment >= last:
-                    return
+            async for _ in walk_moments([world], task.schedule, frozenset(task.moments), base.half_width, gas):
+                yield await run_episode(world, deciders, rules)
         finally:
             await desk.close()
 

@@ -229,13 +229,13 @@ async def _run_desk_arms(
         for arm in desk_arms
     ]
     stop = asyncio.Event()
-    told: dict[Arm, Millis] = {}
+    reported: dict[Arm, Millis] = {}
 
     def tell(desk: DeskArm) -> Callable[[Millis], Any]:
         async def tell_moment(at: Millis) -> None:
             hear(SlotProgress(desk.arm))
-            if at - told.setdefault(desk.arm, span.begin) >= REPORT_MS:
-                told[desk.arm] = at
+            if at - reported.setdefault(desk.arm, span.begin) >= REPORT_MS:
+                reported[desk.arm] = at
                 hear(desk.measure(prices, task.market.krw_rate, span, at))
 
         return tell_moment

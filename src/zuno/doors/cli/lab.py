@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zuno.kernel.view import PartialView
     from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
     from zuno.lab.reports import LabReports, LabReportsView
+    from zuno.lab.trading.question import TradeQuestion
     from zuno.lab.trading.service import TradeLab
     from zuno.lab.trading.views import TradeLabView
     from zuno.lab.workers import Progress
@@ -202,17 +203,14 @@ def lab_trade(
 ) -> None:
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
 
-    compare = partial(_compare_arms, data, symbols, since, until, arms, models, workers, cluster, resume)
-    run_study(ctx, home, json, "decisions", compare)
+    from zuno.lab.trading.question import read_question
+
+    question = read_question(data, symbols, since, until, arms, models=models)
+    run_study(ctx, home, json, "decisions", partial(_compare_arms, question, workers, cluster, resume))
 
 
 async def _compare_arms(
-    data: str | None,
-    symbols: str,
-    since: str | None,
-    until: str | None,
-    arms: str,
-    models: bool,
+    question: TradeQuestion,
     workers: int,
     cluster: str | None,
     resume: bool,
@@ -220,10 +218,7 @@ async def _compare_arms(
     tell: Progress,
     stop: asyncio.Event,
 ) -> TradeLabView:
-    from zuno.lab.trading.question import read_question
-
     desk = zuno.lab(cluster).trade
-    question = read_question(data, symbols, since, until, arms, models=models)
     return name_report(desk.reports, await desk.compare(question, workers, tell, stop, resume=resume))
 
 
@@ -285,26 +280,20 @@ def lab_ablate(
 
         lab_desk = zuno.lp_lab(cluster)
         base = read_question(data, "debate", capital, every, width, profile, gas, models=models)
-        question = read_horizon(base, horizon)
-        view = await lab_desk.ablation.ablate(question, workers, tell, stop, resume=resume)
+        view = await lab_desk.ablation.ablate(read_horizon(base, horizon), workers, tell, stop, resume=resume)
         return name_report(lab_desk.reports, view)
 
-    async def compare(zuno: Zuno, tell: Progress, stop: asyncio.Event) -> TradeLabView:
-        from zuno.lab.trading.arms import Arm
-
-        both, arms = "BTCUSDT,ETHUSDT", ",".join(Arm)
-        return await _compare_arms(
-            *(data, both, since, until, arms, models, workers, cluster, resume), zuno, tell, stop
-        )
-
-    if desk == "trade":
-        run_study(ctx, home, json, "decisions", compare)
-    elif desk == "lp":
+    if desk == "lp":
         run_study(ctx, home, json, "episodes", ablate)
-    else:
-        from zuno.kernel.errors import UsageError
+        return
+    from zuno.kernel.errors import UsageError
+    from zuno.lab.trading.arms import Arm
+    from zuno.lab.trading.question import read_question
 
+    if desk != "trade":
         raise UsageError("--desk is lp or trade.")
+    question = read_question(data, "BTCUSDT,ETHUSDT", since, until, ",".join(Arm), models=models)
+    run_study(ctx, home, json, "decisions", partial(_compare_arms, question, workers, cluster, resume))
 
 
 @lab.command("reports")

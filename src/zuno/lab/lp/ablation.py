@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -184,14 +184,14 @@ def _explain_not_run(arm: Arm, models: bool) -> str:
 
 def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:
     """By arm, in millionths of a dollar, models paid; arms of every episode alone."""
-    found: dict[str, list[int]] = {}
+    nets: dict[str, list[int]] = {}
     for arm in EVERY_ARM:
         if arm is Arm.RANDOM or not episodes or not all(arm in episode.outcomes for episode in episodes):
             continue
-        found[arm] = [episode.outcomes[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
-    if Arm.DEBATE in found:
-        found[Arm.RANDOM] = mix_random(episodes, Arm.DEBATE)
-    return found
+        nets[arm] = [episode.outcomes[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
+    if Arm.DEBATE in nets:
+        nets[Arm.RANDOM] = mix_random(episodes, Arm.DEBATE)
+    return nets
 
 
 def _compare_all(episodes: Sequence[EpisodeView], nets: Mapping[str, Sequence[int]], block: int) -> list[ArmGainView]:
@@ -249,21 +249,17 @@ def judge_gain(gain: int, corrected: float | None) -> str:
 
 def _split(
     episodes: Sequence[EpisodeView], ours: Sequence[int], theirs: Sequence[int], block: int
-) -> list[RegimeGainView]:
-    found = []
+) -> Iterator[RegimeGainView]:
     for regime in REGIMES:
         places = [place for place, episode in enumerate(episodes) if name_regime(episode.price_change) == regime]
         left, right = [ours[place] for place in places], [theirs[place] for place in places]
         pair = compare_pairs(left, right, block)
-        found.append(
-            RegimeGainView(
-                regime=regime,
-                episodes=len(places),
-                gain_usd=_each(sum(left) - sum(right), len(places)),
-                ci95=None if pair is None else (_each(pair.low, len(places)), _each(pair.high, len(places))),
-            )
+        yield RegimeGainView(
+            regime=regime,
+            episodes=len(places),
+            gain_usd=_each(sum(left) - sum(right), len(places)),
+            ci95=None if pair is None else (_each(pair.low, len(places)), _each(pair.high, len(places))),
         )
-    return found
 
 
 def name_regime(price_change: float) -> str:
@@ -297,8 +293,8 @@ def _headline(models: Sequence[ModelCutoffView], gains: Sequence[ArmGainView]) -
     who = "the debate" if models else "the debate by rules"
     if not shown:
         return f"No arm differs from {who} by more than chance, all comparisons taken together."
-    told = "; ".join(f"{gain.verdict} of {gain.gain_usd:+.2f} USD a decision over {gain.arm}" for gain in shown)
-    return f"Shown for {who}, all comparisons taken together: {told}."
+    gained = "; ".join(f"{gain.verdict} of {gain.gain_usd:+.2f} USD a decision over {gain.arm}" for gain in shown)
+    return f"Shown for {who}, all comparisons taken together: {gained}."
 
 
 def _each(total: int, count: int) -> float:

@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol, TypeAlias
 
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
-from zuno.lab.lp.arms import ArmAction, BacktestPool, centre_range, reset_at_edge
-from zuno.lab.lp.backtest import Schedule, carry_out
+from zuno.lab.lp.arms import BacktestPool
+from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.desk_arms import act_on
-from zuno.lab.lp.episodes import describe_act
+from zuno.lab.lp.episodes import describe_act, walk_moments
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
 from zuno.lab.market_study import RunTasks, collect_results
 from zuno.lab.model import RateView, format_rate
@@ -136,14 +134,16 @@ async def compare_futures(
         worlds[CUT][0].minutes = cut_minutes(minutes, at)
         worlds[SCRAMBLED][0].minutes = scramble_minutes(minutes, other, at)
 
-    async for at in _walk([pool for pool, _ in worlds.values()], task, gas, set_futures):
+    pools = [pool for pool, _ in worlds.values()]
+    half_width = task.question.half_width
+    async for at in walk_moments(pools, task.schedule, task.moments, half_width, gas, set_futures):
         ready = {name: await argue(pool) for name, (pool, argue) in worlds.items()}
         own = dict(fingerprint(ready[WHOLE]))
         leaks = [
             f"{name} {part}"
             for name in (CUT, SCRAMBLED)
-            for part, found in fingerprint(ready[name])
-            if found != own[part]
+            for part, digest_there in fingerprint(ready[name])
+            if digest_there != own[part]
         ]
         yield DebateMoment(at, describe_choice(ready[WHOLE]), tuple(leaks))
 
@@ -151,29 +151,9 @@ async def compare_futures(
 async def compare_orders(
     pool: ReplayedPool, argue: Argue, argue_reordered: Argue, task: PoolTask, gas: GasQuote
 ) -> AsyncIterator[DebateMoment]:
-    async for at in _walk([pool], task, gas, lambda at: None):
+    async for at in walk_moments([pool], task.schedule, task.moments, task.question.half_width, gas):
         own, other = await argue(pool), await argue_reordered(pool)
         yield DebateMoment(at, describe_choice(own), reordered=describe_choice(other))
-
-
-async def _walk(
-    pools: Sequence[ReplayedPool], task: PoolTask, gas: GasQuote, set_futures: Callable[[Seconds], None]
-) -> AsyncIterator[int]:
-    """All pools at one wanted moment after the other, with the position that resetting at the edge has come to."""
-    schedule, width = task.schedule, task.question.half_width
-    decide = reset_at_edge(width)
-    for pool in pools:
-        carry_out(ArmAction(centre_range(pool.state(), width)), pool, gas)
-    for moment in range(schedule.start + schedule.every, max(task.moments) + 1, schedule.every):
-        set_futures(Seconds(moment))
-        for pool in pools:
-            pool.play_until(Seconds(moment))
-        await asyncio.sleep(0)
-        if moment in task.moments:
-            yield moment
-        for pool in pools:
-            with suppress(Refused):
-                carry_out(await decide(pool), pool, gas)
 
 
 def fingerprint(ready: PlanReady) -> Iterator[tuple[str, Digest]]:
@@ -287,14 +267,14 @@ class DebateChecks:
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[PoolLookaheadView, bool]:
         """And whether Ctrl-C came before the end."""
-        found, asked, stopped = await self._study(self.run_futures, folder, moments, workers, tell, stop)
-        return build_pool_lookahead(found, plain_text(folder, 200), asked), stopped
+        results, asked, stopped = await self._study(self.run_futures, folder, moments, workers, tell, stop)
+        return build_pool_lookahead(results, plain_text(folder, 200), asked), stopped
 
     async def invariance(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[PoolInvarianceView, bool]:
-        found, asked, stopped = await self._study(self.run_orders, folder, moments, workers, tell, stop)
-        return build_pool_invariance(found, plain_text(folder, 200), asked), stopped
+        results, asked, stopped = await self._study(self.run_orders, folder, moments, workers, tell, stop)
+        return build_pool_invariance(results, plain_text(folder, 200), asked), stopped
 
     async def _study(
         self, run: RunPoolTasks, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
@@ -305,8 +285,8 @@ class DebateChecks:
         wanted = choose_hours(schedule, moments)
         shares = [wanted[place::workers] for place in range(workers)]
         tasks = [PoolTask(question, schedule, share) for share in shares if share]
-        found, stopped = await collect_results(run, tasks, workers, len(wanted), lambda moment: moment.at, tell, stop)
-        return found, len(wanted), stopped
+        results, stopped = await collect_results(run, tasks, workers, len(wanted), lambda moment: moment.at, tell, stop)
+        return results, len(wanted), stopped
 
 
 def choose_hours(schedule: Schedule, count: int) -> tuple[int, ...]:

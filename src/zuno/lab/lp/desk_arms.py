@@ -113,14 +113,14 @@ def _question(context: Context, candidates: tuple[Candidate, ...], number: int) 
         output=ChoiceOpinion,
         fallback=lambda: ChoiceOpinion.model_validate({"chosenIndex": 0, "reasoning": "It stays as it is."}),
         judge=object_to,
-        prose=lambda said, screen: screen_field(
-            said, "reasoning", screen, facts, about=said.chosen_index, most=REASONING_CHARS[1]
+        prose=lambda opinion, screen: screen_field(
+            opinion, "reasoning", screen, facts, about=opinion.chosen_index, most=REASONING_CHARS[1]
         ),
     )
 
 
 class _StandIn:
-    """The Critic's seat with the Critic's manners: proposals in, a decision or a critique out."""
+    """Takes the Critic's place in a debate: answers a proposal with a decision or a critique."""
 
     role = Role.CRITIC
 
@@ -135,33 +135,27 @@ class _StandIn:
         context = await self._recall(debate.context)
         last = debate.rounds[-1]
         mechanical = judge_all(last.candidates, context.profile)
-        judgments = self.judge(debate, last.candidates, mechanical)
+        judgments = self.judge(debate, mechanical)
         judged = last.model_copy(update={"mechanical": mechanical, "judgments": judgments})
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
         return [_end_or_answer(context, debate, number)]
 
-    def judge(
-        self, debate: Debate, candidates: Sequence[Candidate], mechanical: Sequence[Judgment]
-    ) -> tuple[Judgment, ...]:
+    def judge(self, debate: Debate, mechanical: Sequence[Judgment]) -> tuple[Judgment, ...]:
         raise NotImplementedError
 
 
 class AbsentCritic(_StandIn):
     """Every candidate passes: the first proposal is decided by what its candidates are worth."""
 
-    def judge(
-        self, debate: Debate, candidates: Sequence[Candidate], mechanical: Sequence[Judgment]
-    ) -> tuple[Judgment, ...]:
+    def judge(self, debate: Debate, mechanical: Sequence[Judgment]) -> tuple[Judgment, ...]:
         return tuple(replace(judgment, verdict=Verdict.ACCEPT, fault=Fault.NONE) for judgment in mechanical)
 
 
 class PlaceboCritic(_StandIn):
     """As many accepted, sent back and vetoed as the rules have it, but dealt to the moves at random."""
 
-    def judge(
-        self, debate: Debate, candidates: Sequence[Candidate], mechanical: Sequence[Judgment]
-    ) -> tuple[Judgment, ...]:
-        moves = [candidate.index for candidate in candidates if candidate.kind.move]
+    def judge(self, debate: Debate, mechanical: Sequence[Judgment]) -> tuple[Judgment, ...]:
+        moves = [candidate.index for candidate in debate.rounds[-1].candidates if candidate.kind.move]
         dealt = [*moves]
         Random(f"{debate.context} {len(debate.rounds)}").shuffle(dealt)
         judgments = [*mechanical]

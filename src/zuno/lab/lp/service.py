@@ -79,13 +79,13 @@ class LpLab:
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
         total = hours * sum(arm not in done for arm in question.arms)
 
-        def hear(said: ArmResult | HourProgress) -> None:
+        def hear(message: ArmResult | HourProgress) -> None:
             nonlocal played
-            if isinstance(said, ArmResult):
-                done[said.arm] = build_arm_view(said, columns, self.fee_pips, question.convention)
-                matched = done[Arm.DEBATE] if said.arm is Arm.RANDOM else done[said.arm]
-                if not done[said.arm].unanswered and not matched.unanswered:
-                    self.reports.keep_part(report, done[said.arm])
+            if isinstance(message, ArmResult):
+                done[message.arm] = build_arm_view(message, columns, self.fee_pips, question.convention)
+                matched = done[Arm.DEBATE] if message.arm is Arm.RANDOM else done[message.arm]
+                if not done[message.arm].unanswered and not matched.unanswered:
+                    self.reports.keep_part(report, done[message.arm])
             else:
                 played += 1
                 tell(min(played, total), total)

@@ -325,8 +325,8 @@ def compare_engines(
 
 
 def usd_interval(changes: Sequence[int]) -> tuple[float, float] | None:
-    found = interval_of_sum(changes, BLOCK_HOURS)
-    return None if found is None else (found[0] / USD, found[1] / USD)
+    ends = interval_of_sum(changes, BLOCK_HOURS)
+    return None if ends is None else (ends[0] / USD, ends[1] / USD)
 
 
 def measure_drawdown(worths: Sequence[int]) -> float:
@@ -424,11 +424,7 @@ class LpAblationView(PartialView):
                 lines(quiet(f"By whether the price moved 2 % in the same {self.horizon_hours} h that are scored.")),
                 self._regime_table(),
             ),
-            describe_models(
-                self.models,
-                sum(arm.model_tokens for arm in self.arms),
-                sum(arm.model_cost_usd for arm in self.arms),
-            ),
+            describe_models(self.models, self.arms),
             section("Not run", table(("arm", "why"), [(arm.arm, arm.why) for arm in self.not_run]))
             if self.not_run
             else None,
@@ -445,7 +441,7 @@ class LpAblationView(PartialView):
     def _gain_table(self) -> Block:
         return table(
             (
-                *("arm", "decided by", "moved", "net", "gain of the debate", "95 %", "p", "p (Holm)", "better"),
+                *("arm", "decided by", "moved", "net", "gain", "95 %", "p", "p (Holm)", "better"),
                 *("worse", "verdict"),
             ),
             [
@@ -467,7 +463,7 @@ class LpAblationView(PartialView):
 
     def _regime_table(self) -> Block:
         return table(
-            ("arm", "market", "episodes", "gain of the debate", "95 %"),
+            ("arm", "market", "episodes", "gain", "95 %"),
             [
                 (arm.arm, regime.regime, count(regime.episodes), number(regime.gain_usd, signed=True), span)
                 for arm in self.arms

@@ -35,8 +35,8 @@ def build_single_expert(expert: Expert) -> type[Cycle]:
         def _board(self) -> Blackboard:
             board = super()._board
             entries = board_entries(board)
-            said = entries[expert]
-            same = {"stance": said.stance, "confidence": said.confidence}
+            own = entries[expert]
+            same = {"stance": own.stance, "confidence": own.confidence}
             return board.model_copy(
                 update={_SEATS[other]: entry.model_copy(update=same) for other, entry in entries.items()}
             )

@@ -205,7 +205,7 @@ def measure_arm(
 def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
     """Those up to a moment. What is ordered at that moment is filled at the open after it, though dated by it, and is
     none of them; what the market did until then is, also where it was noted between the orders."""
-    found: list[TradeEvent] = []
+    counted: list[TradeEvent] = []
     ordered: set[str] = set()
     changed: set[tuple[Exchange, Symbol]] = set()
     """Where something was filled that was ordered at that moment."""
@@ -227,8 +227,8 @@ def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
                 counts = event.order.request.client_id not in ordered
             case _:
                 counts = not began or isinstance(event, FundingBooked)
-        found += [event] if counts else []
-    return found
+        counted += [event] if counts else []
+    return counted
 
 
 def _worth_at(
@@ -261,8 +261,8 @@ def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis
 
 
 def _read_rate(krw_rate: PriceSeries | None, moment: Millis) -> Decimal | None:
-    found = None if krw_rate is None else krw_rate.at(moment)
-    return None if found is None else _decimal(found)
+    rate = None if krw_rate is None else krw_rate.at(moment)
+    return None if rate is None else _decimal(rate)
 
 
 def _choose_rate(exchange: Exchange, rate: Decimal | None) -> Decimal:

@@ -87,7 +87,7 @@ def plan_hold(symbols: Sequence[Symbol], span: Span) -> list[TargetPosition]:
 def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[TargetPosition]:
     """Long while the fast average of closes is above the slow one, else flat. Averages reach back before the span."""
     each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(prices)
-    found: list[TargetPosition] = []
+    changes: list[TargetPosition] = []
     slots = [Millis(slot) for slot in slots_of(span)]
     for symbol, series in prices.items():
         before = [Millis(slots[0] - STEP_MS * back) for back in range(SLOW, 0, -1)]
@@ -97,9 +97,9 @@ def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[Tar
         was = False
         for slot, long in zip(slots, wanted.tolist(), strict=True):
             if long != was:
-                found.append(TargetPosition(slot, symbol, each if long else Decimal(0)))
+                changes.append(TargetPosition(slot, symbol, each if long else Decimal(0)))
                 was = long
-    return sorted(found, key=lambda change: (change.at, change.symbol))
+    return sorted(changes, key=lambda change: (change.at, change.symbol))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def draw_trades(trades: Sequence[ClosedLine], span: Span, seed: int) -> list[Ran
     """As many as these, on the same side, as large and held as many hours. Of one symbol no two are open at once."""
     chance = Generator(PCG64(seed))
     first, last = slots_of(span)[0], span.end // HOUR_MS * HOUR_MS
-    found: list[RandomTrade] = []
+    drawn: list[RandomTrade] = []
     for symbol in sorted({trade.symbol for trade in trades}):
         ours = [trade for trade in trades if trade.symbol is symbol]
         held = [max(1, round((trade.closed - trade.opened) / HOUR_MS)) for trade in ours]
@@ -130,18 +130,18 @@ def draw_trades(trades: Sequence[ClosedLine], span: Span, seed: int) -> list[Ran
             taken += held[place] + 1
             end = begin + held[place] * HOUR_MS
             if end < span.end:
-                found.append(RandomTrade(ours[place], Millis(begin), Millis(end)))
-    return found
+                drawn.append(RandomTrade(ours[place], Millis(begin), Millis(end)))
+    return drawn
 
 
 def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> list[TargetPosition]:
     """Orders of one draw."""
-    found: list[TargetPosition] = []
+    changes: list[TargetPosition] = []
     for drawn in draw_trades(trades, span, seed):
         notional = Decimal(drawn.like.notional) / MICRO * (1 if drawn.like.side is Side.LONG else -1)
-        found.append(TargetPosition(drawn.begin, drawn.like.symbol, notional))
-        found.append(TargetPosition(drawn.end, drawn.like.symbol, Decimal(0)))
-    return sorted(found, key=lambda change: (change.at, change.symbol, change.notional != 0))
+        changes.append(TargetPosition(drawn.begin, drawn.like.symbol, notional))
+        changes.append(TargetPosition(drawn.end, drawn.like.symbol, Decimal(0)))
+    return sorted(changes, key=lambda change: (change.at, change.symbol, change.notional != 0))
 
 
 async def carry_out(
@@ -218,13 +218,13 @@ class CrossResult:
 
 def moving_average(closes: Column, length: int) -> Column:
     """Of the last `length` closes; NaN before there are so many. One pass: each sum is the last one moved on."""
-    found = np.full(len(closes), np.nan)
+    averages = np.full(len(closes), np.nan)
     if len(closes) >= length:
         sums = np.cumsum(closes)
-        found[length - 1] = sums[length - 1]
-        np.subtract(sums[length:], sums[:-length], out=found[length:])
-        found[length - 1 :] /= length
-    return found
+        averages[length - 1] = sums[length - 1]
+        np.subtract(sums[length:], sums[:-length], out=averages[length:])
+        averages[length - 1 :] /= length
+    return averages
 
 
 def cross_signals(closes: Column, fast: int, slow: int) -> NDArray[np.bool_]:

@@ -168,16 +168,16 @@ class TradeLab:
         wanted = [arm for arm in question.arms if (question.models or arm not in NEED_MODEL) and arm not in done]
         played, total = 0, len(slots_of(span)) * len(wanted)
 
-        def hear(said: ArmResult | SlotProgress) -> None:
+        def hear(message: ArmResult | SlotProgress) -> None:
             nonlocal played
-            if isinstance(said, SlotProgress):
+            if isinstance(message, SlotProgress):
                 played += 1
                 tell(min(played, total), total)
                 return
-            results[said.arm] = said
-            matched = results[Arm.DEBATE] if said.arm in AFTER_DEBATE else said
-            if said.until == span.end and not said.unanswered and not matched.unanswered:
-                self.reports.keep_part(report, said)
+            results[message.arm] = message
+            matched = results[Arm.DEBATE] if message.arm in AFTER_DEBATE else message
+            if message.until == span.end and not message.unanswered and not matched.unanswered:
+                self.reports.keep_part(report, message)
 
         tell(0, total)
         tasks = plan_tasks(wanted, question.symbols, market, span, workers, models=question.models)

@@ -171,6 +171,7 @@ class TradeLabView(PartialView):
             f"{self.capital_usd:,.0f} USD; the market {100 * self.market_change:+.1f} %",
             lines(self.headline),
             section("Arms", self._result_table()),
+            section("Who decides", self._desk_table()),
             section("Trades and costs", self._trade_table(), self._exit_table()),
             section(
                 "Against the debate",
@@ -178,11 +179,7 @@ class TradeLabView(PartialView):
                 lines("" if self.random is None else self.random.describe()),
             ),
             section("Bull, bear, sideways", self._regime_table()),
-            describe_models(
-                self.models,
-                sum(arm.model_tokens for arm in self.arms),
-                sum(arm.model_cost_usd for arm in self.arms),
-            ),
+            describe_models(self.models, self.arms),
             lines(quiet(f"Noise floor of every gain: {self.noise_floor_said}{floor}.")),
             section("Not run", table(("arm", "why"), [(arm.arm, arm.reason) for arm in self.not_run]))
             if self.not_run
@@ -202,14 +199,10 @@ class TradeLabView(PartialView):
 
     def _result_table(self) -> Block:
         return table(
-            (
-                *("arm", "who decides", "net USD", "95 %", "Sharpe", "deflated", "Sortino", "Calmar", "drawdown"),
-                "exposure",
-            ),
+            ("arm", "net USD", "95 %", "Sharpe", "deflated", "Sortino", "Calmar", "drawdown", "exposure"),
             [
                 (
                     arm.arm,
-                    arm.by,
                     number(arm.net_pnl_usd, signed=True),
                     format_span(arm.ci95),
                     *(_ratio(value) for value in (arm.sharpe, arm.deflated_sharpe, arm.sortino, arm.calmar)),
@@ -218,41 +211,39 @@ class TradeLabView(PartialView):
                 )
                 for arm in self.arms
             ],
-            spare=("who decides", "exposure", "Calmar", "Sortino", "deflated"),
+            spare=("exposure", "Calmar", "Sortino", "deflated"),
+        )
+
+    def _desk_table(self) -> Block:
+        return table(
+            ("arm", "who decides", "cycles", "lessons", "recalled", "unanswered"),
+            [
+                (arm.arm, arm.by, *map(count, (arm.cycles, arm.lessons, arm.recalled, arm.unanswered)))
+                for arm in self.arms
+            ],
+            spare=("unanswered", "recalled", "lessons", "cycles"),
         )
 
     def _trade_table(self) -> Block:
         return table(
             (
-                *(
-                    "arm",
-                    "trades",
-                    "open",
-                    "explorations",
-                    "refused",
-                    "hits",
-                    "profit factor",
-                    "mean R",
-                    "fees",
-                    "funding",
-                ),
-                *("models", "unanswered", "cycles", "lessons", "recalled"),
+                *("arm", "trades", "open", "refused", "explorations", "hits", "profit factor", "mean R", "fees"),
+                *("funding", "models"),
             ),
             [
                 (
                     arm.arm,
-                    *map(count, (arm.trades, arm.open_trades, arm.exploration, arm.refused)),
+                    *map(count, (arm.trades, arm.open_trades, arm.refused, arm.exploration)),
                     "" if arm.hit_rate is None else share(arm.hit_rate),
                     _ratio(arm.profit_factor),
                     _ratio(arm.expectancy_r),
                     number(arm.fees),
                     number(arm.funding, signed=True),
                     number(arm.model_cost_usd),
-                    *map(count, (arm.unanswered, arm.cycles, arm.lessons, arm.recalled)),
                 )
                 for arm in self.arms
             ],
-            spare=("recalled", "lessons", "cycles", "unanswered", "models", "refused", "explorations", "profit factor"),
+            spare=("models", "refused", "explorations", "profit factor"),
         )
 
     def _exit_table(self) -> Block:
@@ -428,14 +419,14 @@ def compare_with_debate(
 ) -> dict[Arm, GainView]:
     """Each other arm less the debate, over the days that both have come to."""
     others = [result for result in results if result is not debate]
-    found = []
+    pairs = []
     for other in others:
         days = min(len(other.changes), len(debate.changes))
-        found.append(compare_pairs(other.changes[:days], debate.changes[:days], BLOCK_DAYS))
-    ps = [pair.p for pair in found if pair is not None]
+        pairs.append(compare_pairs(other.changes[:days], debate.changes[:days], BLOCK_DAYS))
+    ps = [pair.p for pair in pairs if pair is not None]
     corrected = iter(correct_p_values(ps))
     gains: dict[Arm, GainView] = {}
-    for other, pair in zip(others, found, strict=True):
+    for other, pair in zip(others, pairs, strict=True):
         days = min(len(other.changes), len(debate.changes))
         better, worse = _flips(debate, other, prices)
         gains[other.arm] = GainView(
@@ -587,8 +578,8 @@ def _returns(result: ArmResult) -> list[float]:
 
 
 def _interval(changes: Sequence[int]) -> tuple[float, float] | None:
-    found = interval_of_sum(changes, BLOCK_DAYS)
-    return None if found is None else (_usd(found[0]), _usd(found[1]))
+    ends = interval_of_sum(changes, BLOCK_DAYS)
+    return None if ends is None else (_usd(ends[0]), _usd(ends[1]))
 
 
 def _usd(amount: int) -> float:
