@@ -34,7 +34,7 @@ from zuno.lab.lp.question import LpQuestion
 from zuno.lab.replies import ReplyBook
 from zuno.llm.prompts import SMALL_MODEL_TOKENS, Prompts
 from zuno.lp.model.ballot import RiskProfile, Verdict
-from zuno.lp.model.debate import Context, Debate
+from zuno.lp.model.debate import Context, Debate, Round
 from zuno.lp.model.market import HOUR
 from zuno.lp.rules.ballot import judge_all
 from zuno.present.text import to_text
@@ -229,18 +229,18 @@ def test_the_best_score_needs_no_model(context: Context) -> None:
 def test_an_absent_critic_passes_all_and_a_placebo_deals_the_same_verdicts_anew(context: Context) -> None:
     candidates = propose_by_rules(context)
     mechanical = judge_all(candidates, context.profile)
-    debate = Debate(flow="rebalance", context="0" * 64)
+    debate = Debate(flow="rebalance", context="0" * 64, rounds=(Round(candidates=candidates),))
 
     async def recall(digest: str) -> Context:
         return context
 
-    absent = AbsentCritic(recall, None).judge(debate, candidates, mechanical)  # type: ignore[arg-type]
+    absent = AbsentCritic(recall, None).judge(debate, mechanical)  # type: ignore[arg-type]
     assert {judgment.verdict for judgment in absent} == {Verdict.ACCEPT}
     placebo = PlaceboCritic(recall, None)  # type: ignore[arg-type]
     moves = [candidate.index for candidate in candidates if candidate.kind.move]
     for number in range(20):
         held = debate.model_copy(update={"context": f"{number:064x}"})
-        judgments = placebo.judge(held, candidates, mechanical)
+        judgments = placebo.judge(held, mechanical)
         assert [judgment.index for judgment in judgments] == list(range(len(candidates)))
         dealt = sorted(judgments[index].verdict for index in moves)
         assert dealt == sorted(mechanical[index].verdict for index in moves)
