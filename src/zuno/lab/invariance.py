@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lookahead import OpenModelContext, rule_moment
 from zuno.lab.lp.debate_checks import PoolInvarianceView
-from zuno.lab.market_study import MarketPlan, describe_markets
+from zuno.lab.market_study import MarketPlan, StudiedMoment, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
 from zuno.lab.model import (
@@ -27,6 +26,7 @@ from zuno.lab.model import (
     describe_moments,
     format_rate,
     name_report,
+    table_of,
     warn_partial,
 )
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
@@ -216,12 +216,7 @@ class ChangedRuling:
 
 
 @dataclass(frozen=True, slots=True)
-class InvarianceMoment:
-    seed: int
-    number: int
-    at: Millis
-    symbol: str
-    mode: str
+class InvarianceMoment(StudiedMoment):
     decision: str
     ruling: str
     veto: str | None
@@ -321,18 +316,17 @@ class InvarianceView(MarketCheckView):
             describe_moments(self),
             section(
                 "Rulings that flip",
-                table(
-                    ("change", "moments", "decisions flip", "rulings flip", "95 %", "not HOLD: flip", "95 % of it"),
-                    [
-                        (
-                            change.change,
-                            count(change.rulings.total),
-                            format_rate(change.decisions)[0],
-                            *format_rate(change.rulings),
-                            *format_rate(change.active),
-                        )
-                        for change in self.changes
-                    ],
+                table_of(
+                    self.changes,
+                    {
+                        "change": lambda change: change.change,
+                        "moments": lambda change: count(change.rulings.total),
+                        "decisions flip": lambda change: format_rate(change.decisions)[0],
+                        "rulings flip": lambda change: format_rate(change.rulings)[0],
+                        "95 %": lambda change: format_rate(change.rulings)[1],
+                        "not HOLD: flip": lambda change: format_rate(change.active)[0],
+                        "95 % of it": lambda change: format_rate(change.active)[1],
+                    },
                     spare=("95 % of it", "95 %"),
                 ),
             ),
@@ -371,10 +365,7 @@ def _sum_change(change: Change, moments: Sequence[InvarianceMoment]) -> ChangeVi
         active=measure_rate(sum(not each.ruling_kept for _, each in active), len(active)),
         flips=tuple(
             FlipView(
-                seed=moment.seed,
-                at=iso(moment.at),
-                symbol=moment.symbol,
-                mode=moment.mode,
+                **moment.describe(),
                 ruling=moment.ruling,
                 veto=moment.veto,
                 changed=each.ruling,

@@ -15,12 +15,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from zuno.kernel.canonical import digest
-from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
-from zuno.lab.market_study import MarketPlan, describe_markets
+from zuno.lab.market_study import MarketPlan, StudiedMoment, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.model import (
     MarketCheckView,
@@ -29,6 +28,7 @@ from zuno.lab.model import (
     describe_moments,
     format_rate,
     name_report,
+    table_of,
     warn_partial,
 )
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
@@ -146,14 +146,9 @@ class StartupResult:
 
 
 @dataclass(frozen=True, slots=True)
-class LookaheadMoment:
+class LookaheadMoment(StudiedMoment):
     """What one moment came to."""
 
-    seed: int
-    number: int
-    at: Millis
-    symbol: str
-    mode: str
     decision: str
     ruling: str
     leaks: tuple[str, ...]
@@ -335,24 +330,16 @@ class LookaheadView(MarketCheckView):
             ),
             section(
                 "How much hangs on where the history begins",
-                table(
-                    (
-                        "bars of each timeframe",
-                        "decisions differ",
-                        "95 %",
-                        "rulings differ",
-                        "95 % of it",
-                        "indicators",
-                    ),
-                    [
-                        (
-                            count(short.bars),
-                            *format_rate(short.decisions),
-                            *format_rate(short.rulings),
-                            count(len(short.indicators)),
-                        )
-                        for short in self.startups
-                    ],
+                table_of(
+                    self.startups,
+                    {
+                        "bars of each timeframe": lambda short: count(short.bars),
+                        "decisions differ": lambda short: format_rate(short.decisions)[0],
+                        "95 %": lambda short: format_rate(short.decisions)[1],
+                        "rulings differ": lambda short: format_rate(short.rulings)[0],
+                        "95 % of it": lambda short: format_rate(short.rulings)[1],
+                        "indicators": lambda short: count(len(short.indicators)),
+                    },
                 ),
                 lines(quiet("Indicators that differ by more than a thousandth from those of the whole history:")),
                 table(
@@ -384,10 +371,7 @@ def build_lookahead_view(
         **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), len(moments)),
         compared=2 * len(moments),
         leaks=len(leaky),
-        differences=tuple(
-            LeakView(seed=moment.seed, at=iso(moment.at), symbol=moment.symbol, mode=moment.mode, differs=moment.leaks)
-            for moment in leaky
-        ),
+        differences=tuple(LeakView(**moment.describe(), differs=moment.leaks) for moment in leaky),
         startups=tuple(_sum_startups(bars, moments) for bars in STARTUPS),
     )
 

@@ -6,10 +6,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
 from zuno.lab.workers import Progress, check_workers
 from zuno.trading.model.cycle import EDITION
 
@@ -61,14 +63,22 @@ async def collect_results(
     return results, stop.is_set() and len(results) < asked
 
 
-class _StudiedMoment(Protocol):
-    @property
-    def seed(self) -> int: ...
-    @property
-    def number(self) -> int: ...
+@dataclass(frozen=True, slots=True)
+class StudiedMoment:
+    """Which moment of which market was studied."""
+
+    seed: int
+    number: int
+    at: Millis
+    symbol: str
+    mode: str
+
+    def describe(self) -> dict[str, Any]:
+        """The fields of a `MomentView`."""
+        return {"seed": self.seed, "at": iso(self.at), "symbol": self.symbol, "mode": self.mode}
 
 
-S = TypeVar("S", bound=_StudiedMoment)
+S = TypeVar("S", bound=StudiedMoment)
 BuildView: TypeAlias = Callable[[Sequence[S], Sequence[MarketPlan], bool], V]
 """The last: whether the study was stopped before its end."""
 

@@ -16,7 +16,7 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
 from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.model import MarketStudyView, describe_moments, warn_partial
+from zuno.lab.model import MarketStudyView, describe_moments, table_of, warn_partial
 from zuno.lab.workers import Progress, check_workers
 from zuno.present.document import Block, Document, document, section, table
 from zuno.present.values import count, number, share
@@ -118,17 +118,16 @@ class MemoryStudyView(MarketStudyView):
 
 
 def _arm_table(world: WorldView) -> Block:
-    return table(
-        ("recall", "trades", "failing setup", "paying setup", "hit rate", "mean R"),
-        [
-            (
-                arm.arm,
-                *map(count, (arm.trades, arm.failing_trades, arm.paying_trades)),
-                share(arm.hit_rate),
-                number(arm.mean_r, 3, signed=True),
-            )
-            for arm in world.arms
-        ],
+    return table_of(
+        world.arms,
+        {
+            "recall": lambda arm: arm.arm,
+            "trades": lambda arm: count(arm.trades),
+            "failing setup": lambda arm: count(arm.failing_trades),
+            "paying setup": lambda arm: count(arm.paying_trades),
+            "hit rate": lambda arm: share(arm.hit_rate),
+            "mean R": lambda arm: number(arm.mean_r, 3, signed=True),
+        },
     )
 
 

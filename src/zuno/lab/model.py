@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
-from zuno.present.document import Block, Document, Lines, Tone, Value, document, facts, lines, row, section, table
+from zuno.present.document import (
+    Block,
+    Document,
+    Lines,
+    Table,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    row,
+    section,
+    table,
+)
 from zuno.present.values import bad, count, good, number, percent, quiet, share
 
+T = TypeVar("T")
 _IN_ORIGIN: Final = frozenset({"seeds", "synthetic"})
 """Fields that the origin names."""
 
@@ -191,24 +205,21 @@ class SymmetryView(View):
             else f"Mirrored market: {self.mirrored} of {self.compared} rulings mirrored, {self.share:.1%}.",
         )
         if self.differences:
-            yield table(
-                ("difference", "ruling", "mirror", "EV", "EV mirror", "score", "score mirror", "veto", "veto mirror"),
-                [
-                    row(
-                        each.describe(),
-                        each.ruling,
-                        each.mirrored,
-                        percent(each.ev_pct, signed=True),
-                        percent(each.mirrored_ev_pct, signed=True),
-                        number(each.score, 3, signed=True),
-                        number(each.mirrored_score, 3, signed=True),
-                        each.veto or "",
-                        each.mirrored_veto or "",
-                        tone=Tone.QUIET if each.small else Tone.PLAIN,
-                    )
-                    for each in self.differences
-                ],
+            yield table_of(
+                self.differences,
+                {
+                    "difference": lambda each: each.describe(),
+                    "ruling": lambda each: each.ruling,
+                    "mirror": lambda each: each.mirrored,
+                    "EV": lambda each: percent(each.ev_pct, signed=True),
+                    "EV mirror": lambda each: percent(each.mirrored_ev_pct, signed=True),
+                    "score": lambda each: number(each.score, 3, signed=True),
+                    "score mirror": lambda each: number(each.mirrored_score, 3, signed=True),
+                    "veto": lambda each: each.veto or "",
+                    "veto mirror": lambda each: each.mirrored_veto or "",
+                },
                 spare=("veto", "veto mirror"),
+                tone=lambda each: Tone.QUIET if each.small else Tone.PLAIN,
             )
 
 
@@ -286,12 +297,14 @@ class StudyView(MarketStudyView):
 
 
 def _count_table(title: str, counts: Sequence[CountView]) -> Block:
-    return table(
-        (title, "count", "share"),
-        [
-            row(each.name, count(each.count), share(each.share), tone=Tone.PLAIN if each.count else Tone.QUIET)
-            for each in counts
-        ],
+    return table_of(
+        counts,
+        {
+            title: lambda each: each.name,
+            "count": lambda each: count(each.count),
+            "share": lambda each: share(each.share),
+        },
+        tone=lambda each: Tone.PLAIN if each.count else Tone.QUIET,
     )
 
 
@@ -323,6 +336,23 @@ class RateView(View):
     rate: float | None
     ci95: tuple[float, float] | None
     """Wilson's."""
+
+
+def table_of(
+    items: Iterable[T],
+    columns: Mapping[str, Callable[[T], str | Value]],
+    *,
+    spare: Sequence[str] = (),
+    tone: Callable[[T], Tone] = lambda item: Tone.PLAIN,
+) -> Table:
+    """A row for each item; `columns` say what stands in it."""
+    rows = [row(*(cell(item) for cell in columns.values()), tone=tone(item)) for item in items]
+    return table(tuple(columns), rows, spare=spare)
+
+
+def figure(value: float | None, digits: int = 2, *, signed: bool = False) -> str | Value:
+    """Blank where there is none."""
+    return "" if value is None else number(value, digits, signed=signed)
 
 
 def describe_moments(view: MarketStudyView | MarketCheckView) -> str:

@@ -18,7 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import CheckView, RateView, format_rate, name_report, warn_partial
+from zuno.lab.model import CheckView, RateView, format_rate, name_report, table_of, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
@@ -26,7 +26,7 @@ from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
 from zuno.llm.ask import ModelContext
-from zuno.present.document import Document, Tone, Value, as_value, document, lines, section, table
+from zuno.present.document import Document, Tone, Value, as_value, document, lines, section
 from zuno.present.values import count, percent
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, RegimeFamily
@@ -139,22 +139,18 @@ class NoEdgeView(CheckView):
             Value(self.said, {True: Tone.GOOD, False: Tone.BAD, None: Tone.QUIET}[self.ok]),
             section(
                 "Share of worlds with a claim",
-                table(
-                    (
-                        *("worlds", "judged", "after costs", "95 %", "before costs", "95 % of it", "opened on it"),
-                        "record weighs",
-                    ),
-                    [
-                        (
-                            kind.kind,
-                            f"{kind.judged} of {kind.worlds}",
-                            *format_rate(kind.net),
-                            *format_rate(kind.before_costs),
-                            format_rate(kind.desk)[0],
-                            format_rate(kind.weighed)[0],
-                        )
-                        for kind in self.kinds
-                    ],
+                table_of(
+                    self.kinds,
+                    {
+                        "worlds": lambda kind: kind.kind,
+                        "judged": lambda kind: f"{kind.judged} of {kind.worlds}",
+                        "after costs": lambda kind: format_rate(kind.net)[0],
+                        "95 %": lambda kind: format_rate(kind.net)[1],
+                        "before costs": lambda kind: format_rate(kind.before_costs)[0],
+                        "95 % of it": lambda kind: format_rate(kind.before_costs)[1],
+                        "opened on it": lambda kind: format_rate(kind.desk)[0],
+                        "record weighs": lambda kind: format_rate(kind.weighed)[0],
+                    },
                     spare=("95 % of it", "record weighs"),
                 ),
                 lines(
@@ -167,19 +163,16 @@ class NoEdgeView(CheckView):
             ),
             section(
                 "Trades",
-                table(
-                    ("worlds", "cycles", "trades", "mean before costs", "standard error", "mean after costs"),
-                    [
-                        (
-                            kind.kind,
-                            count(kind.cycles),
-                            count(kind.trades),
-                            percent(kind.mean_gross_pct, 3, signed=True),
-                            percent(kind.standard_error_pct, 3),
-                            percent(kind.mean_net_pct, 3, signed=True),
-                        )
-                        for kind in self.kinds
-                    ],
+                table_of(
+                    self.kinds,
+                    {
+                        "worlds": lambda kind: kind.kind,
+                        "cycles": lambda kind: count(kind.cycles),
+                        "trades": lambda kind: count(kind.trades),
+                        "mean before costs": lambda kind: percent(kind.mean_gross_pct, 3, signed=True),
+                        "standard error": lambda kind: percent(kind.standard_error_pct, 3),
+                        "mean after costs": lambda kind: percent(kind.mean_net_pct, 3, signed=True),
+                    },
                 ),
             ),
             context=f"{self.worlds:,} of {self.asked:,} worlds, {self.judged:,} of them with ten trades or more; "

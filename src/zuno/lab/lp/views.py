@@ -16,7 +16,7 @@ from zuno.lab.lp.arms import Arm, Move
 from zuno.lab.lp.backtest import ArmResult
 from zuno.lab.lp.fast import USD, Convention, MinuteColumns, earn_fees
 from zuno.lab.lp.ranges import RangeView
-from zuno.lab.model import format_span, name_report, warn_partial
+from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
@@ -77,6 +77,11 @@ class ArmView(View):
     """Null where it held no position, or is the mean of several runs."""
     equity_usd: tuple[float, ...]
     """At the end of every hour, the start first."""
+
+    def list_terms(self) -> tuple[float, ...]:
+        """What the net result is the sum of, in the order of `TERMS`."""
+        costs = (self.divergence_loss, self.gas, self.swap_cost, self.model_cost_usd)
+        return self.fees, self.price_effect, *(-cost for cost in costs)
 
     @property
     def changes(self) -> list[int]:
@@ -143,45 +148,39 @@ class LpLabView(PartialView):
         )
 
     def _result_table(self) -> Block:
-        return table(
-            (
-                *("arm", "decided by", "net USD", "95 %", "against hold", "95 % of it", "in range", "moves"),
-                *("refused", "drawdown"),
-            ),
-            [
-                (
-                    arm.arm,
-                    arm.by,
-                    number(arm.net_pnl_usd, signed=True),
-                    format_span(arm.ci95),
-                    "" if (against := arm.vs_hold) is None else number(against.net_pnl_usd, signed=True),
-                    "" if against is None else format_span(against.ci95),
-                    share(arm.time_in_range),
-                    f"{arm.rebalances} of {arm.decisions}",
-                    count(arm.refused),
-                    percent(100 * arm.max_drawdown),
-                )
-                for arm in self.arms
-            ],
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "decided by": lambda arm: arm.by,
+                "net USD": lambda arm: figure(arm.net_pnl_usd, signed=True),
+                "95 %": lambda arm: format_span(arm.ci95),
+                "against hold": lambda arm: "" if arm.vs_hold is None else figure(arm.vs_hold.net_pnl_usd, signed=True),
+                "95 % of it": lambda arm: "" if arm.vs_hold is None else format_span(arm.vs_hold.ci95),
+                "in range": lambda arm: share(arm.time_in_range),
+                "moves": lambda arm: f"{arm.rebalances} of {arm.decisions}",
+                "refused": lambda arm: count(arm.refused),
+                "drawdown": lambda arm: percent(100 * arm.max_drawdown),
+            },
             spare=("refused", "drawdown", "decided by"),
         )
 
     def _cost_table(self) -> Block:
-        return table(
-            ("arm", *TERMS, "tokens", "unanswered", "LVR", "residual"),
-            [
-                (
-                    arm.arm,
-                    number(arm.fees),
-                    number(arm.price_effect, signed=True),
-                    *map(number, (arm.divergence_loss, arm.gas, arm.swap_cost, arm.model_cost_usd)),
-                    count(arm.model_tokens),
-                    count(arm.unanswered),
-                    number(arm.lvr),
-                    f"{arm.residual:g}",
-                )
-                for arm in self.arms
-            ],
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "fees": lambda arm: figure(arm.fees),
+                "price": lambda arm: figure(arm.price_effect, signed=True),
+                "divergence loss": lambda arm: figure(arm.divergence_loss),
+                "gas": lambda arm: figure(arm.gas),
+                "swap cost": lambda arm: figure(arm.swap_cost),
+                "models": lambda arm: figure(arm.model_cost_usd),
+                "tokens": lambda arm: count(arm.model_tokens),
+                "unanswered": lambda arm: count(arm.unanswered),
+                "LVR": lambda arm: figure(arm.lvr),
+                "residual": lambda arm: f"{arm.residual:g}",
+            },
             spare=("unanswered", "tokens", "models", "residual", "swap cost", "gas"),
         )
 
@@ -190,10 +189,7 @@ class LpLabView(PartialView):
             ("fees by both engines", "convention", "exact", "fast", "difference"),
             [
                 (
-                    arm.arm,
-                    fees.convention,
-                    number(fees.exact_usd, 4),
-                    number(fees.fast_usd, 4),
+                    *(arm.arm, fees.convention, figure(fees.exact_usd, 4), figure(fees.fast_usd, 4)),
                     "" if fees.difference_pct is None else percent(fees.difference_pct, 4, signed=True),
                 )
                 for arm in self.arms
@@ -214,20 +210,7 @@ class LpLabView(PartialView):
                 interval_chart("Net result less that of holding", against),
             ),
             "Where the money went": (
-                bar_chart(
-                    "Attribution",
-                    TERMS,
-                    [
-                        (
-                            arm.arm,
-                            (
-                                *(arm.fees, arm.price_effect, -arm.divergence_loss, -arm.gas, -arm.swap_cost),
-                                -arm.model_cost_usd,
-                            ),
-                        )
-                        for arm in self.arms
-                    ],
-                ),
+                bar_chart("Attribution", TERMS, [(arm.arm, arm.list_terms()) for arm in self.arms]),
             ),
         }
 
@@ -439,38 +422,34 @@ class LpAblationView(PartialView):
         )
 
     def _gain_table(self) -> Block:
-        return table(
-            (
-                *("arm", "decided by", "moved", "net", "gain", "95 %", "p", "p (Holm)", "better"),
-                *("worse", "verdict"),
-            ),
-            [
-                (
-                    arm.arm,
-                    arm.by,
-                    f"{arm.moved} of {arm.episodes}",
-                    number(arm.net_usd, signed=True),
-                    "" if arm.gain_usd is None else number(arm.gain_usd, signed=True),
-                    "" if arm.gain_usd is None else format_span(arm.ci95),
-                    *("" if p is None else number(p, 3) for p in (arm.p, arm.p_corrected)),
-                    *("" if flips is None else count(flips) for flips in (arm.better, arm.worse)),
-                    arm.verdict,
-                )
-                for arm in self.arms
-            ],
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "decided by": lambda arm: arm.by,
+                "moved": lambda arm: f"{arm.moved} of {arm.episodes}",
+                "net": lambda arm: figure(arm.net_usd, signed=True),
+                "gain": lambda arm: figure(arm.gain_usd, signed=True),
+                "95 %": lambda arm: "" if arm.gain_usd is None else format_span(arm.ci95),
+                "p": lambda arm: figure(arm.p, 3),
+                "p (Holm)": lambda arm: figure(arm.p_corrected, 3),
+                "better": lambda arm: figure(arm.better, 0),
+                "worse": lambda arm: figure(arm.worse, 0),
+                "verdict": lambda arm: arm.verdict,
+            },
             spare=("p", "decided by", "better", "worse"),
         )
 
     def _regime_table(self) -> Block:
-        return table(
-            ("arm", "market", "episodes", "gain", "95 %"),
-            [
-                (arm.arm, regime.regime, count(regime.episodes), number(regime.gain_usd, signed=True), span)
-                for arm in self.arms
-                for regime in arm.regimes
-                if regime.episodes
-                for span in (format_span(regime.ci95),)
-            ],
+        return table_of(
+            [(arm.arm, regime) for arm in self.arms for regime in arm.regimes if regime.episodes],
+            {
+                "arm": lambda pair: pair[0],
+                "market": lambda pair: pair[1].regime,
+                "episodes": lambda pair: count(pair[1].episodes),
+                "gain": lambda pair: figure(pair[1].gain_usd, signed=True),
+                "95 %": lambda pair: format_span(pair[1].ci95),
+            },
         )
 
     def draw_charts(self) -> Charts:
@@ -535,17 +514,14 @@ class SweepView(PartialView):
 
 
 def _range_table(ranges: Sequence[RangeView]) -> Block:
-    return table(
-        ("range in ticks", "net USD", "against hold", "fees", "in range", "drawdown"),
-        [
-            (
-                f"{held.lower}…{held.upper}",
-                number(held.net_pnl_usd, signed=True),
-                number(held.vs_hold_usd, signed=True),
-                number(held.fees),
-                share(held.time_in_range),
-                percent(100 * held.max_drawdown),
-            )
-            for held in ranges
-        ],
+    return table_of(
+        ranges,
+        {
+            "range in ticks": lambda held: f"{held.lower}…{held.upper}",
+            "net USD": lambda held: figure(held.net_pnl_usd, signed=True),
+            "against hold": lambda held: figure(held.vs_hold_usd, signed=True),
+            "fees": lambda held: figure(held.fees),
+            "in range": lambda held: share(held.time_in_range),
+            "drawdown": lambda held: percent(100 * held.max_drawdown),
+        },
     )

@@ -15,15 +15,15 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
 from zuno.lab.comparisons import compare_pairs, correct_p_values, interval_of_sum
 from zuno.lab.cutoffs import ModelCutoffView, describe_models, judge_models
-from zuno.lab.model import format_span, name_report, warn_partial
+from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.replies import describe_unanswered
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
-from zuno.present.document import Block, Document, Value, document, lines, section, table
-from zuno.present.values import count, number, quiet, share
+from zuno.present.document import Block, Document, document, lines, section, table
+from zuno.present.values import count, quiet, share
 from zuno.trading.model.cycle import EDITION, Call, Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.rules.book_state import STARTING_CASH
@@ -198,51 +198,52 @@ class TradeLabView(PartialView):
         )
 
     def _result_table(self) -> Block:
-        return table(
-            ("arm", "net USD", "95 %", "Sharpe", "deflated", "Sortino", "Calmar", "drawdown", "exposure"),
-            [
-                (
-                    arm.arm,
-                    number(arm.net_pnl_usd, signed=True),
-                    format_span(arm.ci95),
-                    *(_ratio(value) for value in (arm.sharpe, arm.deflated_sharpe, arm.sortino, arm.calmar)),
-                    share(arm.max_drawdown),
-                    number(arm.exposure),
-                )
-                for arm in self.arms
-            ],
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "net USD": lambda arm: figure(arm.net_pnl_usd, signed=True),
+                "95 %": lambda arm: format_span(arm.ci95),
+                "Sharpe": lambda arm: figure(arm.sharpe),
+                "deflated": lambda arm: figure(arm.deflated_sharpe),
+                "Sortino": lambda arm: figure(arm.sortino),
+                "Calmar": lambda arm: figure(arm.calmar),
+                "drawdown": lambda arm: share(arm.max_drawdown),
+                "exposure": lambda arm: figure(arm.exposure),
+            },
             spare=("exposure", "Calmar", "Sortino", "deflated"),
         )
 
     def _desk_table(self) -> Block:
-        return table(
-            ("arm", "who decides", "cycles", "lessons", "recalled", "unanswered"),
-            [
-                (arm.arm, arm.by, *map(count, (arm.cycles, arm.lessons, arm.recalled, arm.unanswered)))
-                for arm in self.arms
-            ],
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "who decides": lambda arm: arm.by,
+                "cycles": lambda arm: count(arm.cycles),
+                "lessons": lambda arm: count(arm.lessons),
+                "recalled": lambda arm: count(arm.recalled),
+                "unanswered": lambda arm: count(arm.unanswered),
+            },
             spare=("unanswered", "recalled", "lessons", "cycles"),
         )
 
     def _trade_table(self) -> Block:
-        return table(
-            (
-                *("arm", "trades", "open", "refused", "explorations", "hits", "profit factor", "mean R", "fees"),
-                *("funding", "models"),
-            ),
-            [
-                (
-                    arm.arm,
-                    *map(count, (arm.trades, arm.open_trades, arm.refused, arm.exploration)),
-                    "" if arm.hit_rate is None else share(arm.hit_rate),
-                    _ratio(arm.profit_factor),
-                    _ratio(arm.expectancy_r),
-                    number(arm.fees),
-                    number(arm.funding, signed=True),
-                    number(arm.model_cost_usd),
-                )
-                for arm in self.arms
-            ],
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "trades": lambda arm: count(arm.trades),
+                "open": lambda arm: count(arm.open_trades),
+                "refused": lambda arm: count(arm.refused),
+                "explorations": lambda arm: count(arm.exploration),
+                "hits": lambda arm: "" if arm.hit_rate is None else share(arm.hit_rate),
+                "profit factor": lambda arm: figure(arm.profit_factor),
+                "mean R": lambda arm: figure(arm.expectancy_r),
+                "fees": lambda arm: figure(arm.fees),
+                "funding": lambda arm: figure(arm.funding, signed=True),
+                "models": lambda arm: figure(arm.model_cost_usd),
+            },
             spare=("models", "refused", "explorations", "profit factor"),
         )
 
@@ -258,11 +259,8 @@ class TradeLabView(PartialView):
             ("arm", "less debate, USD", "95 %", "p", "p (Holm)", "flips for better", "for worse"),
             [
                 (
-                    arm.arm,
-                    number(gain.net_pnl_usd, signed=True),
-                    format_span(gain.ci95),
-                    _ratio(gain.p, 3),
-                    _ratio(gain.p_holm, 3),
+                    *(arm.arm, figure(gain.net_pnl_usd, signed=True), format_span(gain.ci95)),
+                    *(figure(gain.p, 3), figure(gain.p_holm, 3)),
                     # Only a desk decides cycle by cycle.
                     *(count(flips) if arm.cycles else "" for flips in (gain.better, gain.worse)),
                 )
@@ -274,7 +272,7 @@ class TradeLabView(PartialView):
     def _regime_table(self) -> Block:
         return table(
             ("net USD by market", *KINDS),
-            [(arm.arm, *(number(net, signed=True) for net in arm.regimes.list_nets())) for arm in self.arms],
+            [(arm.arm, *(figure(net, signed=True) for net in arm.regimes.list_nets())) for arm in self.arms],
         )
 
     def draw_charts(self) -> Charts:
@@ -300,10 +298,6 @@ class TradeLabView(PartialView):
         day = DAY_MS // 1_000
         times = [begin, *range((begin // day + 1) * day, end, day), end]
         return list(zip(times, arm.equity, strict=False))
-
-
-def _ratio(value: float | None, digits: int = 2) -> str | Value:
-    return "" if value is None else number(value, digits)
 
 
 def build_view(
@@ -419,18 +413,16 @@ def compare_with_debate(
 ) -> dict[Arm, GainView]:
     """Each other arm less the debate, over the days that both have come to."""
     others = [result for result in results if result is not debate]
-    pairs = []
-    for other in others:
-        days = min(len(other.changes), len(debate.changes))
-        pairs.append(compare_pairs(other.changes[:days], debate.changes[:days], BLOCK_DAYS))
-    ps = [pair.p for pair in pairs if pair is not None]
-    corrected = iter(correct_p_values(ps))
+    changes = [list(zip(other.changes, debate.changes, strict=False)) for other in others]
+    pairs = [compare_pairs([own for own, _ in days], [debated for _, debated in days], BLOCK_DAYS) for days in changes]
+    corrected = iter(correct_p_values([pair.p for pair in pairs if pair is not None]))
     gains: dict[Arm, GainView] = {}
-    for other, pair in zip(others, pairs, strict=True):
-        days = min(len(other.changes), len(debate.changes))
-        better, worse = _flips(debate, other, prices)
+    for other, days, pair in zip(others, changes, pairs, strict=True):
+        better, worse = (0, 0)
+        if other.cycles:
+            better, worse = count_flips(debate.decisions, other.decisions, prices, min(debate.until, other.until))
         gains[other.arm] = GainView(
-            net_pnl_usd=_usd(sum(other.changes[:days]) - sum(debate.changes[:days])),
+            net_pnl_usd=_usd(sum(own - debated for own, debated in days)),
             ci95=None if pair is None else (_usd(pair.low), _usd(pair.high)),
             p=None if pair is None else pair.p,
             p_holm=None if pair is None else next(corrected),
@@ -489,12 +481,6 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], 
     if not shown:
         return f"No arm differs from {who} by more than chance, all comparisons taken together."
     return f"Shown, all comparisons taken together: {'; '.join(shown)}."
-
-
-def _flips(debate: ArmResult, other: ArmResult, prices: Mapping[Symbol, PriceSeries]) -> tuple[int, int]:
-    if not other.cycles:
-        return 0, 0
-    return count_flips(debate.decisions, other.decisions, prices, min(debate.until, other.until))
 
 
 def count_flips(
