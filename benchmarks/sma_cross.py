@@ -32,7 +32,7 @@ TIMES: Final = {"backtrader": 300.0, "vectorbt warm": 1.0, "vectorbt first": 10.
 VECTORBT: Final = Path(sys.prefix) / "vectorbt" / "bin" / "python"
 Column = NDArray[np.float64]
 Fill = Literal["close", "next_open"]
-"""Where an order of a bar is filled: at its close (vectorbt's `from_signals`), or at the open of the next (backtrader)."""
+"""Where an order of a bar is filled: at its close (as by vectorbt), or at the open of the next (as by backtrader)."""
 
 
 @dataclass(frozen=True, slots=True)
