@@ -1,4 +1,4 @@
-"""Checks of the desks as a person asks for them: each answers with a view and leaves a report in the home."""
+"""Statistical checks of both desks. Each returns a view and saves a report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DeskChecks:
     async def noedge(
         self, worlds: int, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> NoEdgeView:
-        """Does the desk claim an edge where there is none? `resume` keeps the worlds that a stopped run had done."""
+        """False-positive rate on markets without an edge. `resume` keeps the worlds of a stopped run."""
         from zuno.lab.noedge import WorldResult, fingerprint_pools
 
         title, asked = "Does the desk claim an edge where there is none?", {"worlds": worlds}
@@ -60,7 +60,7 @@ class DeskChecks:
     async def lookahead(
         self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
     ) -> LookaheadView:
-        """Does a decision know anything of what came after it? `data`: a recorded pool, for the LP desk."""
+        """Look-ahead and warm-up bias. `data`: a recorded pool, to check the LP desk too."""
         title, asked = "Does a decision know anything of what came after it?", {"moments": moments, "seeds": seeds}
         record = None if data is None else await self.debates.read(data)
         view = await self.lookahead_study.study(moments, seeds, workers, tell, stop)
@@ -75,7 +75,7 @@ class DeskChecks:
     async def invariance(
         self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
     ) -> InvarianceView:
-        """Does a ruling hang on what should not matter? `data`: a recorded pool, for the LP desk."""
+        """Rulings that flip under changes that should not matter. `data`: a recorded pool, to check the LP desk too."""
         title, asked = "Does a ruling hang on what should not matter?", {"moments": moments, "seeds": seeds}
         record = None if data is None else await self.debates.read(data)
         view = await self.invariance_study.study(moments, seeds, workers, tell, stop)
@@ -87,15 +87,15 @@ class DeskChecks:
         return self._save("invariance", title, report, asked, view, view.to_document(), view.draw_charts(), data)
 
     def report_calibration(self, view: TradeCalibrationView, options: str = "") -> None:
-        """Keep what the trading desk says of its agents' calibration. `options`: of the command."""
+        """Save a report of the agents' calibration. `options`: of the command."""
         self._keep("calibration", f"Calibration of {view.account}", options, view, calibration_document(view))
 
     def report_vetoes(self, view: VetoesView, options: str = "") -> None:
-        """Keep what the trading desk says of its vetoes."""
+        """Save a report of what vetoes and cuts saved or cost."""
         self._keep("vetoes", f"Vetoes and cuts of {view.account}", options, view, vetoes_document(view))
 
     def _keep(self, kind: str, title: str, options: str, view: View, document: Document) -> None:
-        """A report of what is recorded: its id changes with what is known."""
+        """The id of such a report is a hash of its content."""
         report = report_id(kind, {}, digest(write_document(view).encode()), EDITION)
         self.reports.save_view(report, kind, title, f"zuno lab {kind}{options}", view, document)
 
@@ -167,7 +167,7 @@ def vetoes_document(view: VetoesView) -> Document:
 
 
 def _name_check(kind: str, asked: Mapping[str, object], origin: str, record: Digest | None) -> str:
-    """`record`: of the pool that the LP desk is looked at over, whatever its folder is called."""
+    """Report id of a check. `record`: the fingerprint of the LP desk's recorded pool."""
     if record is None:
         return report_id(kind, dict(asked), digest(canonical([origin])), EDITION)
     data = digest(canonical([origin, record]))

@@ -74,7 +74,7 @@ def interval_of_sum(changes: Sequence[int], block: int) -> tuple[int, int] | Non
 
 
 def compare_pairs(first: Sequence[int], second: Sequence[int], block: int) -> PairedComparison | None:
-    """Two arms over the same bars or episodes, drawn together: what both had in common cancels."""
+    """Compare two arms over the same bars or episodes. Both are resampled together, so that common moves cancel."""
     changes = [left - right for left, right in zip(first, second, strict=True)]
     sums = draw_sums(changes, block)
     if sums is None:

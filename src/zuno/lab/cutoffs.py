@@ -1,4 +1,5 @@
-"""Until when a model may have read what happened: on days before that it shows what it knows, not what it can."""
+"""Training cutoffs of models. A backtest over days before the cutoff is in-sample: the model may have read what
+happened."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _VARIANT: Final = re.compile(r"(?:-(?!\d{1,2}(?:-|$)).+)?")
 
 
 class ModelCutoffView(View):
-    """A model that argued, and whether the episodes lie before the end of what it was trained on."""
+    """A model that argued, and whether the backtest lies before its training cutoff."""
 
     model: str
     cutoff: str | None
@@ -45,7 +46,7 @@ class _AskingArm(Protocol):
 
 
 def describe_models(models: Sequence[ModelCutoffView], arms: Sequence[_AskingArm]) -> Section:
-    """What they took, and what they may have read."""
+    """Tokens, cost and training cutoffs."""
     tokens, usd = sum(arm.model_tokens for arm in arms), sum(arm.model_cost_usd for arm in arms)
     return section(
         "Models",
@@ -61,7 +62,7 @@ def describe_models(models: Sequence[ModelCutoffView], arms: Sequence[_AskingArm
 
 
 def judge_models(models: frozenset[str], moment: int) -> tuple[ModelCutoffView, ...]:
-    """`moment`: in Unix seconds, which must lie after what a model was trained on."""
+    """`moment`: start of the backtest in Unix seconds; a model whose cutoff is later is in-sample."""
     month = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m")
     return tuple(
         ModelCutoffView(model=model, cutoff=cutoff, in_sample=cutoff is None or month <= cutoff)

@@ -109,7 +109,7 @@ def rename_series(series: Series[R]) -> Series[R]:
 
 
 class ScaledSeries(ChangedSeries):
-    """Prices in a coin of a tenth: ten times as high, quantities a tenth, dollars the same."""
+    """Prices times ten, quantities a tenth: notionals in dollars stay the same."""
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         scale = _SCALES.get(series.feed)
@@ -297,7 +297,7 @@ class ChangeView(View):
 
 
 class InvarianceView(MarketCheckView):
-    """`ok` always: flip rates are measured, and no bar is set but that of `lab study` for the mirror."""
+    """`ok` is always true: flip rates are reported, not judged."""
 
     changes: tuple[ChangeView, ...]
     pool: PoolInvarianceView | None = None

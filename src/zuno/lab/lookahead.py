@@ -86,7 +86,7 @@ class CutSeries(ChangedSeries):
 
 
 class ScrambledSeries(ChangedSeries):
-    """A store in which everything after a moment was other: numbers 7 % higher, documents gone."""
+    """A store in which everything after a moment is different: numbers 7 % higher, documents gone."""
 
     def __init__(self, store: SeriesStore, at: Millis) -> None:
         super().__init__(store)
@@ -121,7 +121,7 @@ def _known(series: Series[Any], row: Any, at: Millis) -> bool:
 
 
 def _all_known(series: Series[Any], rows: Sequence[Any], at: Millis) -> bool:
-    """The quick way for series in order of time."""
+    """For series in order of time the last row decides."""
     if series.feed is Feed.MACRO:
         return all(_known(series, row, at) for row in rows)
     return not rows or _known(series, rows[-1], at)
@@ -147,7 +147,7 @@ class StartupResult:
 
 @dataclass(frozen=True, slots=True)
 class LookaheadMoment(StudiedMoment):
-    """What one moment came to."""
+    """Result of one moment."""
 
     decision: str
     ruling: str
@@ -164,7 +164,7 @@ async def rule_moment(
     code: str = CODE,
     order: Sequence[Node] = tuple(Node),
 ) -> RuledMoment:
-    """A cycle with nothing before it. `order`: in which its agents speak."""
+    """Run one cycle without earlier runs. `order`: of its nodes."""
     seen: list[Case] = []
 
     async def look(case: Case) -> Sequence[Slot]:
@@ -228,7 +228,7 @@ async def compare_moment(
 
 
 def fingerprint(ruled: RuledMoment) -> Iterator[tuple[str, str]]:
-    """Of what went in, what was measured and what was ruled."""
+    """Hashes of inputs, figures and ruling."""
     yield "inputs", digest(BundleEncoder().encode(ruled.case.bundle))
     figures = sha256()
     for part in (ruled.case.features, ruled.case.menu, ruled.case.context):
@@ -288,7 +288,7 @@ class LeakView(MomentView):
 
 
 class DriftView(View):
-    """An indicator that hangs on where its history begins."""
+    """How far an indicator depends on the length of its history."""
 
     indicator: str
     largest: float
@@ -306,7 +306,7 @@ class StartupView(View):
 
 
 class LookaheadView(MarketCheckView):
-    """`ok`: nothing differs where the future is cut off or other."""
+    """`ok`: no ruling differs when the future is cut off or changed."""
 
     compared: int
     """Rulings that were compared with one that cannot know the future."""

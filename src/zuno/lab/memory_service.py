@@ -1,4 +1,4 @@
-"""The study of memory as a person asks for it: arms side by side, and paired intervals of their differences."""
+"""The study of memory: arms side by side, and paired intervals of their differences."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
 from zuno.trading.model.memory import MemoryRecord, PostMortem, RecallQuery, RecallResult
+from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.outcome import Outcome
 from zuno.trading.model.record import DeskRecord, record_slot
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
@@ -283,12 +284,12 @@ async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> T
     if not bars or not sign * stop < sign * bars[0].open < sign * target:
         return None
     last, price, reason = _find_exit(bars, sign, stop, target)
-    entry, leaves = _decimal(bars[0].open), _decimal(price)
+    entry, leaves = to_decimal(bars[0].open), to_decimal(price)
     quantity = (NOTIONAL / entry).quantize(Decimal("0.00000001"))
     gross = quantity * (leaves - entry) * sign
-    fees = quantity * (entry + leaves) * _decimal(Fees().binance.taker) / 100
+    fees = quantity * (entry + leaves) * to_decimal(Fees().binance.taker) / 100
     paid = await read_funding(store, outcome.symbol, at, last.end, known_by=last.end)
-    funding = -sum((_decimal(row.rate) for row in paid), Decimal(0)) * quantity * entry * sign
+    funding = -sum((to_decimal(row.rate) for row in paid), Decimal(0)) * quantity * entry * sign
     return TradeSummary(
         trade=f"{outcome.symbol}_{at}",
         intent=f"int_{outcome.symbol}_{at}",
@@ -302,8 +303,8 @@ async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> T
         quantity=quantity,
         entry=entry,
         exit=leaves,
-        stop=_decimal(stop),
-        target=_decimal(target),
+        stop=to_decimal(stop),
+        target=to_decimal(target),
         gross_pnl=gross,
         fees=fees,
         funding=funding,
@@ -325,8 +326,3 @@ def _find_exit(bars: Sequence[SpanBar], sign: int, stop: float, target: float) -
         if touch == "target":
             return bar, target, ExitReason.TARGET
     return bars[-1], bars[-1].close, ExitReason.HOLD_OVER
-
-
-def _decimal(figure: float) -> Decimal:
-    """By the digits it is written with."""
-    return Decimal(repr(float(figure)))

@@ -104,7 +104,7 @@ def report_id(kind: str, question: object, data: Digest, edition: int) -> str:
 
 
 def trial_id(kind: str, arm: str, question: object, data: Digest, edition: int) -> str:
-    """Of one arm; the question without the list of arms, so that a trial in company is the trial alone."""
+    """Id of one arm's trial. `question` is without the list of arms: a trial is the same with other arms beside it."""
     asked = {"kind": kind, "arm": arm, "question": question, "data": data, "edition": edition, "engine": ENGINE}
     return digest(canonical(asked))
 
@@ -118,7 +118,7 @@ class LabReports:
     # -- what is finished
 
     def save(self, report: LabReport, page: str) -> None:
-        """A whole report forgets the parts it was made of; an unfinished one never takes the place of a whole one."""
+        """Saving a whole report removes its parts. An unfinished report does not replace a whole one."""
         if report.partial and self._is_whole(report.id):
             return
         self._files.write(f"{report.id}.html", page.encode())
@@ -202,12 +202,11 @@ class LabReports:
         self._files.add_lines(_parts_file(report), [write_document(part)])
 
     def read_parts(self, report: str) -> tuple[str, ...]:
-        """The documents of what is done, in the order in which it was kept; a line that a kill cut off is none."""
+        """JSON of finished parts, oldest first; a truncated line is skipped."""
         return tuple(whole_lines(self._files.read(_parts_file(report))))
 
     def load_parts(self, report: str, form: type[Part], *, resume: bool = True) -> tuple[Part, ...]:
-        """The same as values; what another version of the code kept in another form is left out. Without `resume` they
-        are forgotten first."""
+        """Finished parts as values; parts of another form are skipped. Without `resume` they are removed first."""
         if not resume:
             self.forget_parts(report)
         parts = []
@@ -239,7 +238,7 @@ def _parts_file(report: str) -> str:
 
 
 def whole_lines(content: bytes | None) -> Iterable[str]:
-    """Documents of a file of lines; half a line that a kill left is none."""
+    """JSON documents of a file, one a line; a truncated line is skipped."""
     for line in (content or b"").decode("utf-8", "replace").splitlines():
         try:
             json.loads(line)

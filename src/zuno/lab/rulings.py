@@ -82,7 +82,7 @@ async def _run_cycle(store: SeriesStore, moment: Moment, account: Account, open_
 
 
 async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account]:
-    """Nothing most of the time; else what makes exits, caps, guards and top-ups bite."""
+    """An empty account most of the time, else one that makes exits, caps, guards or top-ups apply."""
     at, symbol = moment.at, moment.symbol
     entries = await _read_entries(store, at)
 

@@ -51,7 +51,7 @@ DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class StudyDesk:
-    """Studies; of the home it holds the reports alone."""
+    """Entry to the lab's studies, backtests and checks; of the home it uses the reports alone."""
 
     market: MarketStudy[MomentResult, StudyView]
     memory: MemoryStudy

@@ -1,4 +1,4 @@
-"""What every long command of the lab has: processes, somebody who hears how far it is, and Ctrl-C."""
+"""Options, progress and Ctrl-C of the lab's long commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parse_arms(text: str, arms: Sequence[A]) -> tuple[A, ...]:
 
 
 class StoppedEarly(Exception):
-    """Ctrl-C came before there was anything to report; whatever was reported before stays as it is."""
+    """Ctrl-C came before there was anything to report; an older report stays."""
 
 
 async def read_or_stop(read: Callable[[str], T], folder: str, stop: asyncio.Event) -> T:
@@ -48,6 +48,6 @@ async def read_or_stop(read: Callable[[str], T], folder: str, stop: asyncio.Even
 
 
 def check_any_done(done: int) -> None:
-    """`StoppedEarly` where an empty report would take the place of an older one."""
+    """Raise `StoppedEarly` where nothing was done, so that no empty report replaces an older one."""
     if not done:
         raise StoppedEarly("Stopped before the first result was there: no report was written.")

@@ -44,7 +44,7 @@ _NO_FRESH: Final = "not measured: nobody can be asked once more, and no fresh re
 
 @dataclass(frozen=True, slots=True)
 class AblationQuestion:
-    """`base`: market, position and desk as of a backtest; its arms are not looked at."""
+    """`base`: market, position and desk of a backtest; its arms are ignored."""
 
     base: LpQuestion
     horizon_hours: int
@@ -82,7 +82,7 @@ class LpAblation:
     async def ablate(
         self, question: AblationQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> LpAblationView:
-        """Every arm at the same moments. Once `stop` is set, the episodes that are done are the answer."""
+        """Compare all arms at the same moments. Once `stop` is set, the view holds the finished episodes."""
         check_workers(workers)
         base = question.base
         recorded = await read_or_stop(self.read_minutes, base.folder, stop)
@@ -183,7 +183,7 @@ def _explain_not_run(arm: Arm, models: bool) -> str:
 
 
 def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:
-    """By arm, in millionths of a dollar, models paid; arms of every episode alone."""
+    """By arm, in millionths of a dollar, after model costs. An arm that is missing in an episode is left out."""
     nets: dict[str, list[int]] = {}
     for arm in EVERY_ARM:
         if arm is Arm.RANDOM or not episodes or not all(arm in episode.outcomes for episode in episodes):

@@ -45,7 +45,8 @@ WHOLE_RUN: Final = tuple(arm for arm in Arm if arm not in NEED_MODEL)
 
 
 class BacktestPool(Protocol):
-    """Promises the record and nothing later than the moment it was played to; every amount is the contracts' own."""
+    """A recorded pool with one wallet. It knows nothing later than the moment it was played to; amounts are those of
+    the contracts."""
 
     @property
     def head(self) -> Block: ...
@@ -71,7 +72,7 @@ class BacktestPool(Protocol):
         ...
 
     def copy(self) -> BacktestPool:
-        """The same moment with a future of its own."""
+        """An independent copy at the same moment."""
         ...
 
     def play_until(self, moment: Seconds) -> None: ...
@@ -95,7 +96,7 @@ class BacktestPool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What the models of a decision took; nothing where rules decided."""
+    """Tokens and cost of the models behind a decision."""
 
     tokens: int = 0
     usd: Decimal = Decimal(0)
@@ -114,7 +115,7 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True)
 class ArmAction:
-    """What an arm does now: nothing, take everything home, or stand in a range."""
+    """What an arm does at a decision: nothing, close the position, or move to a range."""
 
     range: Range | None = None
     close: bool = False
@@ -130,7 +131,7 @@ Decide: TypeAlias = Callable[[BacktestPool], Awaitable[ArmAction]]
 
 @dataclass(frozen=True, slots=True)
 class ArmPlan:
-    """An arm: where it begins, and who decides from then on. Without a range it begins with the tokens."""
+    """An arm's first range (None: it holds the tokens) and who decides from then on."""
 
     arm: Arm
     first: Range | None
@@ -138,7 +139,7 @@ class ArmPlan:
 
 
 def centre_range(pool: PoolState, half_width: Fraction) -> Range:
-    """The range that reaches this far, in the log of the price, to both sides of it."""
+    """A range of this half-width, in the log of the price, around the current price."""
     reach = round(float(half_width) / _LOG_TICK)
     spacing = pool.key.tick_spacing
     edge = MAX_TICK // spacing * spacing
@@ -166,7 +167,7 @@ def reset_at_edge(half_width: Fraction) -> Decide:
 
 
 def move_at_random(moves: Sequence[Move], decisions: int, seed: int) -> Decide:
-    """Make these moves in another order, at decisions that are drawn without looking at anything."""
+    """Make these moves in random order at random decisions."""
     chance = Random(seed)
     places = sorted(chance.sample(range(decisions), len(moves)))
     planned = dict(zip(places, _shuffle_moves(moves, chance), strict=True))

@@ -83,7 +83,7 @@ class Schedule:
 
     @property
     def decisions(self) -> int:
-        """The start is none: everybody has begun there."""
+        """How many there are; the start is not one of them."""
         return -(-(self.end - self.start) // self.every) - 1
 
 
@@ -147,7 +147,7 @@ async def run_arm(
 
 
 def carry_out(act: ArmAction, pool: BacktestPool, gas: GasQuote) -> bool:
-    """Whether anything was done; `Refused` with nothing done."""
+    """Carry out an action. Returns whether anything was done; on `Refused` nothing was."""
     if act.close:
         if pool.range is None:
             return False
@@ -166,7 +166,7 @@ def carry_out(act: ArmAction, pool: BacktestPool, gas: GasQuote) -> bool:
 
 
 def average_results(results: Sequence[ArmResult]) -> ArmResult:
-    """The mean of several runs of one arm, as far as a mean has a meaning; its spans are those of the first."""
+    """The mean of several runs of one arm; spans are left out."""
     count, first = len(results), results[0]
     terms = PnlTerms(
         **{

@@ -77,18 +77,18 @@ class PoolTask:
 
 
 def cut_minutes(minutes: Minutes, at: Seconds) -> Minutes:
-    """Those that were over by then."""
+    """Minutes that had ended by then."""
     return minutes[: _count_over(minutes, at)]
 
 
 def scramble_minutes(minutes: Minutes, other: Minutes, at: Seconds) -> Minutes:
-    """`other` takes the place of all that were not over by then."""
+    """Minutes that had ended by then, followed by those of `other`."""
     over = _count_over(minutes, at)
     return minutes[:over] + other[over:]
 
 
 def change_minutes(minutes: Minutes) -> Minutes:
-    """A price 7 % higher, thrice the trade, half the liquidity."""
+    """Minutes with a price 7 % higher, three times the volume, half the liquidity."""
     return tuple(
         replace(
             minute,
@@ -114,7 +114,7 @@ class _ReversedInputs(ProposalInputs):
 
 
 class ReversedStrategist(Strategist):
-    """Names its ranges from the last to the first; what revises them follows that order."""
+    """A Strategist that proposes its ranges in reverse order."""
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:
         inputs = await super()._build_inputs(debate)
@@ -260,13 +260,13 @@ class DebateChecks:
     run_orders: RunPoolTasks
 
     async def read(self, folder: str) -> Digest:
-        """The fingerprint of the record. Complains of what cannot be read before anything long begins."""
+        """The fingerprint of the record; raises what is wrong with it before a long study begins."""
         return fingerprint_minutes(await asyncio.to_thread(self.read_minutes, folder))
 
     async def lookahead(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[PoolLookaheadView, bool]:
-        """And whether Ctrl-C came before the end."""
+        """The view, and whether Ctrl-C came before the end."""
         results, asked, stopped = await self._study(self.run_futures, folder, moments, workers, tell, stop)
         return build_pool_lookahead(results, plain_text(folder, 200), asked), stopped
 
@@ -290,7 +290,7 @@ class DebateChecks:
 
 
 def choose_hours(schedule: Schedule, count: int) -> tuple[int, ...]:
-    """So many decisions of the schedule as far apart as they can be; all of them where there are fewer."""
+    """`count` decisions of the schedule, evenly spaced; all of them where there are fewer."""
     every = range(schedule.start + schedule.every, schedule.end, schedule.every)
     count = min(count, len(every))
     return tuple(every[(2 * place + 1) * len(every) // (2 * count)] for place in range(count))

@@ -114,7 +114,7 @@ def read_question(
     *,
     models: bool = False,
 ) -> LpQuestion:
-    """What a person typed. `UsageError` says what of it cannot be."""
+    """Parse a command's options; `UsageError` names what is wrong."""
     if convention not in tuple(Convention):
         raise UsageError(f"{plain_text(convention, 40)!r} is no convention; choose from {', '.join(Convention)}.")
     check_capital(capital)

@@ -1,4 +1,4 @@
-"""Backtests of the LP desk as a person asks for them: arms side by side over one recorded pool."""
+"""Backtests of the LP desk: arms side by side over one recorded pool."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ArmTask:
 
 @dataclass(frozen=True, slots=True)
 class HourProgress:
-    """A sign of life."""
+    """Sent by a worker as its arm advances."""
 
     arm: Arm
 
@@ -66,8 +66,8 @@ class LpLab:
     async def compare(
         self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> LpLabView:
-        """Every arm over the same hours. Once `stop` is set, the arms that are done are the answer, and `resume` goes
-        on from them."""
+        """Run every arm over the same hours. Once `stop` is set, the view holds the finished arms; `resume` continues
+        from them."""
         check_workers(workers)
         recorded = await read_or_stop(self.read_minutes, question.folder, stop)
         schedule = plan_schedule(recorded, question.every_hours)

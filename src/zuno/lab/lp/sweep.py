@@ -47,7 +47,7 @@ class LpSweep:
     async def sweep(
         self, folder: str, count: int, capital: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> SweepView:
-        """So many ranges over the hours of a backtest. Once `stop` is set, those that are done are the answer."""
+        """Play `count` ranges over the hours of a backtest. Once `stop` is set, the view holds the finished ones."""
         check_workers(workers)
         check_count(count)
         check_capital(capital)
@@ -100,7 +100,7 @@ class LpSweep:
 
 
 def _chart_rows(grid: Sequence[Range], played: Sequence[RangeView]) -> Iterator[tuple[str, list[float | None]]]:
-    """A row for every width, or for so many of them as can be told apart."""
+    """A row for every width, at most `MOST_ROWS`."""
     ended = {(row.lower, row.upper): row.vs_hold_usd for row in played}
     widths = len(grid) // SHIFTS
     shown = range(widths) if widths <= MOST_ROWS else [widths * place // MOST_ROWS for place in range(MOST_ROWS)]

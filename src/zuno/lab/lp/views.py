@@ -246,7 +246,7 @@ DECIDED_BY: Final = {
 
 
 def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, convention: Convention) -> ArmView:
-    """Of one arm alone; `vs_hold` is for whoever knows the others."""
+    """View of one arm; `complete_arm` adds what needs the other arms."""
     terms = result.terms
     return ArmView(
         arm=result.arm,
@@ -276,7 +276,7 @@ def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, con
 
 
 def complete_arm(arm: ArmView, held: ArmView | None) -> ArmView:
-    """With its interval, and beside holding."""
+    """Add the confidence interval and the comparison with holding."""
     against = None
     if held is not None and held.arm != arm.arm:
         differences = [ours - theirs for ours, theirs in zip(arm.changes, held.changes, strict=True)]

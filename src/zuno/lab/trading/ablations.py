@@ -28,7 +28,7 @@ _SEATS = {expert: expert.value for expert in Expert}
 
 
 def build_single_expert(expert: Expert) -> type[Cycle]:
-    """The others say what this one says, as surely: its opinion has all the weight there is."""
+    """A desk on which the other experts repeat this one's stance and confidence."""
 
     class ExpertAlone(Cycle):
         @property
@@ -80,7 +80,7 @@ def share_answers(seat: type[Cycle], answers: SharedAnswers) -> type[Cycle]:
 
 
 class WithoutRiskOfficer(Cycle):
-    """What is decided is sized and routed, and nothing else is asked. The leverage guard stays: it is not his."""
+    """The risk officer's rules are skipped; sizing, routing and the leverage guard stay."""
 
     def _review_risk(self, draft: RulingDraft, inputs: RulingInputs, tightening: Tightening | None) -> RulingDraft:
         return place_legs(draft, inputs) if draft.opens else draft
@@ -147,13 +147,13 @@ def let_judges_vote(tokens: int) -> type[Cycle]:
 
 
 def count_votes(calls: list[Call]) -> Call:
-    """Of as many votes what opens nothing wins, then what was said first."""
+    """Most votes win. On a tie a call that opens nothing wins, then the earliest."""
     votes = Counter(calls)
     return max(votes, key=lambda call: (votes[call], call.side is None))
 
 
 def _join_voices(chosen: AnswerSource, voices: list[AnswerSource]) -> AnswerSource:
-    """The winner's, at the price of all."""
+    """The winner's source, with the tokens and cost of all."""
     known = [voice.usd for voice in voices if voice.usd is not None]
     usd = sum(known) if len(known) == len(voices) else None
     return chosen.model_copy(update={"tokens": sum(voice.tokens for voice in voices), "usd": usd})

@@ -18,7 +18,7 @@ from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
-from zuno.trading.model.orders import ZERO
+from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.trade_events import (
     ExitReason,
     FillBooked,
@@ -240,7 +240,7 @@ def _worth_at(
         return _micro(STARTING_CASH[Exchange.BINANCE])
     step = steps[place - 1]
     marks = {
-        part.symbol: _decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
+        part.symbol: to_decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
     }
     rate = _read_rate(krw_rate, moment)
     worth = equity_usd(step, marks, rate)
@@ -262,7 +262,7 @@ def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis
 
 def _read_rate(krw_rate: PriceSeries | None, moment: Millis) -> Decimal | None:
     rate = None if krw_rate is None else krw_rate.at(moment)
-    return None if rate is None else _decimal(rate)
+    return None if rate is None else to_decimal(rate)
 
 
 def _choose_rate(exchange: Exchange, rate: Decimal | None) -> Decimal:
@@ -290,8 +290,3 @@ def _micro(amount: Decimal) -> int:
 
 def _figure(value: Decimal | None) -> float | None:
     return None if value is None else round(float(value), 6)
-
-
-def _decimal(number: float) -> Decimal:
-    """By the digits it is written with."""
-    return Decimal(repr(float(number)))

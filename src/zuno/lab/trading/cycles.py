@@ -49,7 +49,7 @@ OpenCycle: TypeAlias = Callable[[RunJournal, CycleSources, ModelContext, Listen,
 
 
 def always(value: T) -> Callable[..., Awaitable[T]]:
-    """A source of a cycle that says the same whatever it is asked."""
+    """A source of a cycle that always returns this value."""
 
     async def say(*_: object) -> T:
         return value
@@ -58,7 +58,7 @@ def always(value: T) -> Callable[..., Awaitable[T]]:
 
 
 class RunNotes(RunJournal):
-    """A run's record in memory: what a node says is read back as it was said."""
+    """A run's journal in memory."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(cast("Journal", None), run_id)

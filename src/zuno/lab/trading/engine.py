@@ -34,7 +34,7 @@ MODE = Mode.SWING
 
 
 class Lockstep:
-    """Lets arms wait for each other. An arm that has ended is waited for no more."""
+    """Keeps arms at the same moment. An arm that has ended is not waited for."""
 
     def __init__(self, arms: int) -> None:
         self._running = arms

@@ -1,4 +1,4 @@
-"""Arms without a desk: orders at the paper venue by a plan that a few lines tell. Fees and slippage are the venue's.
+"""Arms without a desk: market orders at the paper venue by a simple plan. Fees and slippage are the venue's.
 
 Each is decided when a four-hour bar has closed, and filled at the open of the next bar, slippage added.
 """

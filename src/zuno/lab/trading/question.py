@@ -56,7 +56,7 @@ class TradeQuestion:
 
     @property
     def command(self) -> str:
-        """What a person types to ask it again."""
+        """The command that runs it again."""
         options = {
             "--data": self.folder,
             "--symbols": ",".join(self.symbols),
@@ -91,7 +91,7 @@ def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
 def read_question(
     folder: str | None, symbols: str, since: str | None, until: str | None, arms: str, *, models: bool = False
 ) -> TradeQuestion:
-    """What a person typed. `UsageError` says what of it cannot be."""
+    """Parse a command's options; `UsageError` names what is wrong."""
     chosen = tuple(dict.fromkeys(parse_symbol(symbol) for symbol in symbols.split(",")))
     compared = parse_arms(arms, tuple(Arm))
     for arm, what in AFTER_DEBATE.items():

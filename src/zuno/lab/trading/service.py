@@ -1,4 +1,4 @@
-"""Backtests of the trading desk as a person asks for them: arms side by side over one recorded market."""
+"""Backtests of the trading desk: arms side by side over one recorded market."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ArmsTask:
 
 @dataclass(frozen=True, slots=True)
 class SlotProgress:
-    """A sign of life."""
+    """Sent by a worker as its arm advances."""
 
     arm: Arm
 
@@ -65,7 +65,7 @@ RunTasks: TypeAlias = Callable[
 
 @dataclass(frozen=True, slots=True)
 class TradeLab:
-    """Of a home it reads the recorded market, and writes reports; its accounts are left alone."""
+    """Backtests of the trading desk. Reads the home's recorded market and writes reports; accounts are not touched."""
 
     open_market: OpenMarket
     run_tasks: RunTasks

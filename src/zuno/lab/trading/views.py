@@ -462,7 +462,7 @@ def _noise_floor(gains: Mapping[Arm, GainView], models: bool) -> tuple[float | N
 
 
 def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], unanswered: int) -> str:
-    """Days that a model may have read make none, nor do desks half of whose agents were rules."""
+    """No verdict where days are in-sample for a model or questions to models went unanswered."""
     if unanswered:
         return f"Not judged: {describe_unanswered(unanswered)}"
     if known := [model.model for model in models if model.in_sample]:
@@ -512,7 +512,7 @@ def _sign(call: Call | None) -> int:
 
 
 def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) -> tuple[str, ...]:
-    """Of every stretch between two marks, by what was known when it began."""
+    """Kind of market of each day between two marks, by what was known when it began."""
     kinds = []
     for mark in marks[:-1]:
         moves = []
@@ -526,7 +526,7 @@ def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) ->
 
 
 def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:
-    """Of the symbols, as much of each: the mean of their changes, a fraction."""
+    """Mean change of the symbols, a fraction."""
     changes = []
     for series in prices.values():
         first, last = series.at(span.begin), series.at(span.end)
@@ -556,7 +556,7 @@ def _list_notes(question: TradeQuestion, market: TradeMarket, span: Span) -> tup
 
 
 def _returns(result: ArmResult) -> list[float]:
-    """Of each day, rounded: nothing hangs on the last bit of a quotient."""
+    """Daily returns, rounded to be the same on every machine."""
     return [
         round((after - before) / before, 12) if before > 0 else 0.0
         for before, after in zip(result.worth, result.worth[1:], strict=False)
