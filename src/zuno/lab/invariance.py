@@ -16,13 +16,14 @@ from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lookahead import OpenModelContext, rule_moment
 from zuno.lab.lp.debate_checks import PoolInvarianceView
-from zuno.lab.market_study import MarketPlan, StudiedMoment, describe_markets
+from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
 from zuno.lab.model import (
     MarketCheckView,
     MomentView,
     RateView,
+    StudiedMoment,
     describe_moments,
     format_rate,
     name_report,

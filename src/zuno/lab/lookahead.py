@@ -19,12 +19,13 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
-from zuno.lab.market_study import MarketPlan, StudiedMoment, describe_markets
+from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.model import (
     MarketCheckView,
     MomentView,
     RateView,
+    StudiedMoment,
     describe_moments,
     format_rate,
     name_report,

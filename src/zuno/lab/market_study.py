@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from zuno.kernel.clock import iso
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
-from zuno.kernel.units import Millis
+from zuno.lab.model import StudiedMoment
 from zuno.lab.workers import Progress, check_workers
 from zuno.trading.model.cycle import EDITION
 
@@ -61,21 +60,6 @@ async def collect_results(
         await run(plans, workers, add_result, stop)
     results.sort(key=order)
     return results, stop.is_set() and len(results) < asked
-
-
-@dataclass(frozen=True, slots=True)
-class StudiedMoment:
-    """Which moment of which market was studied."""
-
-    seed: int
-    number: int
-    at: Millis
-    symbol: str
-    mode: str
-
-    def describe(self) -> dict[str, Any]:
-        """The fields of a `MomentView`."""
-        return {"seed": self.seed, "at": iso(self.at), "symbol": self.symbol, "mode": self.mode}
 
 
 S = TypeVar("S", bound=StudiedMoment)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
+from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
 from zuno.present.document import (
@@ -55,15 +56,25 @@ class RulingSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class MomentResult:
-    """What one moment of a study came to."""
+class StudiedMoment:
+    """Which moment of which market was studied."""
 
     seed: int
     number: int
-    kind: str
+    at: Millis
     symbol: str
     mode: str
-    at: Millis
+
+    def describe(self) -> dict[str, Any]:
+        """The fields of a `MomentView`."""
+        return {"seed": self.seed, "at": iso(self.at), "symbol": self.symbol, "mode": self.mode}
+
+
+@dataclass(frozen=True, slots=True)
+class MomentResult(StudiedMoment):
+    """What one moment of a study came to."""
+
+    kind: str
     holding: str
     """What the account held: nothing, long, short, other, heavy."""
     own: RulingSummary

@@ -105,11 +105,9 @@ def _page_template() -> Template:
 
 
 def _column_kinds(table: Table) -> list[str]:
-    """Figures end at the right edge of their column; the class of those that are words."""
-    columns = zip(*([cell.text for cell in row.cells] for row in table.rows), strict=True)
-    return ["" if all(map(_FIGURE.match, cells)) else " class=t" for cells in columns] or [" class=t"] * len(
-        table.columns
-    )
+    """The class of each column: words stand left, as the first one always does, and figures right."""
+    texts = [[row.cells[place].text for row in table.rows] for place in range(len(table.columns))]
+    return ["" if place and all(map(_FIGURE.match, cells)) else " class=t" for place, cells in enumerate(texts)]
 
 
 def line_chart(caption: str, series: Iterable[tuple[str, Points]], unit: str = "USD") -> Chart | None:

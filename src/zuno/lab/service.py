@@ -10,7 +10,6 @@ from itertools import pairwise
 from math import comb, fsum, sqrt
 from typing import TYPE_CHECKING, Final
 
-from zuno.kernel.clock import iso
 from zuno.lab.market_study import MarketPlan, MarketStudy, describe_markets
 from zuno.lab.mirror import mirror_call
 from zuno.lab.model import (
@@ -155,10 +154,7 @@ def _difference(result: MomentResult) -> MirrorDifferenceView:
     own, other = result.own, result.mirrored
     assert other is not None
     return MirrorDifferenceView(
-        seed=result.seed,
-        at=iso(result.at),
-        symbol=result.symbol,
-        mode=result.mode,
+        **result.describe(),
         ruling=own.ruling,
         mirrored=other.ruling,
         ev_pct=own.ev_pct,

@@ -483,12 +483,18 @@ class SweepView(PartialView):
     """Ranges that were ever tried in this home: the best of so many is no forecast."""
 
     def to_document(self) -> Document:
-        alike = "" if self.stopped or self.ranges == self.asked else self._describe_alike()
+        alike = (
+            f"Of {self.asked:,} ranges {self.asked - self.ranges:,} narrow ones are the same as another after rounding "
+            f"to the pool's tick spacing: {self.ranges:,} distinct ones were played."
+        )
         return document(
             f"{self.ranges:,} ranges opened once and kept, {self.capital_usd:,} USD: the best and the worst",
             section(
                 "Against holding",
-                lines(f"{self.above_hold:.1%} of the ranges ended above holding.", quiet(alike)),
+                lines(
+                    f"{self.above_hold:.1%} of the ranges ended above holding.",
+                    quiet("" if self.stopped or self.ranges == self.asked else alike),
+                ),
                 table(
                     ("share of the ranges", "against hold, at most"),
                     [(f"{row.share} %", number(row.vs_hold_usd, signed=True)) for row in self.quantiles],
@@ -504,12 +510,6 @@ class SweepView(PartialView):
                 f"{self.trials:,} ranges were ever tried in this home: the best of so many is no forecast",
                 *name_report(self.report, self.data),
             ),
-        )
-
-    def _describe_alike(self) -> str:
-        return (
-            f"Of {self.asked:,} ranges {self.asked - self.ranges:,} narrow ones are the same as another after rounding "
-            f"to the pool's tick spacing: {self.ranges:,} distinct ones were played."
         )
 
 
