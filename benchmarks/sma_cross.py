@@ -13,23 +13,66 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from time import process_time
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figure import report
 from benchmarks.peers.vectorbt_cross import BARS, CASH, FAST, FEE, QUANTITY, SLOW, TURNS, draw_bars
-from zuno.lab.sma_cross import Fill, run_sma_cross
+from zuno.lab.trading.order_arms import cross_signals
 
 TENTH: Final = BARS // 10
 SAME: Final = 1e-9
 TIMES: Final = {"backtrader": 300.0, "vectorbt warm": 1.0, "vectorbt first": 10.0}
 VECTORBT: Final = Path(sys.prefix) / "vectorbt" / "bin" / "python"
 Column = NDArray[np.float64]
+Fill = Literal["close", "next_open"]
+"""Where an order of a bar is filled: at its close (as by vectorbt), or at the open of the next (as by backtrader)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossResult:
+    final_equity: float
+    trades: int
+    """Closed ones."""
+    fees: float
+
+
+def run_sma_cross(
+    opens: Column,
+    closes: Column,
+    *,
+    fast: int,
+    slow: int,
+    quantity: float,
+    cash: float,
+    fee: float,
+    fill: Fill,
+) -> CrossResult:
+    """Long one fixed quantity while the fast average is above the slow one, else flat, over all bars at once.
+
+    `fee`: a fraction of each order's value. An order on the last bar that would be filled on the next
+    never is."""
+    wanted = cross_signals(closes, fast, slow)
+    changed = np.flatnonzero(wanted[1:] != wanted[:-1]) + 1
+    if len(wanted) and wanted[0]:
+        changed = np.concatenate(([0], changed))
+    if fill == "close":
+        prices = closes[changed]
+    else:
+        changed = changed[changed + 1 < len(closes)]
+        prices = opens[changed + 1]
+    signs = np.where(np.arange(len(prices)) % 2 == 0, -1.0, 1.0)
+    flows = signs * prices
+    fees = fee * quantity * float(prices.sum())
+    held = quantity if len(prices) % 2 else 0.0
+    equity = cash + quantity * float(flows.sum()) - fees + held * float(closes[-1]) if len(closes) else cash
+    return CrossResult(equity, len(prices) // 2, fees)
 
 
 def run_ours(opens: Column, closes: Column, fill: Fill) -> tuple[float, float]:

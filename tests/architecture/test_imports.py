@@ -61,7 +61,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "trading.watch": INSIDE | {"pydantic"},
     "trading.run": INSIDE | {"langgraph", "pydantic"},
     "trading.service": INSIDE | {"jinja2", "pydantic"},
-    "lab": INSIDE | {"numpy", "pydantic"},
+    "lab": INSIDE | {"jinja2", "numpy", "pydantic"},
     "doors.reading": INSIDE | {"pydantic"},
     "doors.zuno": INSIDE,
     "doors.agents": INSIDE,

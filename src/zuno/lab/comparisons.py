@@ -1,10 +1,19 @@
-"""What may be said of many comparisons at once, and of a rate that was counted."""
+"""Intervals of sums and rates, and corrections for many comparisons, the same digits on every machine.
+
+Sums are resampled in blocks. Amounts are whole numbers of a small unit (cents, millionths of a dollar): their sums have
+no last bit to differ in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import sqrt
 from typing import Final
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
 
 from zuno.lab.model import RateView
 
@@ -15,12 +24,12 @@ PLACES: Final = 6
 
 def correct_p_values(values: Sequence[float]) -> tuple[float, ...]:
     """Holm's correction: held against 5 %, the chance of even one false finding among all of these is at most 5 %."""
-    found = [1.0] * len(values)
+    corrected = [1.0] * len(values)
     highest = 0.0
     for rank, place in enumerate(sorted(range(len(values)), key=lambda place: values[place])):
         highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
-        found[place] = highest
-    return tuple(found)
+        corrected[place] = highest
+    return tuple(corrected)
 
 
 def rate_interval(count: int, total: int) -> tuple[float, float] | None:
@@ -38,3 +47,69 @@ def rate_interval(count: int, total: int) -> tuple[float, float] | None:
 def measure_rate(count: int, total: int) -> RateView:
     rate = round(count / total, PLACES) if total else None
     return RateView(count=count, total=total, rate=rate, ci95=rate_interval(count, total))
+
+
+DRAWS: Final = 2_000
+SEED: Final = 0
+LEAST_BLOCKS: Final = 5
+"""Of which an interval is made; with fewer there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedComparison:
+    """The sum of the first series less that of the second, in the unit they came in."""
+
+    difference: int
+    low: int
+    high: int
+    """The middle 95 % of what it could have been."""
+    p: float
+    """Two-sided: how often a difference at least so large comes where there is none."""
+
+
+def interval_of_sum(changes: Sequence[int], block: int) -> tuple[int, int] | None:
+    """The middle 95 % of what these changes could have added up to, their order kept within circular blocks."""
+    sums = draw_sums(changes, block)
+    return None if sums is None else _middle(sums)
+
+
+def compare_pairs(first: Sequence[int], second: Sequence[int], block: int) -> PairedComparison | None:
+    """Compare two arms over the same bars or episodes. Both are resampled together, so that common moves cancel."""
+    changes = [left - right for left, right in zip(first, second, strict=True)]
+    sums = draw_sums(changes, block)
+    if sums is None:
+        return None
+    difference = sum(changes)
+    extreme = int(np.count_nonzero(np.abs(sums - difference) >= abs(difference)))
+    return PairedComparison(difference, *_middle(sums), round((1 + extreme) / (1 + DRAWS), 6))
+
+
+def gain_chance(changes: Sequence[int], block: int) -> float | None:
+    """One-sided: how often a sum at least so high comes where the changes have no mean, their spread being what it is.
+    Below 0.05 one speaks of a gain."""
+    sums = draw_sums(changes, block)
+    if sums is None:
+        return None
+    gain = sum(changes)
+    return round((1 + int(np.count_nonzero(sums - gain >= gain))) / (1 + DRAWS), 6)
+
+
+def draw_sums(changes: Sequence[int], block: int) -> NDArray[np.int64] | None:
+    """What as many changes add up to when circular blocks of them are drawn at random; None of too few."""
+    values = np.array(changes, dtype=np.int64)
+    count = len(values)
+    if count < LEAST_BLOCKS * block:
+        return None
+    blocks = -(-count // block)
+    starts = Generator(PCG64(SEED)).integers(0, count, (DRAWS, blocks))
+    running = np.concatenate(([0], np.cumsum(np.concatenate((values, values[:block])))))
+    whole = running[starts + block] - running[starts]
+    last = count - (blocks - 1) * block
+    sums: NDArray[np.int64] = whole[:, :-1].sum(axis=1) + running[starts[:, -1] + last] - running[starts[:, -1]]
+    return sums
+
+
+def _middle(sums: NDArray[np.int64]) -> tuple[int, int]:
+    ordered = np.sort(sums)
+    cut = DRAWS // 40
+    return int(ordered[cut]), int(ordered[-1 - cut])

@@ -1,12 +1,15 @@
-"""Until when a model may have read what happened: on days before that it shows what it knows, not what it can."""
+"""Training cutoffs of models. A backtest over days before the cutoff is in-sample: the model may have read what
+happened."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 from zuno.kernel.view import View
+from zuno.present.document import Section, lines, section
 
 CUTOFFS: Final = {
     "claude-3-5": "2024-07",
@@ -27,7 +30,7 @@ _VARIANT: Final = re.compile(r"(?:-(?!\d{1,2}(?:-|$)).+)?")
 
 
 class ModelCutoffView(View):
-    """A model that argued, and whether the episodes lie before the end of what it was trained on."""
+    """A model that argued, and whether the backtest lies before its training cutoff."""
 
     model: str
     cutoff: str | None
@@ -35,8 +38,31 @@ class ModelCutoffView(View):
     in_sample: bool
 
 
+class _AskingArm(Protocol):
+    @property
+    def model_tokens(self) -> int: ...
+    @property
+    def model_cost_usd(self) -> float: ...
+
+
+def describe_models(models: Sequence[ModelCutoffView], arms: Sequence[_AskingArm]) -> Section:
+    """Tokens, cost and training cutoffs."""
+    tokens, usd = sum(arm.model_tokens for arm in arms), sum(arm.model_cost_usd for arm in arms)
+    return section(
+        "Models",
+        lines(
+            *(
+                f"{model.model}: trained until {model.cutoff or 'an unknown month'}; these days "
+                + ("are in-sample for it." if model.in_sample else "came later.")
+                for model in models
+            ),
+            f"{tokens:,} tokens, {usd:,.2f} USD." if models or tokens else "None: the agents argued by rules.",
+        ),
+    )
+
+
 def judge_models(models: frozenset[str], moment: int) -> tuple[ModelCutoffView, ...]:
-    """`moment`: in Unix seconds, which must lie after what a model was trained on."""
+    """`moment`: start of the backtest in Unix seconds; a model whose cutoff is later is in-sample."""
     month = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m")
     return tuple(
         ModelCutoffView(model=model, cutoff=cutoff, in_sample=cutoff is None or month <= cutoff)

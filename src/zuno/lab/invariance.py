@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
@@ -20,10 +19,23 @@ from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
-from zuno.lab.model import MarketCheckView, RateView
+from zuno.lab.model import (
+    MarketCheckView,
+    MomentView,
+    RateView,
+    StudiedMoment,
+    describe_moments,
+    format_rate,
+    name_report,
+    table_of,
+    warn_partial,
+)
 from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
+from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.figures import MarketFigures
+from zuno.present.document import Document, document, lines, section, table
+from zuno.present.values import count, good
 from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.market import (
@@ -94,11 +106,11 @@ class RenamedSeries(ChangedSeries):
 
 
 def rename_series(series: Series[R]) -> Series[R]:
-    return replace(series, name=_BASES.sub(lambda found: "ETH" if found[0] == "BTC" else "BTC", series.name))
+    return replace(series, name=_BASES.sub(lambda base: "ETH" if base[0] == "BTC" else "BTC", series.name))
 
 
 class ScaledSeries(ChangedSeries):
-    """Prices in a coin of a tenth: ten times as high, quantities a tenth, dollars the same."""
+    """Prices times ten, quantities a tenth: notionals in dollars stay the same."""
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         scale = _SCALES.get(series.feed)
@@ -205,12 +217,7 @@ class ChangedRuling:
 
 
 @dataclass(frozen=True, slots=True)
-class InvarianceMoment:
-    seed: int
-    number: int
-    at: Millis
-    symbol: str
-    mode: str
+class InvarianceMoment(StudiedMoment):
     decision: str
     ruling: str
     veto: str | None
@@ -272,11 +279,7 @@ async def change_moment(
 # -- all moments
 
 
-class FlipView(View):
-    seed: int
-    at: str
-    symbol: str
-    mode: str
+class FlipView(MomentView):
     ruling: str
     veto: str | None
     changed: str
@@ -295,11 +298,50 @@ class ChangeView(View):
 
 
 class InvarianceView(MarketCheckView):
-    """`ok` always: flip rates are measured, and no bar is set but that of `lab study` for the mirror."""
+    """`ok` is always true: flip rates are reported, not judged."""
 
     changes: tuple[ChangeView, ...]
     pool: PoolInvarianceView | None = None
     """Of the LP desk, where a recorded pool was named."""
+
+    def to_document(self) -> Document:
+        flips = [
+            (
+                *(f"{change.change}: {flip.describe()}", flip.ruling, flip.veto or "", flip.changed),
+                flip.changed_veto or "",
+            )
+            for change in self.changes
+            for flip in change.flips
+        ]
+        return document(
+            describe_moments(self),
+            section(
+                "Rulings that flip",
+                table_of(
+                    self.changes,
+                    {
+                        "change": lambda change: change.change,
+                        "moments": lambda change: count(change.rulings.total),
+                        "decisions flip": lambda change: format_rate(change.decisions)[0],
+                        "rulings flip": lambda change: format_rate(change.rulings)[0],
+                        "95 %": lambda change: format_rate(change.rulings)[1],
+                        "not HOLD: flip": lambda change: format_rate(change.active)[0],
+                        "95 % of it": lambda change: format_rate(change.active)[1],
+                    },
+                    spare=("95 % of it", "95 %"),
+                ),
+            ),
+            None if self.pool is None else self.pool.describe(),
+            section("Flips", table(("flip", "ruling", "veto", "after the change", "its veto"), flips))
+            if flips
+            else lines(good("No ruling flips.")),
+            urgent=warn_partial(self),
+            notes=name_report(self.report),
+        )
+
+    def draw_charts(self) -> Charts:
+        rates = [(change.change, change.rulings) for change in self.changes]
+        return {"Rulings that flip": (rate_chart("Rulings that flip", rates),)}
 
 
 def build_invariance_view(
@@ -324,10 +366,7 @@ def _sum_change(change: Change, moments: Sequence[InvarianceMoment]) -> ChangeVi
         active=measure_rate(sum(not each.ruling_kept for _, each in active), len(active)),
         flips=tuple(
             FlipView(
-                seed=moment.seed,
-                at=iso(moment.at),
-                symbol=moment.symbol,
-                mode=moment.mode,
+                **moment.describe(),
                 ruling=moment.ruling,
                 veto=moment.veto,
                 changed=each.ruling,

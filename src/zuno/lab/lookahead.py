@@ -15,19 +15,30 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from zuno.kernel.canonical import digest
-from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
-from zuno.lab.model import MarketCheckView, RateView
+from zuno.lab.model import (
+    MarketCheckView,
+    MomentView,
+    RateView,
+    StudiedMoment,
+    describe_moments,
+    format_rate,
+    name_report,
+    table_of,
+    warn_partial,
+)
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.llm.ask import ModelContext
+from zuno.present.document import Document, Tone, Value, document, lines, section, table
+from zuno.present.values import bad, count, percent, quiet
 from zuno.trading.agents.case import Case
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.measure.indicators import Indicators
@@ -46,6 +57,8 @@ STARTUPS: Final = (199, 399, 499, 999, 1_999)
 """Bars of each timeframe that a history is cut to."""
 CUMULATIVE: Final = frozenset({"obv", "cvd"})
 """Sums since the first bar: their level says nothing, and nothing reads it."""
+SHOWN: Final = 15
+"""Indicators of each length that a screen lists, the largest first."""
 PREPARED: Final = 3
 """Later moments that are prepared together with the one that is ruled."""
 
@@ -73,7 +86,7 @@ class CutSeries(ChangedSeries):
 
 
 class ScrambledSeries(ChangedSeries):
-    """A store in which everything after a moment was other: numbers 7 % higher, documents gone."""
+    """A store in which everything after a moment is different: numbers 7 % higher, documents gone."""
 
     def __init__(self, store: SeriesStore, at: Millis) -> None:
         super().__init__(store)
@@ -82,14 +95,14 @@ class ScrambledSeries(ChangedSeries):
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         if _all_known(series, rows, self._at):
             return rows
-        found = []
+        changed = []
         for row in rows:
             if _known(series, row, self._at):
-                found.append(row)
+                changed.append(row)
             elif isinstance(row, tuple) and hasattr(row, "_replace"):
                 numbers = {name: value for name, value in row._asdict().items() if isinstance(value, float)}
-                found.append(row._replace(**{name: 1.07 * value for name, value in numbers.items()}))
-        return found
+                changed.append(row._replace(**{name: 1.07 * value for name, value in numbers.items()}))
+        return changed
 
 
 class ShortSeries(ChangedSeries):
@@ -108,7 +121,7 @@ def _known(series: Series[Any], row: Any, at: Millis) -> bool:
 
 
 def _all_known(series: Series[Any], rows: Sequence[Any], at: Millis) -> bool:
-    """The quick way for series in order of time."""
+    """For series in order of time the last row decides."""
     if series.feed is Feed.MACRO:
         return all(_known(series, row, at) for row in rows)
     return not rows or _known(series, rows[-1], at)
@@ -133,14 +146,9 @@ class StartupResult:
 
 
 @dataclass(frozen=True, slots=True)
-class LookaheadMoment:
-    """What one moment came to."""
+class LookaheadMoment(StudiedMoment):
+    """Result of one moment."""
 
-    seed: int
-    number: int
-    at: Millis
-    symbol: str
-    mode: str
     decision: str
     ruling: str
     leaks: tuple[str, ...]
@@ -156,7 +164,7 @@ async def rule_moment(
     code: str = CODE,
     order: Sequence[Node] = tuple(Node),
 ) -> RuledMoment:
-    """A cycle with nothing before it. `order`: in which its agents speak."""
+    """Run one cycle without earlier runs. `order`: of its nodes."""
     seen: list[Case] = []
 
     async def look(case: Case) -> Sequence[Slot]:
@@ -220,7 +228,7 @@ async def compare_moment(
 
 
 def fingerprint(ruled: RuledMoment) -> Iterator[tuple[str, str]]:
-    """Of what went in, what was measured and what was ruled."""
+    """Hashes of inputs, figures and ruling."""
     yield "inputs", digest(BundleEncoder().encode(ruled.case.bundle))
     figures = sha256()
     for part in (ruled.case.features, ruled.case.menu, ruled.case.context):
@@ -275,16 +283,12 @@ def _relative(own: float, other: float | None) -> float:
 # -- all moments
 
 
-class LeakView(View):
-    seed: int
-    at: str
-    symbol: str
-    mode: str
+class LeakView(MomentView):
     differs: tuple[str, ...]
 
 
 class DriftView(View):
-    """An indicator that hangs on where its history begins."""
+    """How far an indicator depends on the length of its history."""
 
     indicator: str
     largest: float
@@ -302,7 +306,7 @@ class StartupView(View):
 
 
 class LookaheadView(MarketCheckView):
-    """`ok`: nothing differs where the future is cut off or other."""
+    """`ok`: no ruling differs when the future is cut off or changed."""
 
     compared: int
     """Rulings that were compared with one that cannot know the future."""
@@ -312,6 +316,49 @@ class LookaheadView(MarketCheckView):
     startups: tuple[StartupView, ...]
     pool: PoolLookaheadView | None = None
     """Of the LP desk, where a recorded pool was named."""
+
+    def to_document(self) -> Document:
+        return document(
+            Value(
+                f"{self.leaks} leaks: {self.compared:,} rulings with the future cut off or scrambled, compared by the "
+                "bytes of inputs, figures and ruling",
+                Tone.BAD if self.leaks else Tone.GOOD,
+            ),
+            lines(
+                *(bad(f"LEAK  {leak.describe()}: {', '.join(leak.differs)}") for leak in self.differences),
+                *(self.pool.list_leaks() if self.pool else ()),
+            ),
+            section(
+                "How much hangs on where the history begins",
+                table_of(
+                    self.startups,
+                    {
+                        "bars of each timeframe": lambda short: count(short.bars),
+                        "decisions differ": lambda short: format_rate(short.decisions)[0],
+                        "95 %": lambda short: format_rate(short.decisions)[1],
+                        "rulings differ": lambda short: format_rate(short.rulings)[0],
+                        "95 % of it": lambda short: format_rate(short.rulings)[1],
+                        "indicators": lambda short: count(len(short.indicators)),
+                    },
+                ),
+                lines(quiet("Indicators that differ by more than a thousandth from those of the whole history:")),
+                table(
+                    ("bars, indicator", "largest difference", "mean difference"),
+                    [
+                        (
+                            f"{short.bars:,} {drift.indicator}",
+                            percent(100 * drift.largest),
+                            percent(100 * drift.mean, 3),
+                        )
+                        for short in self.startups
+                        for drift in short.indicators[:SHOWN]
+                    ],
+                ),
+            ),
+            context=describe_moments(self),
+            urgent=warn_partial(self),
+            notes=name_report(self.report),
+        )
 
 
 def build_lookahead_view(
@@ -324,10 +371,7 @@ def build_lookahead_view(
         **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), len(moments)),
         compared=2 * len(moments),
         leaks=len(leaky),
-        differences=tuple(
-            LeakView(seed=moment.seed, at=iso(moment.at), symbol=moment.symbol, mode=moment.mode, differs=moment.leaks)
-            for moment in leaky
-        ),
+        differences=tuple(LeakView(**moment.describe(), differs=moment.leaks) for moment in leaky),
         startups=tuple(_sum_startups(bars, moments) for bars in STARTUPS),
     )
 

@@ -6,10 +6,11 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
+from zuno.lab.model import StudiedMoment
 from zuno.lab.workers import Progress, check_workers
 from zuno.trading.model.cycle import EDITION
 
@@ -45,54 +46,47 @@ async def collect_results(
     done: Sequence[M] = (),
     keep: Callable[[M], None] = lambda result: None,
 ) -> tuple[list[M], bool]:
-    """Every result in this order, for workers answer in any, and whether Ctrl-C came before the end. `done`: what an
-    earlier run had found; `keep` is told what this one finds."""
-    found = list(done)
+    """Run the plans and sort their results, which workers send in any order. The second value: whether Ctrl-C came
+    before the end. `done`: results of an earlier run; `keep` is called with each new one."""
+    results = list(done)
 
-    def hear(result: M) -> None:
-        found.append(result)
+    def add_result(result: M) -> None:
+        results.append(result)
         keep(result)
-        tell(len(found), asked)
+        tell(len(results), asked)
 
-    tell(len(found), asked)
+    tell(len(results), asked)
     if not stop.is_set():
-        await run(plans, workers, hear, stop)
-    found.sort(key=order)
-    return found, stop.is_set() and len(found) < asked
+        await run(plans, workers, add_result, stop)
+    results.sort(key=order)
+    return results, stop.is_set() and len(results) < asked
 
 
-class _StudiedMoment(Protocol):
-    @property
-    def seed(self) -> int: ...
-    @property
-    def number(self) -> int: ...
-
-
-S = TypeVar("S", bound=_StudiedMoment)
+S = TypeVar("S", bound=StudiedMoment)
 BuildView: TypeAlias = Callable[[Sequence[S], Sequence[MarketPlan], bool], V]
 """The last: whether the study was stopped before its end."""
 
 
+@dataclass(frozen=True, slots=True)
 class MarketStudy(Generic[S, V]):
     """Moments of synthetic markets, and what they say together."""
 
-    def __init__(self, run_markets: RunTasks[MarketPlan, S], build: BuildView[S, V]) -> None:
-        self._run_markets = run_markets
-        self._build = build
+    run_markets: RunTasks[MarketPlan, S]
+    build: BuildView[S, V]
 
     async def study(self, moments: int, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> V:
         """Look at so many moments of these markets. Once `stop` is set, what is known by then is the answer."""
         check_workers(workers)
         plans = plan_markets(moments, parse_seeds(seeds))
-        found, stopped = await collect_results(
-            self._run_markets, plans, workers, moments, lambda moment: (moment.seed, moment.number), tell, stop
+        results, stopped = await collect_results(
+            self.run_markets, plans, workers, moments, lambda moment: (moment.seed, moment.number), tell, stop
         )
-        return self._build(found, plans, stopped)
+        return self.build(results, plans, stopped)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
     """`1-10`, `3` or `1,4,7-9`; each once, in ascending order."""
-    found: set[int] = set()
+    seeds: set[int] = set()
     for part in text.split(","):
         match = _SEEDS.fullmatch(part.strip())
         if match is None:
@@ -101,10 +95,10 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         last = int(match[2] or match[1])
         if last < first or last > LARGEST_SEED or last - first >= MOST_SEEDS:
             raise UsageError(f"{plain_text(part, 40)!r} is no range of at most {MOST_SEEDS} seeds.")
-        found.update(range(first, last + 1))
-    if len(found) > MOST_SEEDS:
-        raise UsageError(f"{len(found)} seeds are too many; {MOST_SEEDS} is the most.")
-    return tuple(sorted(found))
+        seeds.update(range(first, last + 1))
+    if len(seeds) > MOST_SEEDS:
+        raise UsageError(f"{len(seeds)} seeds are too many; {MOST_SEEDS} is the most.")
+    return tuple(sorted(seeds))
 
 
 def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:

@@ -88,9 +88,9 @@ class ChangedSeries(ReadOnlySeries):
         return tuple(self.change_rows(series, await self._store.read(series, since, until, known_by, newest)))
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
-        found = await self._store.read_many(slices, known_by)
-        rows = (self.change_rows(each.series, rows) for each, rows in zip(slices, found.rows, strict=True))
-        return SeriesSnapshot(self.origin, tuple(rows), found.asides)
+        snapshot = await self._store.read_many(slices, known_by)
+        rows = (self.change_rows(each.series, rows) for each, rows in zip(slices, snapshot.rows, strict=True))
+        return SeriesSnapshot(self.origin, tuple(rows), snapshot.asides)
 
     async def spans(self) -> tuple[Span, ...]:
         return await self._store.spans()

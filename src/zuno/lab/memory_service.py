@@ -1,4 +1,4 @@
-"""The study of memory as a person asks for it: arms side by side, and paired intervals of their differences."""
+"""The study of memory: arms side by side, and paired intervals of their differences."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
 from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.model import MarketStudyView
+from zuno.lab.model import MarketStudyView, describe_moments, table_of, warn_partial
 from zuno.lab.workers import Progress, check_workers
+from zuno.present.document import Block, Document, document, section, table
+from zuno.present.values import count, number, share
 
 LEAST_OUTCOMES: Final = 50
 """Outcomes of each of two arms, below which no verdict on them is given."""
@@ -103,13 +105,57 @@ class MemoryStudyView(MarketStudyView):
 
     worlds: tuple[WorldView, ...]
 
+    def to_document(self) -> Document:
+        return document(
+            describe_moments(self),
+            *(
+                section(f"{world.world}, {world.moments:,} moments", _arm_table(world), _pair_table(world))
+                for world in self.worlds
+            ),
+            self.list_bars("a whole study with 50 outcomes of each arm"),
+            urgent=warn_partial(self),
+        )
 
+
+def _arm_table(world: WorldView) -> Block:
+    return table_of(
+        world.arms,
+        {
+            "recall": lambda arm: arm.arm,
+            "trades": lambda arm: count(arm.trades),
+            "failing setup": lambda arm: count(arm.failing_trades),
+            "paying setup": lambda arm: count(arm.paying_trades),
+            "hit rate": lambda arm: share(arm.hit_rate),
+            "mean R": lambda arm: number(arm.mean_r, 3, signed=True),
+        },
+    )
+
+
+def _pair_table(world: WorldView) -> Block:
+    return table(
+        ("difference", "hit rate", "95 %", "R", "95 % of it", "R seen at 80 %", "verdict by R"),
+        [
+            (
+                f"{pair.first} less {pair.second}",
+                "" if (hit := pair.hit_rate) is None else share(hit.difference, signed=True),
+                "" if hit is None else f"{100 * hit.low:+.1f} % to {100 * hit.high:+.1f} %",
+                "" if (r := pair.r) is None else number(r.difference, 3, signed=True),
+                "" if r is None else f"{r.low:+.3f} to {r.high:+.3f}",
+                "" if r is None else number(r.detectable, 3),
+                pair.verdict,
+            )
+            for pair in world.pairs
+        ],
+        spare=("R seen at 80 %", "95 %"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryStudy:
     """Nothing is read from a home and nothing is written there."""
 
-    def __init__(self, run_markets: RunMemoryMarkets, count_moments: CountMoments) -> None:
-        self._run_markets = run_markets
-        self._count_moments = count_moments
+    run_markets: RunMemoryMarkets
+    count_moments: CountMoments
 
     async def study(self, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> MemoryStudyView:
         """Once `stop` is set, what is known by then is the answer."""
@@ -117,10 +163,10 @@ class MemoryStudy:
         named = parse_seeds(seeds)
         if 2 * len(named) > MOST_MARKETS:
             raise UsageError(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
-        plans = [MemoryPlan(seed, world, self._count_moments(seed)) for seed in named for world in World]
+        plans = [MemoryPlan(seed, world, self.count_moments(seed)) for seed in named for world in World]
         asked = sum(plan.moments for plan in plans)
-        found, stopped = await collect_results(self._run_markets, plans, workers, asked, _place, tell, stop)
-        return build_memory_view(found, named, asked, stopped=stopped)
+        results, stopped = await collect_results(self.run_markets, plans, workers, asked, _place, tell, stop)
+        return build_memory_view(results, named, asked, stopped=stopped)
 
 
 def _place(moment: MemoryMoment) -> tuple[str, int, int, str]:

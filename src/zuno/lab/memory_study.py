@@ -32,6 +32,7 @@ from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
 from zuno.trading.model.memory import DeskRecord, MemoryRecord, PostMortem, RecallQuery, RecallResult, record_slot
+from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
@@ -136,10 +137,9 @@ class ShuffledIndex:
         answer = await self._index.recall(query)
         known = [id for id, at in self._known.items() if at < query.before]
         known.sort(key=lambda id: sha256(f"{self._seed} {query.before} {id}".encode()).digest())
-        found = zip(answer.found, known, strict=False)
-        return RecallResult(
-            source=self.name, found=tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in found)
-        )
+        pairs = zip(answer.found, known, strict=False)
+        drawn = tuple(each.model_copy(update={"id": id, "similarity": None}) for each, id in pairs)
+        return RecallResult(source=self.name, found=drawn)
 
     async def remove(self, id: str) -> None:
         await self._index.remove(id)
@@ -223,7 +223,7 @@ async def _write_case(
         setup=describe_setup(case.features, case.context),
         regime=outcome.meta.regime,
     )
-    said = await write_post_mortem(closed, desk.model_context(desk.open_journal()))
+    written = await write_post_mortem(closed, desk.model_context(desk.open_journal()))
     return PostMortem(
         id=post_mortem_id(account, summary.trade),
         account=account,
@@ -234,12 +234,12 @@ async def _write_case(
         regime=closed.regime,
         closed=summary.closed,
         setup=closed.setup,
-        outcome=said.outcome,
-        constraint=said.constraint,
+        outcome=written.outcome,
+        constraint=written.constraint,
         verdict=closed.verdict,
         path=path,
         summary=summary,
-        source=said.source,
+        source=written.source,
     )
 
 
@@ -282,12 +282,12 @@ async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> T
     if not bars or not sign * stop < sign * bars[0].open < sign * target:
         return None
     last, price, reason = _find_exit(bars, sign, stop, target)
-    entry, leaves = _decimal(bars[0].open), _decimal(price)
+    entry, leaves = to_decimal(bars[0].open), to_decimal(price)
     quantity = (NOTIONAL / entry).quantize(Decimal("0.00000001"))
     gross = quantity * (leaves - entry) * sign
-    fees = quantity * (entry + leaves) * _decimal(Fees().binance.taker) / 100
+    fees = quantity * (entry + leaves) * to_decimal(Fees().binance.taker) / 100
     paid = await read_funding(store, outcome.symbol, at, last.end, known_by=last.end)
-    funding = -sum((_decimal(row.rate) for row in paid), Decimal(0)) * quantity * entry * sign
+    funding = -sum((to_decimal(row.rate) for row in paid), Decimal(0)) * quantity * entry * sign
     return TradeSummary(
         trade=f"{outcome.symbol}_{at}",
         intent=f"int_{outcome.symbol}_{at}",
@@ -301,8 +301,8 @@ async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> T
         quantity=quantity,
         entry=entry,
         exit=leaves,
-        stop=_decimal(stop),
-        target=_decimal(target),
+        stop=to_decimal(stop),
+        target=to_decimal(target),
         gross_pnl=gross,
         fees=fees,
         funding=funding,
@@ -324,8 +324,3 @@ def _find_exit(bars: Sequence[SpanBar], sign: int, stop: float, target: float) -
         if touch == "target":
             return bar, target, ExitReason.TARGET
     return bars[-1], bars[-1].close, ExitReason.HOLD_OVER
-
-
-def _decimal(figure: float) -> Decimal:
-    """By the digits it is written with."""
-    return Decimal(repr(float(figure)))

@@ -136,11 +136,8 @@ def _mirror_candle(bar: Candle, anchor: float) -> Candle:
 
 def _mirror_quotes(quotes: Sequence[Quote], anchor: float) -> tuple[Quote, ...]:
     """Levels keep their notional."""
-    found = []
-    for quote in quotes:
-        price = mirror_price(quote.price, anchor)
-        found.append(Quote(price, quote.size * quote.price / price))
-    return tuple(found)
+    prices = [mirror_price(quote.price, anchor) for quote in quotes]
+    return tuple(Quote(price, quote.size * quote.price / price) for quote, price in zip(quotes, prices, strict=True))
 
 
 def _mirror_event(event: TapeEvent, anchor: float) -> TapeEvent:

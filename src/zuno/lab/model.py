@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
+from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
+from zuno.present.document import (
+    Block,
+    Document,
+    Lines,
+    Table,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    row,
+    section,
+    table,
+)
+from zuno.present.values import bad, count, good, number, percent, quiet, share
+
+T = TypeVar("T")
+_IN_ORIGIN: Final = frozenset({"seeds", "synthetic"})
+"""Fields that the origin names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +56,25 @@ class RulingSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class MomentResult:
-    """What one moment of a study came to."""
+class StudiedMoment:
+    """Which moment of which market was studied."""
 
     seed: int
     number: int
-    kind: str
+    at: Millis
     symbol: str
     mode: str
-    at: Millis
+
+    def describe(self) -> dict[str, Any]:
+        """The fields of a `MomentView`."""
+        return {"seed": self.seed, "at": iso(self.at), "symbol": self.symbol, "mode": self.mode}
+
+
+@dataclass(frozen=True, slots=True)
+class MomentResult(StudiedMoment):
+    """What one moment of a study came to."""
+
+    kind: str
     holding: str
     """What the account held: nothing, long, short, other, heavy."""
     own: RulingSummary
@@ -87,6 +119,7 @@ class BucketView(View):
 class CalibrationView(View):
     """How the decisions to open would have ended, beside the fair rate."""
 
+    LEFT_OUT: ClassVar = frozenset({"difference"})
     trades: int
     fair: float | None
     realised: float | None
@@ -97,10 +130,30 @@ class CalibrationView(View):
     """Whether the difference lies within 1.96 standard errors of zero."""
     buckets: tuple[BucketView, ...]
 
+    def list_blocks(self) -> Iterator[Block | None]:
+        if not self.trades:
+            yield lines("No decision to open was scored.")
+            return
+        rows = [
+            (f"{bucket.low:.0%} to {bucket.high:.0%}", bucket.trades, bucket.fair, bucket.realised, bucket.se)
+            for bucket in self.buckets
+        ]
+        yield table(
+            ("fair rate", "trades", "fair", "realised", "± 1 se"),
+            [
+                (place, count(trades), *map(share, rates))
+                for place, trades, *rates in (*rows, ("all", self.trades, self.fair, self.realised, self.se))
+            ],
+        )
+        if self.inside is not None:
+            text = "The realised rate is {} the 95 % band of a market without drift."
+            yield lines(text.format("inside") if self.inside else bad(text.format("OUTSIDE")))
+
 
 class PowerView(View):
     """Which edge the study could have seen."""
 
+    LEFT_OUT: ClassVar = frozenset({"trades", "smallest_edge", "smallest_edge_pct"})
     trades: int
     smallest_edge: float | None
     """In points of the win rate: found in four of five studies of this size."""
@@ -109,13 +162,21 @@ class PowerView(View):
     said: str
 
 
-class MirrorDifferenceView(View):
-    """A moment whose mirror image was not ruled the other way round."""
+class MomentView(View):
+    """One moment of a synthetic market."""
 
     seed: int
     at: str
     symbol: str
     mode: str
+
+    def describe(self) -> str:
+        return f"seed {self.seed} {self.symbol} {self.mode} {self.at}"
+
+
+class MirrorDifferenceView(MomentView):
+    """A moment whose mirror image was not ruled the other way round."""
+
     ruling: str
     mirrored: str
     """As the mirrored market was ruled."""
@@ -146,10 +207,37 @@ class SymmetryView(View):
     share: float | None
     differences: tuple[MirrorDifferenceView, ...]
 
+    def list_blocks(self) -> Iterator[Block | None]:
+        chance = "" if self.chance is None else f" (so uneven a split has a chance of {self.chance:.0%})"
+        yield lines(
+            f"Judge: {self.long} LONG, {self.short} SHORT{chance}; ruled {self.ruled_long} and {self.ruled_short}.",
+            ""
+            if self.share is None
+            else f"Mirrored market: {self.mirrored} of {self.compared} rulings mirrored, {self.share:.1%}.",
+        )
+        if self.differences:
+            yield table_of(
+                self.differences,
+                {
+                    "difference": lambda each: each.describe(),
+                    "ruling": lambda each: each.ruling,
+                    "mirror": lambda each: each.mirrored,
+                    "EV": lambda each: percent(each.ev_pct, signed=True),
+                    "EV mirror": lambda each: percent(each.mirrored_ev_pct, signed=True),
+                    "score": lambda each: number(each.score, 3, signed=True),
+                    "score mirror": lambda each: number(each.mirrored_score, 3, signed=True),
+                    "veto": lambda each: each.veto or "",
+                    "veto mirror": lambda each: each.mirrored_veto or "",
+                },
+                spare=("veto", "veto mirror"),
+                tone=lambda each: Tone.QUIET if each.small else Tone.PLAIN,
+            )
+
 
 class MarketStudyView(PartialView):
     """What a study of synthetic markets found."""
 
+    LEFT_OUT: ClassVar = _IN_ORIGIN
     synthetic: bool
     origin: str
     edition: int
@@ -158,6 +246,12 @@ class MarketStudyView(PartialView):
     asked: int
     judged: bool
     missed: tuple[str, ...]
+
+    def list_bars(self, needed: str) -> Lines | None:
+        """Which bars were missed. `needed`: what a study must be for its bars to be judged."""
+        met = "" if not self.ok else good("Every bar is met.")
+        judged = met if self.judged else quiet(f"The bars are not judged: {needed} is needed.")
+        return lines(judged, *(bad(f"MISSED  {line}") for line in self.missed))
 
 
 class StudyView(MarketStudyView):
@@ -181,6 +275,49 @@ class StudyView(MarketStudyView):
     calibration: CalibrationView
     power: PowerView
 
+    def to_document(self) -> Document:
+        counted = {
+            "Judge decides": self.decisions,
+            "desk rules": self.rulings,
+            "vetoed by": self.vetoes,
+            "regime": self.regimes,
+            "triage": self.triage,
+            **{f"rules: {owner}": counts for owner, counts in self.rules.items()},
+        }
+        return document(
+            describe_moments(self),
+            *(section("", _count_table(title, counts)) for title, counts in counted.items() if counts),
+            lines(
+                f"{self.exploration} rulings are exploration: a quarter of the size, on paper."
+                if self.exploration
+                else ""
+            ),
+            facts(
+                *(
+                    (kind.kind, f"{kind.moments} moments, {kind.active / kind.moments:.1%} not HOLD")
+                    for kind in self.kinds
+                ),
+                ("with an open position", f"{self.open_positions} moments, {self.closed} close it"),
+            ),
+            section("", *self.symmetry.list_blocks()),
+            section("", *self.calibration.list_blocks()),
+            lines(self.power.said),
+            self.list_bars("a whole study of 200 moments or more"),
+            urgent=warn_partial(self),
+        )
+
+
+def _count_table(title: str, counts: Sequence[CountView]) -> Block:
+    return table_of(
+        counts,
+        {
+            title: lambda each: each.name,
+            "count": lambda each: count(each.count),
+            "share": lambda each: share(each.share),
+        },
+        tone=lambda each: Tone.PLAIN if each.count else Tone.QUIET,
+    )
+
 
 class CheckView(PartialView):
     """What a check of the desk found."""
@@ -192,6 +329,7 @@ class CheckView(PartialView):
 class MarketCheckView(CheckView):
     """What a check over synthetic markets found."""
 
+    LEFT_OUT: ClassVar = _IN_ORIGIN | {"ok"}
     synthetic: bool
     origin: str
     edition: int
@@ -203,6 +341,7 @@ class MarketCheckView(CheckView):
 class RateView(View):
     """How often something happened, of as many times as it could."""
 
+    LEFT_OUT: ClassVar = frozenset({"count", "total"})
     count: int
     total: int
     rate: float | None
@@ -210,8 +349,55 @@ class RateView(View):
     """Wilson's."""
 
 
-def format_rate(rate: RateView) -> tuple[str, str]:
+def table_of(
+    items: Iterable[T],
+    columns: Mapping[str, Callable[[T], str | Value]],
+    *,
+    spare: Sequence[str] = (),
+    tone: Callable[[T], Tone] = lambda item: Tone.PLAIN,
+) -> Table:
+    """A row for each item; `columns` say what stands in it."""
+    rows = [row(*(cell(item) for cell in columns.values()), tone=tone(item)) for item in items]
+    return table(tuple(columns), rows, spare=spare)
+
+
+def figure(value: float | None, digits: int = 2, *, signed: bool = False) -> str | Value:
+    """Blank where there is none."""
+    return "" if value is None else number(value, digits, signed=signed)
+
+
+def describe_moments(view: MarketStudyView | MarketCheckView) -> str:
+    return f"{view.origin}: {view.moments:,} of {view.asked:,} moments, edition {view.edition}, no model"
+
+
+def name_report(report: str, data: str = "") -> tuple[str, ...]:
+    """The note that names a report, and the folder it is about."""
+    return (f"report {report}{f' of {data}' if data else ''} (zuno lab reports)",) if report else ()
+
+
+def format_rate(rate: RateView) -> tuple[str | Value, str]:
     """With its interval; blank where nothing was counted."""
     if rate.rate is None or rate.ci95 is None:
         return "", ""
-    return f"{rate.rate:.1%}", f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"
+    return share(rate.rate), f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"
+
+
+def format_span(ends: tuple[float, float] | None) -> str:
+    return "too few" if ends is None else f"{ends[0]:+,.2f} to {ends[1]:+,.2f}"
+
+
+class _AskingArm(Protocol):
+    @property
+    def arm(self) -> str: ...
+    @property
+    def unanswered(self) -> int: ...
+
+
+def warn_partial(view: PartialView, arms: Sequence[_AskingArm] = ()) -> list[Value]:
+    """What a reader must know before the figures: a run that was stopped, arms that rules answered for."""
+    stopped = [bad("STOPPED before the end: only what was done by then is counted")] if view.stopped else []
+    return stopped + [
+        bad(f"UNANSWERED  {arm.arm}: rules answered {arm.unanswered:,} questions to models")
+        for arm in arms
+        if arm.unanswered
+    ]

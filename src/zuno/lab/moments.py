@@ -112,13 +112,13 @@ def _volatile_hours(market: StudyMarket) -> list[int]:
 
 
 async def _crowded_hours(market: StudyMarket) -> list[tuple[int, Symbol]]:
-    found: dict[str, tuple[int, Symbol]] = {}
+    hours: dict[str, tuple[int, Symbol]] = {}
     for symbol in Symbol:
         series = funding_next(BINANCE, symbol)
         for row in await market.store.read(series, market.first, market.end, market.end):
             if abs(row.rate) * 8 / row.interval_hours > CROWDED_FUNDING and row.at % HOUR_MS == 0:
-                found[f"{row.at} {symbol}"] = (row.at, symbol)
-    return [found[name] for name in _shuffle(market, "crowded", found)]
+                hours[f"{row.at} {symbol}"] = (row.at, symbol)
+    return [hours[name] for name in _shuffle(market, "crowded", hours)]
 
 
 def _faulty_hours(market: StudyMarket) -> list[int]:

@@ -188,10 +188,10 @@ def find_breakouts(bars: NDArray[np.float64]) -> list[int]:
     highs = np.lib.stride_tricks.sliding_window_view(high, 20).max(axis=1)
     lows = np.lib.stride_tricks.sliding_window_view(low, 20).min(axis=1)
     usual = np.rint(np.lib.stride_tricks.sliding_window_view(volume, 24).mean(axis=1) * 1000)
-    found = []
+    hours = []
     for hour in range(WARM_HOURS, len(bars)):
         last = hour - 1
         beyond = close[last] > highs[last - 20] or close[last] < lows[last - 20]
         if beyond and 1000 * volume[last] > 1.5 * usual[last - 24]:
-            found.append(hour)
-    return found
+            hours.append(hour)
+    return hours

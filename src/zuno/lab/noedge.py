@@ -16,16 +16,18 @@ from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
-from zuno.lab.bootstrap import gain_chance
-from zuno.lab.comparisons import measure_rate
+from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import CheckView, RateView
+from zuno.lab.model import CheckView, RateView, format_rate, name_report, table_of, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
+from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
 from zuno.llm.ask import ModelContext
+from zuno.present.document import Document, Tone, Value, as_value, document, lines, section
+from zuno.present.values import count, percent
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.cycle import EDITION, Expectation, JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS
@@ -127,11 +129,73 @@ class NoEdgeView(CheckView):
     kinds: tuple[WorldKindView, ...]
     said: str
 
+    def to_document(self) -> Document:
+        before, desk, weighed = (
+            as_value(format_rate(rate)[0]).text for rate in (self.before_costs, self.desk, self.weighed)
+        )
+        return document(
+            Value(self.said, {True: Tone.GOOD, False: Tone.BAD, None: Tone.QUIET}[self.ok]),
+            section(
+                "Share of worlds with a claim",
+                table_of(
+                    self.kinds,
+                    {
+                        "worlds": lambda kind: kind.kind,
+                        "judged": lambda kind: f"{kind.judged} of {kind.worlds}",
+                        "after costs": lambda kind: format_rate(kind.net)[0],
+                        "95 %": lambda kind: format_rate(kind.net)[1],
+                        "before costs": lambda kind: format_rate(kind.before_costs)[0],
+                        "95 % of it": lambda kind: format_rate(kind.before_costs)[1],
+                        "opened on it": lambda kind: format_rate(kind.desk)[0],
+                        "record weighs": lambda kind: format_rate(kind.weighed)[0],
+                    },
+                    spare=("95 % of it", "record weighs"),
+                ),
+                lines(
+                    ""
+                    if self.false_edge_rate is None or self.ci95 is None
+                    else f"An edge is claimed after costs in {self.false_edge_rate:.1%} of {self.judged} worlds "
+                    f"({self.ci95[0]:.1%} to {self.ci95[1]:.1%}), before costs in {before}; "
+                    f"the desk opened on its record in {desk}, and in {weighed} it would believe it."
+                ),
+            ),
+            section(
+                "Trades",
+                table_of(
+                    self.kinds,
+                    {
+                        "worlds": lambda kind: kind.kind,
+                        "cycles": lambda kind: count(kind.cycles),
+                        "trades": lambda kind: count(kind.trades),
+                        "mean before costs": lambda kind: percent(kind.mean_gross_pct, 3, signed=True),
+                        "standard error": lambda kind: percent(kind.standard_error_pct, 3),
+                        "mean after costs": lambda kind: percent(kind.mean_net_pct, 3, signed=True),
+                    },
+                ),
+            ),
+            context=f"{self.worlds:,} of {self.asked:,} worlds, {self.judged:,} of them with ten trades or more; "
+            f"blocks of {self.origin}; edition {self.edition}; no model",
+            urgent=warn_partial(self),
+            notes=(
+                "an edge is claimed where a world's trades made money with a one-sided bootstrap p below 0.05; nothing "
+                "can be foreseen in these markets: before costs one world in twenty makes such a claim by chance",
+                *name_report(self.report),
+            ),
+        )
 
+    def draw_charts(self) -> Charts:
+        rates = [
+            (f"{kind.kind}, {name}", rate)
+            for kind in self.kinds
+            for name, rate in (("after costs", kind.net), ("before costs", kind.before_costs), ("record", kind.weighed))
+        ]
+        return {"Share of worlds with a claim": (rate_chart("Share of worlds", rates),)}
+
+
+@dataclass(frozen=True, slots=True)
 class NoEdgeStudy:
-    def __init__(self, run_worlds: RunWorlds, read_pools: ReadPools) -> None:
-        self._run_worlds = run_worlds
-        self.read_pools = read_pools
+    run_worlds: RunWorlds
+    read_pools: ReadPools
 
     async def study(
         self,
@@ -144,16 +208,16 @@ class NoEdgeStudy:
         keep: Callable[[WorldResult], None] = lambda result: None,
     ) -> NoEdgeView:
         """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer. `done`: what an
-        earlier run had found; `keep` is told what this one finds."""
+        earlier run had results; `keep` is told what this one finds."""
         check_workers(workers)
         if not 2 <= worlds <= MOST_WORLDS:
             raise UsageError(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")
         plans = plan_worlds(worlds, pools, workers, [(result.kind, result.seed) for result in done])
-        found, stopped = await collect_results(
-            self._run_worlds, plans, workers, worlds, lambda each: (each.kind, each.seed), tell, stop, done, keep
+        results, stopped = await collect_results(
+            self.run_worlds, plans, workers, worlds, lambda each: (each.kind, each.seed), tell, stop, done, keep
         )
         origin = ", ".join(sorted({pool.label for pool in pools})) or "none"
-        return build_no_edge_view(found, worlds, origin, stopped=stopped)
+        return build_no_edge_view(results, worlds, origin, stopped=stopped)
 
 
 def fingerprint_pools(pools: Sequence[HourPool]) -> Digest:

@@ -48,15 +48,15 @@ DescribeModels: TypeAlias = Callable[[], Awaitable[RoleTable]]
 
 async def describe_models(registry: ModelRegistry, roles: Sequence[str]) -> RoleTable:
     """Whom a registry would ask. Prices go with the tokens, so those of one token tell them."""
-    found: dict[str, PricedModel] = {}
+    priced: dict[str, PricedModel] = {}
     chains: dict[str, tuple[PricedModel, ...]] = {}
     for role in roles:
         models = registry.models_for(role, 0).models
         for model in models:
-            if model.name not in found:
+            if model.name not in priced:
                 usd_in, usd_out = await model.price(1, 0), await model.price(0, 1)
-                found[model.name] = PricedModel(name=model.name, usd_in=usd_in, usd_out=usd_out)
-        chains[role] = tuple(found[model.name] for model in models)
+                priced[model.name] = PricedModel(name=model.name, usd_in=usd_in, usd_out=usd_out)
+        chains[role] = tuple(priced[model.name] for model in models)
     return RoleTable(roles=chains)
 
 
@@ -131,8 +131,8 @@ class KeptOrConfigured:
         self._configured, self._kept = configured, kept
 
     def models_for(self, role: str, round: int) -> RoleModels:
-        found = self._configured.models_for(role, round)
-        return found if found.models else self._kept.models_for(role, round)
+        configured = self._configured.models_for(role, round)
+        return configured if configured.models else self._kept.models_for(role, round)
 
     async def close(self) -> None:
         await self._configured.close()

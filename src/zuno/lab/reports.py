@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -15,6 +15,9 @@ from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Broken, NotFound
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import PartialView, View, write_document
+from zuno.lab.report_page import NO_CHARTS, Charts, build_page
+from zuno.present.document import Document, document, lines, table
+from zuno.present.values import bad, id_
 
 Part = TypeVar("Part", bound=View)
 TRIALS: Final = "trials.jsonl"
@@ -22,37 +25,25 @@ _ID: Final = re.compile(r"[a-z]+(?:-[a-z]+)*-[0-9a-f]{12}")
 _DOCUMENT: Final = re.compile(rf"({_ID.pattern})\.json")
 
 
-class LabReport(View):
-    """What a command of the lab found. No clock in it: the same command makes the same bytes."""
+class ReportRow(View):
+    """A report without its body."""
 
+    LEFT_OUT: ClassVar = frozenset({"kind"})
     id: str
     kind: str
     title: str
     command: str
     partial: bool
     """Ctrl-C came before the end, or models left questions unanswered; `--resume` goes on from here."""
+
+
+class LabReport(ReportRow):
+    """What a command of the lab found. No clock in it: the same command makes the same bytes."""
+
     body: dict[str, Any]
     """The document that the command prints."""
     arms: dict[str, dict[str, Any]] = Field(default={}, exclude_if=lambda arms: not arms)
     """Of a backtest of trading, by arm: how its decisions were scored, for `lab calibration` and `lab vetoes`."""
-
-
-def build_report(
-    report: str, kind: str, title: str, command: str, view: PartialView, *, unanswered: int = 0
-) -> LabReport:
-    """The report of what a command prints. `unanswered`: questions that models are to be asked again."""
-    body, partial = json.loads(write_document(view)), view.stopped or unanswered > 0
-    return LabReport(id=report, kind=kind, title=title, command=command, partial=partial, body=body)
-
-
-class ReportRow(View):
-    """A report without its body."""
-
-    id: str
-    kind: str
-    title: str
-    command: str
-    partial: bool
 
 
 class LabReportsView(View):
@@ -60,6 +51,23 @@ class LabReportsView(View):
     reports: tuple[ReportRow, ...]
     damaged: tuple[str, ...] = ()
     """Files that cannot be read as a report."""
+
+    def to_document(self) -> Document:
+        return document(
+            "Reports of the lab" if self.reports else "No report yet; `zuno lab lp` writes one.",
+            table(
+                ("report", "what", "command"),
+                [
+                    (id_(row.id), f"{row.title} (unfinished)" if row.partial else row.title, row.command)
+                    for row in self.reports
+                ],
+                spare=("command",),
+            )
+            if self.reports
+            else None,
+            lines(*(bad(f"{report} is damaged; run its command again.") for report in self.damaged)),
+            notes=(f"pages: {self.folder}/ID.html",) if self.reports else (),
+        )
 
 
 class ReportFiles(Protocol):
@@ -96,7 +104,7 @@ def report_id(kind: str, question: object, data: Digest, edition: int) -> str:
 
 
 def trial_id(kind: str, arm: str, question: object, data: Digest, edition: int) -> str:
-    """Of one arm; the question without the list of arms, so that a trial in company is the trial alone."""
+    """Id of one arm's trial. `question` is without the list of arms: a trial is the same with other arms beside it."""
     asked = {"kind": kind, "arm": arm, "question": question, "data": data, "edition": edition, "engine": ENGINE}
     return digest(canonical(asked))
 
@@ -110,13 +118,38 @@ class LabReports:
     # -- what is finished
 
     def save(self, report: LabReport, page: str) -> None:
-        """A whole report forgets the parts it was made of; an unfinished one never takes the place of a whole one."""
+        """Saving a whole report removes its parts. An unfinished report does not replace a whole one."""
         if report.partial and self._is_whole(report.id):
             return
         self._files.write(f"{report.id}.html", page.encode())
         self._files.write(f"{report.id}.json", (write_document(report) + "\n").encode())
         if not report.partial:
             self.forget_parts(report.id)
+
+    def save_view(
+        self,
+        report: str,
+        kind: str,
+        title: str,
+        command: str,
+        view: View,
+        document: Document,
+        charts: Charts = NO_CHARTS,
+        *,
+        unanswered: int = 0,
+        arms: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        """Save what a command prints, with its page. `unanswered`: questions that models are to be asked again."""
+        kept = LabReport(
+            id=report,
+            kind=kind,
+            title=title,
+            command=command,
+            partial=unanswered > 0 or (isinstance(view, PartialView) and view.stopped),
+            body=json.loads(write_document(view)),
+            arms=dict(arms or {}),
+        )
+        self.save(kept, build_page(title, command, document, charts))
 
     def _is_whole(self, report: str) -> bool:
         try:
@@ -128,16 +161,15 @@ class LabReports:
         return await asyncio.to_thread(self._list)
 
     def _list(self) -> LabReportsView:
-        found = [match[1] for name in sorted(self._files.names()) if (match := _DOCUMENT.fullmatch(name))]
         rows: list[ReportRow] = []
         damaged: list[str] = []
-        for report in found:
+        for report in [match[1] for name in sorted(self._files.names()) if (match := _DOCUMENT.fullmatch(name))]:
             try:
                 row = self._load(report)
             except Broken:
                 damaged.append(report)
                 continue
-            rows.append(ReportRow(id=row.id, kind=row.kind, title=row.title, command=row.command, partial=row.partial))
+            rows.append(ReportRow(**row.model_dump(include=set(ReportRow.model_fields), by_alias=False)))
         return LabReportsView(folder=plain_text(self._files.folder, 500), reports=tuple(rows), damaged=tuple(damaged))
 
     async def read(self, report: str) -> LabReport:
@@ -170,19 +202,18 @@ class LabReports:
         self._files.add_lines(_parts_file(report), [write_document(part)])
 
     def read_parts(self, report: str) -> tuple[str, ...]:
-        """The documents of what is done, in the order in which it was kept; a line that a kill cut off is none."""
+        """JSON of finished parts, oldest first; a truncated line is skipped."""
         return tuple(whole_lines(self._files.read(_parts_file(report))))
 
     def load_parts(self, report: str, form: type[Part], *, resume: bool = True) -> tuple[Part, ...]:
-        """The same as values; what another version of the code kept in another form is left out. Without `resume` they
-        are forgotten first."""
+        """Finished parts as values; parts of another form are skipped. Without `resume` they are removed first."""
         if not resume:
             self.forget_parts(report)
-        found = []
-        for document in self.read_parts(report):
+        parts = []
+        for line in self.read_parts(report):
             with suppress(ValidationError):
-                found.append(form.model_validate_json(document))
-        return tuple(found)
+                parts.append(form.model_validate_json(line))
+        return tuple(parts)
 
     def forget_parts(self, report: str) -> None:
         self._files.remove(_parts_file(report))
@@ -207,7 +238,7 @@ def _parts_file(report: str) -> str:
 
 
 def whole_lines(content: bytes | None) -> Iterable[str]:
-    """Documents of a file of lines; half a line that a kill left is none."""
+    """JSON documents of a file, one a line; a truncated line is skipped."""
     for line in (content or b"").decode("utf-8", "replace").splitlines():
         try:
             json.loads(line)

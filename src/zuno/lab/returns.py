@@ -26,15 +26,6 @@ _FAR: Final = 8.2
 class ReturnFigures:
     """Of a series of returns; None where there is nothing to divide by."""
 
-    bars: int
-    mean: float
-    deviation: float | None
-    """Of a sample: n − 1."""
-    skewness: float | None
-    kurtosis: float | None
-    """3 for normal returns."""
-    total_return: float
-    """Compounded, a fraction."""
     max_drawdown: float
     """The deepest fall of the compounded returns below an earlier peak, a fraction of the peak."""
     sharpe: float | None
@@ -48,17 +39,11 @@ class ReturnFigures:
 def measure_returns(returns: Sequence[float], bars_per_year: float) -> ReturnFigures:
     count = len(returns)
     mean = fsum(returns) / count if count else 0.0
-    deviation, skewness, kurtosis = _moments(returns, mean)
+    deviation, _, _ = _moments(returns, mean)
     downside = sqrt(fsum(value * value for value in returns if value < 0) / count) if count else 0.0
     growth, drawdown = compound(returns)
     year = sqrt(bars_per_year)
     return ReturnFigures(
-        bars=count,
-        mean=_round(mean),
-        deviation=None if deviation is None else _round(deviation),
-        skewness=None if skewness is None else round(skewness, DIGITS) + 0.0,
-        kurtosis=None if kurtosis is None else _round(kurtosis),
-        total_return=_round(growth - 1),
         max_drawdown=_round(drawdown),
         sharpe=_round(mean / deviation * year) if deviation else None,
         sortino=_round(mean / downside * year) if downside else None,
@@ -82,13 +67,6 @@ def yearly_growth(growth: float, bars: int, bars_per_year: float) -> float:
     if growth <= 0 or not bars:
         return -1.0 if bars else 0.0
     return float(exp(float(log(growth)) * (bars_per_year / bars))) - 1
-
-
-def profit_factor(amounts: Iterable[float]) -> float | None:
-    """What winners brought over what losers cost; None without a loser."""
-    values = list(amounts)
-    lost = -fsum(value for value in values if value < 0)
-    return _round(fsum(value for value in values if value > 0) / lost) if lost else None
 
 
 # -- how much of it is luck
@@ -132,17 +110,11 @@ def deflated_sharpe(returns: Sequence[float], trials: int, variance: float | Non
     return probabilistic_sharpe(returns, expected_best_sharpe(trials, spread))
 
 
-def sample_variance(values: Sequence[float]) -> float | None:
-    """None of fewer than two."""
-    if len(values) < 2:
-        return None
-    mean = fsum(values) / len(values)
-    return fsum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
-
-
 def estimate_trial_variance(sharpes: Sequence[float], bars: int) -> float:
     """Of Sharpe ratios of a bar; never below what luck alone makes of them, as that of a few arms that are alike is."""
-    return max(sample_variance(sharpes) or 0.0, 1 / max(1, bars - 1))
+    mean = fsum(sharpes) / len(sharpes) if sharpes else 0.0
+    variance = fsum((value - mean) * (value - mean) for value in sharpes) / max(1, len(sharpes) - 1)
+    return max(variance, 1 / max(1, bars - 1))
 
 
 # -- the normal distribution

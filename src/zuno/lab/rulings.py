@@ -81,7 +81,7 @@ async def _run_cycle(store: SeriesStore, moment: Moment, account: Account, open_
 
 
 async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account]:
-    """Nothing most of the time; else what makes exits, caps, guards and top-ups bite."""
+    """An empty account most of the time, else one that makes exits, caps, guards or top-ups apply."""
     at, symbol = moment.at, moment.symbol
     entries = await _read_entries(store, at)
 
@@ -118,12 +118,12 @@ async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account
 
 async def _read_entries(store: SeriesStore, at: Millis) -> Mapping[Symbol, float]:
     """The close of a day before, at which whatever is held was opened."""
-    found = {}
+    closes = {}
     for symbol in Symbol:
         series = candles(BINANCE, symbol, Timeframe.H1)
         rows = await store.read(series, Millis(at - DAY_MS - 3 * HOUR_MS), Millis(at - DAY_MS), at)
-        found[symbol] = rows[-1].close
-    return found
+        closes[symbol] = rows[-1].close
+    return closes
 
 
 # -- what became of it

@@ -1,14 +1,32 @@
-"""The lab as a person asks it: a study of what the trading desk rules over synthetic markets."""
+"""The lab's studies and backtests of the trading desk, and what the moments of a study add up to: counts, symmetry,
+calibration, power, and the bars that were missed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import comb, fsum, sqrt
+from typing import TYPE_CHECKING, Final
 
-from zuno.lab import statistics
-from zuno.lab.market_study import MarketPlan, MarketStudy, RunTasks, describe_markets
-from zuno.lab.model import MomentResult, StudyView
+from zuno.lab.market_study import MarketPlan, MarketStudy, describe_markets
+from zuno.lab.mirror import mirror_call
+from zuno.lab.model import (
+    BucketView,
+    CalibrationView,
+    CountView,
+    KindView,
+    MirrorDifferenceView,
+    MomentResult,
+    PowerView,
+    StudyView,
+    SymmetryView,
+    TradeScore,
+)
+from zuno.trading.measure.triage import Label, Rule
 from zuno.trading.model.cycle import Call
+from zuno.trading.rules.draft import RuleName, RuleOwner
 
 if TYPE_CHECKING:
     from zuno.lab.checks import DeskChecks
@@ -16,31 +34,35 @@ if TYPE_CHECKING:
     from zuno.lab.reports import LabReports
     from zuno.lab.trading.service import TradeLab
 
+MIN_MOMENTS: Final = 200
+"""Moments from which on the bars are judged: with fewer, a rule may well never fire."""
+LEAST_ACTIVE, MOST_ACTIVE, MOST_ONE_RULE = 0.05, 0.50, 0.40
+LEAST_MIRRORED: Final = 0.95
+SMALL_EV_PCT: Final = 0.15
+"""Per cent of EV by which a ruling and its mirror image may differ; what is not opened is worth nothing."""
+BUCKETS: Final = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
+CI_Z: Final = 1.96
+"""Standard errors that hold 95 % of what chance makes."""
+POWER_Z: Final = 1.96 + 0.84
+"""Standard errors an edge needs to be found at 5 % in four of five studies."""
+DIGITS: Final = 6
 
+
+@dataclass(frozen=True, slots=True)
 class StudyDesk:
-    """Studies; of the home it holds the reports alone."""
+    """Entry to the lab's studies, backtests and checks; of the home it uses the reports alone."""
 
-    def __init__(
-        self,
-        run_markets: RunTasks[MarketPlan, MomentResult],
-        memory: MemoryStudy | None = None,
-        reports: LabReports | None = None,
-        trade: TradeLab | None = None,
-        checks: DeskChecks | None = None,
-    ) -> None:
-        """`memory`: the study of whether memory helps. `trade`: backtests of the desk. `reports`: what was
-        found. `checks`: of what the desk must not do."""
-        self.study = MarketStudy(run_markets, build_view).study
-        self.memory = memory
-        self.reports = reports
-        self.trade = trade
-        self.checks = checks
+    market: MarketStudy[MomentResult, StudyView]
+    memory: MemoryStudy
+    reports: LabReports
+    trade: TradeLab
+    checks: DeskChecks
 
 
 def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], stopped: bool) -> StudyView:
     total = len(results)
-    judged = total >= statistics.MIN_MOMENTS and not stopped
-    missed = tuple(statistics.failed_criteria(results)) if judged else ()
+    judged = total >= MIN_MOMENTS and not stopped
+    missed = tuple(failed_criteria(results)) if judged else ()
     held = [result for result in results if result.holding in ("long", "short")]
     return StudyView(
         ok=not missed,
@@ -48,17 +70,215 @@ def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], sto
         **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), total),
         judged=judged,
         missed=missed,
-        decisions=statistics.count_names((result.own.decision for result in results), total),
-        rulings=statistics.count_names((result.own.ruling for result in results), total),
+        decisions=count_names((result.own.decision for result in results), total),
+        rulings=count_names((result.own.ruling for result in results), total),
         exploration=sum(result.exploration for result in results),
-        vetoes=statistics.count_names((result.own.veto for result in results if result.own.veto), total),
-        regimes=statistics.count_names((result.regime for result in results), total),
-        triage=statistics.count_names((name for result in results for name in result.anomalies), total),
-        rules=statistics.count_rules(results),
-        kinds=statistics.count_kinds(results),
+        vetoes=count_names((result.own.veto for result in results if result.own.veto), total),
+        regimes=count_names((result.regime for result in results), total),
+        triage=count_names((name for result in results for name in result.anomalies), total),
+        rules=count_rules(results),
+        kinds=count_kinds(results),
         open_positions=len(held),
         closed=sum(result.own.ruling == Call.CANCEL_AND_CLOSE for result in held),
-        symmetry=statistics.compare_sides(results),
-        calibration=statistics.calibrate(results),
-        power=statistics.state_power(results),
+        symmetry=compare_sides(results),
+        calibration=calibrate(results),
+        power=state_power(results),
     )
+
+
+def count_names(names: Iterable[str], total: int) -> tuple[CountView, ...]:
+    """The most frequent first, equals by name."""
+    counts = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
+    return tuple(CountView(name=name, count=count, share=_share(count, total)) for name, count in counts)
+
+
+def count_rules(results: Sequence[MomentResult]) -> dict[str, tuple[CountView, ...]]:
+    """By owner, in the order of the rules; those that never fired too."""
+    fired = Counter(rule for result in results for rule in result.rules)
+    return {
+        owner.value: tuple(
+            CountView(name=rule.value, count=fired[rule.value], share=_share(fired[rule.value], len(results)))
+            for rule in RuleName
+            if rule.owner is owner
+        )
+        for owner in RuleOwner
+    }
+
+
+def count_kinds(results: Sequence[MomentResult]) -> tuple[KindView, ...]:
+    kinds = dict.fromkeys(result.kind for result in results)
+    return tuple(
+        KindView(
+            kind=kind,
+            moments=sum(result.kind == kind for result in results),
+            active=sum(result.kind == kind and result.own.ruling != Call.HOLD for result in results),
+        )
+        for kind in kinds
+    )
+
+
+# -- symmetry
+
+
+def compare_sides(results: Sequence[MomentResult]) -> SymmetryView:
+    long, short = (sum(result.own.decision == call for result in results) for call in (Call.LONG, Call.SHORT))
+    pairs = [result for result in results if result.mirrored is not None]
+    differences = tuple(map(_difference, (result for result in pairs if not is_mirrored(result))))
+    mirrored = len(pairs) - len(differences)
+    return SymmetryView(
+        long=long,
+        short=short,
+        chance=None if not long + short else _round(binomial_p_value(long, short)),
+        ruled_long=sum(result.own.ruling == Call.LONG for result in results),
+        ruled_short=sum(result.own.ruling == Call.SHORT for result in results),
+        compared=len(pairs),
+        mirrored=mirrored,
+        share=_share(mirrored, len(pairs)) if pairs else None,
+        differences=differences,
+    )
+
+
+def is_mirrored(result: MomentResult) -> bool:
+    """Whether the mirrored market was ruled the other way round."""
+    return result.mirrored is not None and mirror_call(Call(result.own.ruling)) == result.mirrored.ruling
+
+
+def binomial_p_value(long: int, short: int) -> float:
+    """The two-sided chance of a split at least so uneven where both sides are equally likely."""
+    total, fewer = long + short, min(long, short)
+    tail = sum(comb(total, count) for count in range(fewer + 1))
+    return min(1.0, float(2 * tail / (1 << total)))
+
+
+def _difference(result: MomentResult) -> MirrorDifferenceView:
+    own, other = result.own, result.mirrored
+    assert other is not None
+    return MirrorDifferenceView(
+        **result.describe(),
+        ruling=own.ruling,
+        mirrored=other.ruling,
+        ev_pct=own.ev_pct,
+        mirrored_ev_pct=other.ev_pct,
+        veto=own.veto,
+        mirrored_veto=other.veto,
+        score=own.score,
+        mirrored_score=other.score,
+        small=abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT,
+    )
+
+
+# -- calibration and power
+
+
+def calibrate(results: Sequence[MomentResult]) -> CalibrationView:
+    trades = [result.trade for result in results if result.trade is not None]
+    if not trades:
+        nothing: dict[str, None] = dict.fromkeys(("fair", "realised", "difference", "se", "inside"))
+        return CalibrationView(trades=0, buckets=(), **nothing)
+    fair, realised = _mean([trade.fair for trade in trades]), _mean([trade.y for trade in trades])
+    error = standard_error(results)
+    return CalibrationView(
+        trades=len(trades),
+        fair=_round(fair),
+        realised=_round(realised),
+        difference=_round(realised - fair),
+        se=_round(error),
+        inside=abs(realised - fair) <= CI_Z * error,
+        buckets=tuple(_buckets(trades)),
+    )
+
+
+def standard_error(results: Sequence[MomentResult]) -> float:
+    """Of the mean of y − f. Trades of one market overlap, markets do not: the larger of the two errors counts."""
+    trades = [result.trade for result in results if result.trade is not None]
+    markets: dict[int, list[float]] = {}
+    for result in results:
+        if result.trade is not None:
+            markets.setdefault(result.seed, []).append(result.trade.y - result.trade.fair)
+    between = sqrt(fsum(fsum(differences) ** 2 for differences in markets.values())) / len(trades)
+    return max(_independent_error(trades), between if len(markets) > 1 else 0.0)
+
+
+def state_power(results: Sequence[MomentResult]) -> PowerView:
+    trades = [result.trade for result in results if result.trade is not None]
+    if not trades:
+        return PowerView(
+            trades=0, smallest_edge=None, smallest_edge_pct=None, said="No trade was scored: no edge could be seen."
+        )
+    edge = POWER_Z * standard_error(results)
+    worth = edge * _mean([trade.span_pct for trade in trades])
+    return PowerView(
+        trades=len(trades),
+        smallest_edge=_round(edge),
+        smallest_edge_pct=_round(worth),
+        said=(
+            f"With {len(trades)} scored trades an edge of {100 * edge:.1f} points ({worth:.2f} % a trade before costs) "
+            "is found in four of five studies; a smaller one may well go unseen."
+        ),
+    )
+
+
+def _buckets(trades: Sequence[TradeScore]) -> Iterator[BucketView]:
+    for low, high in pairwise(BUCKETS):
+        some = [trade for trade in trades if low <= trade.fair < high]
+        if some:
+            yield BucketView(
+                low=low,
+                high=high,
+                trades=len(some),
+                fair=_round(_mean([trade.fair for trade in some])),
+                realised=_round(_mean([trade.y for trade in some])),
+                se=_round(_independent_error(some)),
+            )
+
+
+def _independent_error(trades: Sequence[TradeScore]) -> float:
+    return sqrt(fsum(trade.fair * (1 - trade.fair) for trade in trades)) / len(trades)
+
+
+# -- the bars
+
+
+def failed_criteria(results: Sequence[MomentResult]) -> Iterator[str]:
+    rulings = Counter(result.own.ruling for result in results)
+    for call in Call:
+        if not rulings[call.value]:
+            yield f"no ruling is {call.value}"
+    opened = sum(result.own.ruling in (Call.LONG, Call.SHORT) and not result.exploration for result in results)
+    if opened:
+        yield f"{opened} rulings open outside exploration, and no trade has been closed"
+    active = 1 - rulings[Call.HOLD.value] / len(results)
+    if not LEAST_ACTIVE <= active <= MOST_ACTIVE:
+        yield f"{active:.0%} of the rulings are not HOLD; {LEAST_ACTIVE:.0%} to {MOST_ACTIVE:.0%} are asked for"
+    fired = Counter(rule for result in results for rule in result.rules)
+    anomalies = Counter(name for result in results for name in result.anomalies)
+    # What a model asks for beyond the rules is no rule: without a model it never comes.
+    ours = [rule for rule in RuleName if rule.owner is not RuleOwner.DESK and rule is not RuleName.TIGHTENED]
+    names = [(rule.value, fired[rule.value]) for rule in ours]
+    names += [(name.value, anomalies[name.value]) for kind in (Rule, Label) for name in kind]
+    for name, count in names:
+        if not count:
+            yield f"{name} never fires"
+        if count > MOST_ONE_RULE * len(results):
+            yield f"{name} fires in {count / len(results):.0%} of the cycles"
+    calibration = calibrate(results)
+    if calibration.inside is not True:
+        yield "the realised rate of wins is outside the band of a market without drift"
+    symmetry = compare_sides(results)
+    if symmetry.share is not None and symmetry.share < LEAST_MIRRORED:
+        yield f"{symmetry.share:.1%} of the rulings are mirrored in the mirrored market; {LEAST_MIRRORED:.0%} are asked"
+    large = sum(not difference.small for difference in symmetry.differences)
+    if large:
+        yield f"{large} rulings differ from their mirror images by more than {SMALL_EV_PCT} % of EV"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fsum(values) / len(values)
+
+
+def _share(count: int, total: int) -> float:
+    return _round(count / total) if total else 0.0
+
+
+def _round(value: float) -> float:
+    return round(value, DIGITS)

@@ -1,13 +1,15 @@
-"""What every long command of the lab has: processes, somebody who hears how far it is, and Ctrl-C."""
+"""Options, progress and Ctrl-C of the lab's long commands."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from zuno.kernel.errors import UsageError
+from zuno.kernel.text import plain_text
 
+A = TypeVar("A", bound=str)
 T = TypeVar("T")
 MOST_WORKERS: Final = 64
 Progress: TypeAlias = Callable[[int, int], None]
@@ -19,8 +21,19 @@ def check_workers(workers: int) -> None:
         raise UsageError(f"--workers is {workers}; give a whole number from 1 to {MOST_WORKERS}.")
 
 
+def parse_arms(text: str, arms: Sequence[A]) -> tuple[A, ...]:
+    """Names with commas between them, each once."""
+    known = {str(arm): arm for arm in arms}
+    names = list(filter(None, map(str.strip, text.split(","))))
+    if wrong := [plain_text(name, 40) for name in names if name not in known]:
+        raise UsageError(f"{wrong[0]!r} is no arm; choose from {', '.join(known)}.")
+    if not names:
+        raise UsageError(f"--arms names none; choose from {', '.join(known)}.")
+    return tuple(known[name] for name in dict.fromkeys(names))
+
+
 class StoppedEarly(Exception):
-    """Ctrl-C came before there was anything to report; whatever was reported before stays as it is."""
+    """Ctrl-C came before there was anything to report; an older report stays."""
 
 
 async def read_or_stop(read: Callable[[str], T], folder: str, stop: asyncio.Event) -> T:
@@ -35,6 +48,6 @@ async def read_or_stop(read: Callable[[str], T], folder: str, stop: asyncio.Even
 
 
 def check_any_done(done: int) -> None:
-    """`StoppedEarly` where an empty report would take the place of an older one."""
+    """Raise `StoppedEarly` where nothing was done, so that no empty report replaces an older one."""
     if not done:
         raise StoppedEarly("Stopped before the first result was there: no report was written.")

@@ -51,7 +51,7 @@ from zuno.lab.no_edge_worlds import HourPool, build_pool
 from zuno.lab.noedge import NoEdgeStudy, OpenModelContext, WorldResult, WorldsPlan, study_worlds
 from zuno.lab.reports import LabReports
 from zuno.lab.rulings import OpenCycles, study_market
-from zuno.lab.service import StudyDesk
+from zuno.lab.service import StudyDesk, build_view
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
 from zuno.trading.learn.recall import CaseRecall
@@ -84,7 +84,8 @@ def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | 
     run = choose_runner(cluster)
     trade = build_trade_lab(settings, recordings, reports, run)
     checks = build_desk_checks(reports, recordings.own, run)
-    return StudyDesk(partial(run, study_plan), build_memory_study(run), reports, trade, checks)
+    study = MarketStudy(partial(run, study_plan), build_view)
+    return StudyDesk(study, build_memory_study(run), reports, trade, checks)
 
 
 async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:

@@ -32,6 +32,7 @@ from zuno.lab.lp.arms import (
     Arm,
     ArmAction,
     ArmPlan,
+    BacktestPool,
     Decide,
     ModelUse,
     centre_range,
@@ -40,14 +41,19 @@ from zuno.lab.lp.arms import (
     stay,
 )
 from zuno.lab.lp.backtest import ArmResult, average_results, run_arm
-from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
+from zuno.lab.lp.desk_arms import (
+    AbsentCritic,
+    PlaceboCritic,
+    act_on,
+    choose_best_score,
+    choose_by_single_agent,
+    choose_by_vote,
+)
 from zuno.lab.lp.episodes import EpisodeRules, EpisodeView, run_episode, walk_moments
 from zuno.lab.lp.fast import USD
-from zuno.lab.lp.market import BacktestPool
 from zuno.lab.lp.question import LpQuestion
 from zuno.lab.lp.ranges import play_ranges
 from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
-from zuno.lab.lp.single_agent_arms import act_on, choose_best_score, choose_by_single_agent, choose_by_vote
 from zuno.lab.lp.sweep import LpSweep
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
@@ -161,17 +167,12 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
     base = task.question.base
     world, gas = open_world(base, task.schedule.start), gas_of(base)
     rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas)
-    wanted, last = frozenset(task.moments), max(task.moments)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), base, home, Path(name))
         try:
             deciders = desk.ablation_deciders()
-            async for moment in walk_moments(world, task.schedule, rules):
-                await asyncio.sleep(0)
-                if moment in wanted:
-                    yield await run_episode(world, deciders, rules)
-                if moment >= last:
-                    return
+            async for _ in walk_moments([world], task.schedule, frozenset(task.moments), base.half_width, gas):
+                yield await run_episode(world, deciders, rules)
         finally:
             await desk.close()
 
@@ -246,6 +247,8 @@ class LabDesk:
         return {arm: self.decider(arm) for arm in arms}
 
     def decider(self, arm: str) -> Decide:
+        from zuno.lab.lp.arms import Arm
+
         async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:

@@ -30,13 +30,20 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
-from zuno.lab.trading.ablations import SharedAnswers, WithoutRiskOfficer, build_single_expert, share_answers
+from zuno.lab.trading.ablations import (
+    JudgeAlone,
+    PlaceboOfficer,
+    SharedAnswers,
+    WithoutRiskOfficer,
+    build_single_expert,
+    let_judges_vote,
+    share_answers,
+)
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, cut_events, measure_arm
 from zuno.lab.trading.arms import ALONE, ASKED, ORDER_ARMS, Arm
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.engine import DeskArm, Learning, Lockstep, run_desk_arm
 from zuno.lab.trading.figures import MarketFigures
-from zuno.lab.trading.model_arms import JudgeAlone, PlaceboOfficer, let_judges_vote
 from zuno.lab.trading.order_arms import carry_out, slots_of
 from zuno.lab.trading.question import TradeMarket
 from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
@@ -322,6 +329,9 @@ def build_desk_arm(
 
 
 def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
+    from zuno.lab.trading.arms import Arm
+    from zuno.trading.run.nodes import Cycle
+
     if arm in ALONE:
         return build_single_expert(ALONE[arm])
     if arm is Arm.VOTE:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.lab.bootstrap import compare_pairs, gain_chance, interval_of_sum
-from zuno.lab.comparisons import correct_p_values, rate_interval
+from zuno.lab.comparisons import compare_pairs, correct_p_values, gain_chance, interval_of_sum, rate_interval
 
 WAVE = [((7 * place) % 23 - 11) * 1000 for place in range(230)]
 CHANCES = st.lists(st.integers(0, 1000).map(lambda value: value / 1000), max_size=12)

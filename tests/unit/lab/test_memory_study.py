@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from tests.wire.desk_bundles import World as MarketKind
 from tests.wire.desk_bundles import bundle_of
@@ -19,7 +17,6 @@ from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.synthetic import planted
 from zuno.adapters.venues.synthetic.path import MINUTES_FROM, draw_paths
-from zuno.doors.cli.lab_screens import show_memory_study
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.lab import memory_service, memory_study
@@ -35,6 +32,8 @@ from zuno.lab.memory_study import (
     opens_with_memory,
     rule_case,
 )
+from zuno.present.text import to_text
+from zuno.present.values import share
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.market import (
     DAY_MS,
@@ -127,12 +126,10 @@ def test_memory_that_does_not_help_misses_its_bars() -> None:
 @pytest.mark.slow
 def test_a_screen_shows_arms_differences_and_power() -> None:
     view = build_memory_view(moments(120, lambda world, _: world is World.PLANTED), (1,), 240, stopped=False)
-    console = Console(width=160, record=True, file=StringIO())
-    console.print(show_memory_study(view))
-    shown = console.export_text()
+    shown = to_text(view.to_document(), 160)
     planted_world = view.worlds[0]
     for arm in planted_world.arms:
-        assert f"{arm.hit_rate:.1%}" in shown
+        assert share(arm.hit_rate).text in shown
     r = planted_world.pairs[0].r
     assert r is not None
     assert f"{r.low:+.3f} to {r.high:+.3f}" in shown

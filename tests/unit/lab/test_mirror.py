@@ -155,7 +155,7 @@ async def test_whole_synthetic_markets_are_ruled_the_other_way_round_in_the_mirr
 
     settings = Settings(home=tmp_path)
     desk = build_study_desk(settings, Recordings(settings))
-    view = await desk.study(200, "1-5", 2, lambda done, total: None, asyncio.Event())
+    view = await desk.market.study(200, "1-5", 2, lambda done, total: None, asyncio.Event())
     differences = view.symmetry.differences
     assert view.symmetry.compared >= 150
     assert view.symmetry.mirrored + len(differences) == view.symmetry.compared

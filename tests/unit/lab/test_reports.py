@@ -10,18 +10,10 @@ import pytest
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Broken, NotFound
-from zuno.lab.report_page import (
-    Bars,
-    Line,
-    bar_chart,
-    build_page,
-    draw_down,
-    interval_chart,
-    line_chart,
-    paragraph,
-    table,
-)
+from zuno.lab.report_page import bar_chart, build_page, draw_down, heat_map, interval_chart, line_chart
 from zuno.lab.reports import LabReport, LabReports, ReportRow, report_id, trial_id
+from zuno.present.document import document, facts, lines, section, table
+from zuno.present.values import bad
 
 DATA = Digest("d" * 64)
 ID = report_id("lp", {"capital": 100}, DATA, 4)
@@ -124,25 +116,30 @@ class _Checker(HTMLParser):
 def test_a_page_needs_nothing_but_itself_and_runs_nothing_it_is_given() -> None:
     evil = "<script>alert(1)</script>"
     days = [(86_400 * day, 100.0 + day * (-1) ** day) for day in range(4_000)]
-    page = build_page(
+    written = document(
         evil,
-        evil,
-        [
-            paragraph(evil, "warn"),
-            table((evil, "b"), [(evil, "1")]),
-            line_chart(evil, [Line(evil, days), Line("flat", [(0, 5.0), (1, 5.0)])]),
-            line_chart("drawdown", [Line("a", draw_down(days))], "%"),
-            bar_chart(evil, (evil, "cost"), [Bars(evil, (3.0, -0.001)), Bars("none", (0.0, 0.0))]),
-            interval_chart(evil, [(evil, 0.5, (-1.0, 2.0)), ("few", 0.0, None)]),
-        ],
+        lines(bad(evil)),
+        section(evil, table((evil, "b"), [(evil, "1")]), facts((evil, evil))),
+        context=evil,
+        urgent=(evil,),
+        notes=(evil,),
     )
+    charts = (
+        line_chart(evil, [(evil, days), ("flat", [(0, 5.0), (1, 5.0)])]),
+        line_chart("drawdown", [("a", draw_down(days))], "%"),
+        bar_chart(evil, (evil, "cost"), [(evil, (3.0, -0.001)), ("none", (0.0, 0.0))]),
+        interval_chart(evil, [(evil, 0.5, (-1.0, 2.0)), ("few", 0.0, None)]),
+        heat_map(evil, (evil, "b"), [(evil, (1.0, None))], (evil, evil), (evil, evil)),
+    )
+    page = build_page(evil, evil, written, {evil: charts})
     checker = _Checker()
     checker.feed(page.removeprefix("<!doctype html>\n"))
     assert checker.open == []
     assert evil not in page
     assert "http" not in page.replace("http-equiv", "")
     assert len(page) < 200_000
-    assert line_chart("empty", [Line("one point", [(0, 1.0)])]) == ""
+    assert page.count("<figure>") == len(charts)
+    assert line_chart("empty", [("one point", [(0, 1.0)])]) is None
 
 
 def test_drawdown_is_measured_from_the_highest_value_so_far() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.lab.sma_cross import CrossResult, Fill, cross_signals, run_sma_cross
+from benchmarks.sma_cross import CrossResult, Fill, run_sma_cross
+from zuno.lab.trading.order_arms import cross_signals
 
 
 def walk(seed: int, bars: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,11 +13,19 @@ import pytest
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
-from zuno.lab import statistics
-from zuno.lab.market_study import MarketPlan, parse_seeds, plan_markets
+from zuno.lab.market_study import MarketPlan, MarketStudy, parse_seeds, plan_markets
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
 from zuno.lab.rulings import score_trade
-from zuno.lab.service import StudyDesk
+from zuno.lab.service import (
+    binomial_p_value,
+    build_view,
+    calibrate,
+    compare_sides,
+    count_rules,
+    failed_criteria,
+    standard_error,
+    state_power,
+)
 from zuno.trading.model.cycle import EDITION
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side
 from zuno.trading.rules.price_menu import TradePrices
@@ -111,7 +119,7 @@ def scored(seed: int, number: int, y: float, fair: float = 0.35) -> MomentResult
 def test_the_calibration_stands_beside_its_error_bucket_by_bucket() -> None:
     results = [scored(seed, number, float(number % 3 == 0)) for seed in range(4) for number in range(30)]
     results += [scored(9, number, 0.5, 0.55) for number in range(10)]
-    found = statistics.calibrate(results)
+    found = calibrate(results)
     assert found.trades == 130
     assert [(bucket.low, bucket.trades) for bucket in found.buckets] == [(0.3, 120), (0.5, 10)]
     assert found.buckets[0].realised == pytest.approx(1 / 3, abs=1e-6)
@@ -122,14 +130,14 @@ def test_the_calibration_stands_beside_its_error_bucket_by_bucket() -> None:
 def test_markets_that_win_and_lose_together_make_the_error_larger() -> None:
     alone = [scored(number, 0, float(number % 2), 0.5) for number in range(100)]
     together = [scored(number // 25, number, float(number // 25 % 2), 0.5) for number in range(100)]
-    assert statistics.standard_error(alone) == pytest.approx(0.05)
-    assert statistics.standard_error(together) == pytest.approx(0.25)
-    assert (statistics.state_power(together).smallest_edge or 0) > (statistics.state_power(alone).smallest_edge or 0)
+    assert standard_error(alone) == pytest.approx(0.05)
+    assert standard_error(together) == pytest.approx(0.25)
+    assert (state_power(together).smallest_edge or 0) > (state_power(alone).smallest_edge or 0)
 
 
 def test_an_edge_of_the_size_it_states_is_found_in_four_of_five_studies() -> None:
     dice, size, fair = Random(3), 200, 0.4
-    edge = statistics.state_power([scored(n, n, 0.0, fair) for n in range(size)]).smallest_edge
+    edge = state_power([scored(n, n, 0.0, fair) for n in range(size)]).smallest_edge
     assert edge is not None
     found = 0
     for _ in range(300):
@@ -144,7 +152,7 @@ def test_rulings_that_are_not_mirrored_are_listed() -> None:
         result(1, 2, ruling="SHORT", mirrored="HOLD"),
         result(1, 3),
     ]
-    found = statistics.compare_sides(results)
+    found = compare_sides(results)
     assert (found.compared, found.mirrored, found.long, found.short) == (3, 2, 1, 1)
     assert [(row.ruling, row.mirrored, row.small) for row in found.differences] == [("SHORT", "HOLD", True)]
 
@@ -165,24 +173,24 @@ def test_a_difference_is_small_by_ev_and_what_is_not_opened_is_worth_nothing(
     there = RulingSummary("LONG", "LONG", None, *own)
     here = RulingSummary("SHORT" if other[0] else "HOLD", "HOLD", None, *other)
     results = [replace(result(1, 1), own=there, mirrored=here, exploration=True)]
-    (row,) = statistics.compare_sides(results).differences
+    (row,) = compare_sides(results).differences
     assert row.small is small
-    assert any("images" in line for line in statistics.failed_criteria(results)) is not small
+    assert any("images" in line for line in failed_criteria(results)) is not small
 
 
 @pytest.mark.parametrize("exploration", [True, False])
 def test_without_closed_trades_nothing_may_open_but_an_exploration(exploration: bool) -> None:
     results = [replace(result(1, 1, ruling="LONG", mirrored="SHORT"), exploration=exploration)]
-    assert any("outside exploration" in line for line in statistics.failed_criteria(results)) is not exploration
+    assert any("outside exploration" in line for line in failed_criteria(results)) is not exploration
 
 
 @pytest.mark.parametrize(("long", "short", "chance"), [(1, 1, 1.0), (2, 0, 0.5), (10, 0, 2 / 1024), (5, 6, 1.0)])
 def test_how_likely_a_split_is(long: int, short: int, chance: float) -> None:
-    assert statistics.binomial_p_value(long, short) == pytest.approx(chance)
+    assert binomial_p_value(long, short) == pytest.approx(chance)
 
 
 def test_every_rule_is_counted_those_that_never_fired_too() -> None:
-    counts = {row.name: row.count for rows in statistics.count_rules([result(1, 1)]).values() for row in rows}
+    counts = {row.name: row.count for rows in count_rules([result(1, 1)]).values() for row in rows}
     assert counts["expectancy"] == 1
     assert counts["leverage_guard"] == 0
 
@@ -201,7 +209,7 @@ async def answer(
 
 async def test_the_number_of_workers_changes_nothing() -> None:
     alone, several = [
-        await StudyDesk(answer).study(12, "3,1-2", workers, lambda done, total: None, asyncio.Event())
+        await MarketStudy(answer, build_view).study(12, "3,1-2", workers, lambda done, total: None, asyncio.Event())
         for workers in (1, 4)
     ]
     assert alone == several
@@ -219,12 +227,12 @@ async def test_what_is_known_when_it_is_stopped_is_the_answer() -> None:
         hear(result(1, 0))
         stop.set()
 
-    view = await StudyDesk(give_up).study(300, "1", 1, lambda done, total: None, asyncio.Event())
+    view = await MarketStudy(give_up, build_view).study(300, "1", 1, lambda done, total: None, asyncio.Event())
     assert (view.stopped, view.moments, view.asked, view.judged) == (True, 1, 300, False)
 
 
 async def test_a_study_of_nothing_but_holds_misses_its_bars() -> None:
-    view = await StudyDesk(answer).study(200, "1-2", 2, lambda done, total: None, asyncio.Event())
+    view = await MarketStudy(answer, build_view).study(200, "1-2", 2, lambda done, total: None, asyncio.Event())
     assert view.judged
     assert not view.ok
     assert any("LONG" in line for line in view.missed)
@@ -246,4 +254,4 @@ def test_moments_are_shared_out_evenly() -> None:
 @pytest.mark.parametrize("workers", [0, -1, 65])
 async def test_workers_that_cannot_be(workers: int) -> None:
     with pytest.raises(UsageError):
-        await StudyDesk(answer).study(10, "1", workers, lambda done, total: None, asyncio.Event())
+        await MarketStudy(answer, build_view).study(10, "1", workers, lambda done, total: None, asyncio.Event())

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from zuno.doors.zuno import Zuno
-    from zuno.lab.checks import DeskChecks
     from zuno.lab.invariance import InvarianceView
     from zuno.lab.lookahead import LookaheadView
     from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
@@ -66,7 +65,7 @@ async def lab_study(
     zuno: Zuno, /, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
 ) -> StudyView:
     """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
-    desk = zuno.lab(cluster)
+    desk = zuno.lab(cluster).market
     return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
 
 
@@ -76,7 +75,6 @@ async def lab_memory(
 ) -> MemoryStudyView:
     """Test whether memory helps: recall on, off, shuffled or most recent, with a planted setup and without."""
     memory = zuno.lab(cluster).memory
-    assert memory is not None
     return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
 
 
@@ -155,7 +153,6 @@ async def lab_trade(
     from zuno.lab.trading.question import read_question
 
     lab_desk = zuno.lab(cluster).trade
-    assert lab_desk is not None
     question = read_question(data, symbols, since, until, arms, models=models)
     view = await show_progress(
         "decisions", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
@@ -232,9 +229,7 @@ async def lab_ablate(
 @command(lab, "reports")
 async def lab_reports(zuno: Zuno, /) -> LabReportsView:
     """List the reports that the lab wrote in this home, with the command behind each."""
-    reports = zuno.lab().reports
-    assert reports is not None
-    return await reports.list()
+    return await zuno.lab().reports.list()
 
 
 Account = Annotated[
@@ -254,12 +249,6 @@ Report = Annotated[
 DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: arm to score.")]
 
 
-def _checks(zuno: Zuno, cluster: str | None = None) -> DeskChecks:
-    checks = zuno.lab(cluster).checks
-    assert checks is not None
-    return checks
-
-
 @command(lab, "noedge", by=run_command.partial_verdict)
 async def lab_noedge(
     zuno: Zuno,
@@ -275,7 +264,7 @@ async def lab_noedge(
     resume: Resume = False,
 ) -> NoEdgeView:
     """False-positive rate of the desk on markets without an edge."""
-    checks = _checks(zuno, cluster)
+    checks = zuno.lab(cluster).checks
     return await show_progress("worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume))
 
 
@@ -290,7 +279,7 @@ async def lab_lookahead(
     cluster: Cluster = None,
 ) -> LookaheadView:
     """Check for look-ahead bias: rule again without the future and with shorter histories."""
-    checks = _checks(zuno, cluster)
+    checks = zuno.lab(cluster).checks
     return await show_progress(
         "moments", lambda tell, stop: checks.lookahead(moments, seeds, data, workers, tell, stop)
     )
@@ -307,7 +296,7 @@ async def lab_invariance(
     cluster: Cluster = None,
 ) -> InvarianceView:
     """Share of decisions that flip with masked symbols, scaled prices, a mirror, another order or other words."""
-    checks = _checks(zuno, cluster)
+    checks = zuno.lab(cluster).checks
     return await show_progress(
         "moments", lambda tell, stop: checks.invariance(moments, seeds, data, workers, tell, stop)
     )
@@ -322,7 +311,7 @@ async def lab_calibration(
         view = await zuno.learning(account).reliability(as_of)
     else:
         view = await _backtests(zuno, as_of, account).read_calibration(report, arm)
-    _checks(zuno).report_calibration(view, "" if report is None else f" --report {report} --arm {arm}")
+    zuno.lab().checks.report_calibration(view, "" if report is None else f" --report {report} --arm {arm}")
     return view
 
 
@@ -335,7 +324,7 @@ async def lab_vetoes(
         view = await zuno.learning(account).vetoes(as_of)
     else:
         view = await _backtests(zuno, as_of, account).read_vetoes(report, arm)
-    _checks(zuno).report_vetoes(view, "" if report is None else f" --report {report} --arm {arm}")
+    zuno.lab().checks.report_vetoes(view, "" if report is None else f" --report {report} --arm {arm}")
     return view
 
 
@@ -344,9 +333,7 @@ def _backtests(zuno: Zuno, as_of: str | None, account: str | None) -> TradeLab:
 
     if as_of is not None or account is not None:
         raise UsageError("--as-of and --account are of this home's own record; a --report is as its backtest ended.")
-    trade = zuno.lab().trade
-    assert trade is not None
-    return trade
+    return zuno.lab().trade
 
 
 async def show_progress(unit: str, work: Callable[[Progress, asyncio.Event], Awaitable[V]]) -> V:

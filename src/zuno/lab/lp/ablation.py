@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
-from zuno.lab.bootstrap import PairedComparison, compare_pairs
-from zuno.lab.comparisons import correct_p_values
+from zuno.lab.comparisons import PairedComparison, compare_pairs, correct_p_values
 from zuno.lab.cutoffs import ModelCutoffView, judge_models
-from zuno.lab.lp.ablation_page import build_ablation_page
 from zuno.lab.lp.arms import NEED_MODEL, Arm
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.episodes import EpisodeView, mix_random
@@ -21,7 +19,7 @@ from zuno.lab.lp.fast import USD
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.views import DECIDED_BY, ArmGainView, LpAblationView, NotRunView, RegimeGainView
 from zuno.lab.replies import NameModels, describe_unanswered
-from zuno.lab.reports import LabReports, build_report, report_id, trial_id
+from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
@@ -46,7 +44,7 @@ _NO_FRESH: Final = "not measured: nobody can be asked once more, and no fresh re
 
 @dataclass(frozen=True, slots=True)
 class AblationQuestion:
-    """`base`: market, position and desk as of a backtest; its arms are not looked at."""
+    """`base`: market, position and desk of a backtest; its arms are ignored."""
 
     base: LpQuestion
     horizon_hours: int
@@ -74,26 +72,24 @@ RunEpisodes: TypeAlias = Callable[
 ]
 
 
+@dataclass(frozen=True, slots=True)
 class LpAblation:
-    def __init__(
-        self, read_minutes: ReadMinutes, run_episodes: RunEpisodes, reports: LabReports, name_models: NameModels
-    ) -> None:
-        self._name_models = name_models
-        self._read_minutes = read_minutes
-        self._run_episodes = run_episodes
-        self.reports = reports
+    read_minutes: ReadMinutes
+    run_episodes: RunEpisodes
+    reports: LabReports
+    name_models: NameModels
 
     async def ablate(
         self, question: AblationQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> LpAblationView:
-        """Every arm at the same moments. Once `stop` is set, the episodes that are done are the answer."""
+        """Compare all arms at the same moments. Once `stop` is set, the view holds the finished episodes."""
         check_workers(workers)
         base = question.base
-        recorded = await read_or_stop(self._read_minutes, base.folder, stop)
+        recorded = await read_or_stop(self.read_minutes, base.folder, stop)
         schedule = plan_schedule(recorded, base.every_hours)
         moments = plan_moments(schedule, question.horizon_hours)
         data = fingerprint_minutes(recorded)
-        models = dict(await self._name_models() if base.models else {})
+        models = dict(await self.name_models() if base.models else {})
         asked = base.conditions | models | {"horizonHours": question.horizon_hours}
         report = report_id(KIND, asked, data, EDITION)
         done = {episode.at: episode for episode in self.reports.load_parts(report, EpisodeView, resume=resume)}
@@ -109,15 +105,15 @@ class LpAblation:
         shares = [left[place::workers] for place in range(workers)]
         tasks = [EpisodesTask(question, schedule, tuple(share)) for share in shares if share]
         if tasks:
-            await self._run_episodes(tasks, workers, hear, stop)
+            await self.run_episodes(tasks, workers, hear, stop)
         check_any_done(len(done) or not moments)
         view = build_view(question, report, recorded.repairs, schedule, [done[at] for at in sorted(done)], len(moments))
         tried = {trial_id(KIND, row.arm, asked, data, EDITION): row.arm for row in view.arms}
         self.reports.note_trials(KIND, tried)
         title, unanswered = f"LP ablation: {view.episodes} frozen episodes", sum(arm.unanswered for arm in view.arms)
-        self.reports.save(
-            build_report(report, KIND, title, question.command, view, unanswered=unanswered),
-            build_ablation_page(view, title, question.command),
+        self.reports.save_view(
+            *(report, KIND, title, question.command, view, view.to_document(), view.draw_charts()),
+            unanswered=unanswered,
         )
         return view
 
@@ -187,15 +183,15 @@ def _explain_not_run(arm: Arm, models: bool) -> str:
 
 
 def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:
-    """By arm, in millionths of a dollar, models paid; arms of every episode alone."""
-    found: dict[str, list[int]] = {}
+    """By arm, in millionths of a dollar, after model costs. An arm that is missing in an episode is left out."""
+    nets: dict[str, list[int]] = {}
     for arm in EVERY_ARM:
         if arm is Arm.RANDOM or not episodes or not all(arm in episode.outcomes for episode in episodes):
             continue
-        found[arm] = [episode.outcomes[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
-    if Arm.DEBATE in found:
-        found[Arm.RANDOM] = mix_random(episodes, Arm.DEBATE)
-    return found
+        nets[arm] = [episode.outcomes[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
+    if Arm.DEBATE in nets:
+        nets[Arm.RANDOM] = mix_random(episodes, Arm.DEBATE)
+    return nets
 
 
 def _compare_all(episodes: Sequence[EpisodeView], nets: Mapping[str, Sequence[int]], block: int) -> list[ArmGainView]:
@@ -253,21 +249,17 @@ def judge_gain(gain: int, corrected: float | None) -> str:
 
 def _split(
     episodes: Sequence[EpisodeView], ours: Sequence[int], theirs: Sequence[int], block: int
-) -> list[RegimeGainView]:
-    found = []
+) -> Iterator[RegimeGainView]:
     for regime in REGIMES:
         places = [place for place, episode in enumerate(episodes) if name_regime(episode.price_change) == regime]
         left, right = [ours[place] for place in places], [theirs[place] for place in places]
         pair = compare_pairs(left, right, block)
-        found.append(
-            RegimeGainView(
-                regime=regime,
-                episodes=len(places),
-                gain_usd=_each(sum(left) - sum(right), len(places)),
-                ci95=None if pair is None else (_each(pair.low, len(places)), _each(pair.high, len(places))),
-            )
+        yield RegimeGainView(
+            regime=regime,
+            episodes=len(places),
+            gain_usd=_each(sum(left) - sum(right), len(places)),
+            ci95=None if pair is None else (_each(pair.low, len(places)), _each(pair.high, len(places))),
         )
-    return found
 
 
 def name_regime(price_change: float) -> str:
@@ -301,8 +293,8 @@ def _headline(models: Sequence[ModelCutoffView], gains: Sequence[ArmGainView]) -
     who = "the debate" if models else "the debate by rules"
     if not shown:
         return f"No arm differs from {who} by more than chance, all comparisons taken together."
-    told = "; ".join(f"{gain.verdict} of {gain.gain_usd:+.2f} USD a decision over {gain.arm}" for gain in shown)
-    return f"Shown for {who}, all comparisons taken together: {told}."
+    gained = "; ".join(f"{gain.verdict} of {gain.gain_usd:+.2f} USD a decision over {gain.arm}" for gain in shown)
+    return f"Shown for {who}, all comparisons taken together: {gained}."
 
 
 def _each(total: int, count: int) -> float:

@@ -10,12 +10,12 @@ from fractions import Fraction
 from itertools import pairwise
 from math import log
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from zuno.amm.model import PoolState, Range
+from zuno.amm.model import Block, PoolState, Range
 from zuno.amm.ticks import MAX_TICK, ceil_to_spacing, floor_to_spacing
-from zuno.kernel.units import Tick
-from zuno.lab.lp.market import BacktestPool
+from zuno.kernel.units import Seconds, Tick, Wei
+from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
 
 WIDE: Final = Fraction(1, 2)
 """Half-width of the passive range in the log of the price: from 0.61 to 1.65 times the price."""
@@ -44,9 +44,59 @@ NEED_MODEL: Final = (Arm.SINGLE, Arm.VOTE, Arm.AA)
 WHOLE_RUN: Final = tuple(arm for arm in Arm if arm not in NEED_MODEL)
 
 
+class BacktestPool(Protocol):
+    """A recorded pool with one wallet. It knows nothing later than the moment it was played to; amounts are those of
+    the contracts."""
+
+    @property
+    def head(self) -> Block: ...
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the record has no minute left."""
+        ...
+
+    @property
+    def balances(self) -> tuple[int, int]:
+        """Of the wallet, beside its position."""
+        ...
+
+    @property
+    def range(self) -> Range | None:
+        """Of the wallet's position; None: it has none."""
+        ...
+
+    @property
+    def events(self) -> list[PositionEvent | WalletSwap]:
+        """What the wallet did, oldest first."""
+        ...
+
+    def copy(self) -> BacktestPool:
+        """An independent copy at the same moment."""
+        ...
+
+    def play_until(self, moment: Seconds) -> None: ...
+
+    def open_position(self, held: Range, gas: Wei) -> None:
+        """Mint with everything the wallet holds, after the swap that this needs. `Refused` where that is too little."""
+        ...
+
+    def close_position(self, gas: Wei) -> None: ...
+
+    def state(self) -> PoolState: ...
+
+    def worth(self) -> tuple[int, int]:
+        """Of wallet and position, fees included, in both tokens."""
+        ...
+
+    def history(self) -> PositionHistory:
+        """What attribution explains. `Refused` before the first position."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What the models of a decision took; nothing where rules decided."""
+    """Tokens and cost of the models behind a decision."""
 
     tokens: int = 0
     usd: Decimal = Decimal(0)
@@ -65,7 +115,7 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True)
 class ArmAction:
-    """What an arm does now: nothing, take everything home, or stand in a range."""
+    """What an arm does at a decision: nothing, close the position, or move to a range."""
 
     range: Range | None = None
     close: bool = False
@@ -81,7 +131,7 @@ Decide: TypeAlias = Callable[[BacktestPool], Awaitable[ArmAction]]
 
 @dataclass(frozen=True, slots=True)
 class ArmPlan:
-    """An arm: where it begins, and who decides from then on. Without a range it begins with the tokens."""
+    """An arm's first range (None: it holds the tokens) and who decides from then on."""
 
     arm: Arm
     first: Range | None
@@ -89,7 +139,7 @@ class ArmPlan:
 
 
 def centre_range(pool: PoolState, half_width: Fraction) -> Range:
-    """The range that reaches this far, in the log of the price, to both sides of it."""
+    """A range of this half-width, in the log of the price, around the current price."""
     reach = round(float(half_width) / _LOG_TICK)
     spacing = pool.key.tick_spacing
     edge = MAX_TICK // spacing * spacing
@@ -117,7 +167,7 @@ def reset_at_edge(half_width: Fraction) -> Decide:
 
 
 def move_at_random(moves: Sequence[Move], decisions: int, seed: int) -> Decide:
-    """Make these moves in another order, at decisions that are drawn without looking at anything."""
+    """Make these moves in random order at random decisions."""
     chance = Random(seed)
     places = sorted(chance.sample(range(decisions), len(moves)))
     planned = dict(zip(places, _shuffle_moves(moves, chance), strict=True))

@@ -13,9 +13,8 @@ from typing import Final
 from zuno.amm.model import Range, price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds, Wei
-from zuno.lab.lp.arms import Arm, ArmAction, ArmPlan, ModelUse, Move, describe_move
+from zuno.lab.lp.arms import Arm, ArmAction, ArmPlan, BacktestPool, ModelUse, Move, describe_move
 from zuno.lab.lp.fast import USD
-from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.history import PositionEvent, WalletSwap
 from zuno.lp.model.market import HOUR, GasQuote
@@ -84,7 +83,7 @@ class Schedule:
 
     @property
     def decisions(self) -> int:
-        """The start is none: everybody has begun there."""
+        """How many there are; the start is not one of them."""
         return -(-(self.end - self.start) // self.every) - 1
 
 
@@ -148,7 +147,7 @@ async def run_arm(
 
 
 def carry_out(act: ArmAction, pool: BacktestPool, gas: GasQuote) -> bool:
-    """Whether anything was done; `Refused` with nothing done."""
+    """Carry out an action. Returns whether anything was done; on `Refused` nothing was."""
     if act.close:
         if pool.range is None:
             return False
@@ -167,7 +166,7 @@ def carry_out(act: ArmAction, pool: BacktestPool, gas: GasQuote) -> bool:
 
 
 def average_results(results: Sequence[ArmResult]) -> ArmResult:
-    """The mean of several runs of one arm, as far as a mean has a meaning; its spans are those of the first."""
+    """The mean of several runs of one arm; spans are left out."""
     count, first = len(results), results[0]
     terms = PnlTerms(
         **{

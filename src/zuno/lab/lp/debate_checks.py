@@ -9,25 +9,22 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol, TypeAlias
 
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import View
 from zuno.lab.comparisons import measure_rate
-from zuno.lab.lp.arms import ArmAction, centre_range, reset_at_edge
-from zuno.lab.lp.backtest import Schedule, carry_out
-from zuno.lab.lp.episodes import describe_act
-from zuno.lab.lp.market import BacktestPool
+from zuno.lab.lp.arms import BacktestPool
+from zuno.lab.lp.backtest import Schedule
+from zuno.lab.lp.desk_arms import act_on
+from zuno.lab.lp.episodes import describe_act, walk_moments
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
-from zuno.lab.lp.single_agent_arms import act_on
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import RateView
+from zuno.lab.model import RateView, format_rate
 from zuno.lab.workers import Progress
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
 from zuno.lp.model.ballot import EDITION
@@ -35,6 +32,8 @@ from zuno.lp.model.debate import Debate, PlanReady
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.minutes import PoolMinute
 from zuno.lp.rules.ranges import Move, Shape
+from zuno.present.document import Section, Value, lines, section, table
+from zuno.present.values import bad, count, good, quiet
 
 WHOLE: Final = "whole"
 CUT: Final = "cut"
@@ -78,18 +77,18 @@ class PoolTask:
 
 
 def cut_minutes(minutes: Minutes, at: Seconds) -> Minutes:
-    """Those that were over by then."""
+    """Minutes that had ended by then."""
     return minutes[: _count_over(minutes, at)]
 
 
 def scramble_minutes(minutes: Minutes, other: Minutes, at: Seconds) -> Minutes:
-    """`other` takes the place of all that were not over by then."""
+    """Minutes that had ended by then, followed by those of `other`."""
     over = _count_over(minutes, at)
     return minutes[:over] + other[over:]
 
 
 def change_minutes(minutes: Minutes) -> Minutes:
-    """A price 7 % higher, thrice the trade, half the liquidity."""
+    """Minutes with a price 7 % higher, three times the volume, half the liquidity."""
     return tuple(
         replace(
             minute,
@@ -115,7 +114,7 @@ class _ReversedInputs(ProposalInputs):
 
 
 class ReversedStrategist(Strategist):
-    """Names its ranges from the last to the first; what revises them follows that order."""
+    """A Strategist that proposes its ranges in reverse order."""
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:
         inputs = await super()._build_inputs(debate)
@@ -135,14 +134,16 @@ async def compare_futures(
         worlds[CUT][0].minutes = cut_minutes(minutes, at)
         worlds[SCRAMBLED][0].minutes = scramble_minutes(minutes, other, at)
 
-    async for at in _walk([pool for pool, _ in worlds.values()], task, gas, set_futures):
+    pools = [pool for pool, _ in worlds.values()]
+    half_width = task.question.half_width
+    async for at in walk_moments(pools, task.schedule, task.moments, half_width, gas, set_futures):
         ready = {name: await argue(pool) for name, (pool, argue) in worlds.items()}
         own = dict(fingerprint(ready[WHOLE]))
         leaks = [
             f"{name} {part}"
             for name in (CUT, SCRAMBLED)
-            for part, found in fingerprint(ready[name])
-            if found != own[part]
+            for part, digest_there in fingerprint(ready[name])
+            if digest_there != own[part]
         ]
         yield DebateMoment(at, describe_choice(ready[WHOLE]), tuple(leaks))
 
@@ -150,29 +151,9 @@ async def compare_futures(
 async def compare_orders(
     pool: ReplayedPool, argue: Argue, argue_reordered: Argue, task: PoolTask, gas: GasQuote
 ) -> AsyncIterator[DebateMoment]:
-    async for at in _walk([pool], task, gas, lambda at: None):
+    async for at in walk_moments([pool], task.schedule, task.moments, task.question.half_width, gas):
         own, other = await argue(pool), await argue_reordered(pool)
         yield DebateMoment(at, describe_choice(own), reordered=describe_choice(other))
-
-
-async def _walk(
-    pools: Sequence[ReplayedPool], task: PoolTask, gas: GasQuote, set_futures: Callable[[Seconds], None]
-) -> AsyncIterator[int]:
-    """All pools at one wanted moment after the other, with the position that resetting at the edge has come to."""
-    schedule, width = task.schedule, task.question.half_width
-    decide = reset_at_edge(width)
-    for pool in pools:
-        carry_out(ArmAction(centre_range(pool.state(), width)), pool, gas)
-    for moment in range(schedule.start + schedule.every, max(task.moments) + 1, schedule.every):
-        set_futures(Seconds(moment))
-        for pool in pools:
-            pool.play_until(Seconds(moment))
-        await asyncio.sleep(0)
-        if moment in task.moments:
-            yield moment
-        for pool in pools:
-            with suppress(Refused):
-                carry_out(await decide(pool), pool, gas)
 
 
 def fingerprint(ready: PlanReady) -> Iterator[tuple[str, Digest]]:
@@ -206,12 +187,26 @@ class PoolCheckView(View):
     asked: int
     moments: int
 
+    def describe_record(self) -> str:
+        return (
+            f"{self.moments:,} of {self.asked:,} moments of {self.data}, {self.since} to {self.until}, edition "
+            f"{self.edition} of the LP desk"
+        )
+
 
 class PoolLookaheadView(PoolCheckView):
     compared: int
     """Debates that were compared with one that cannot know the future."""
     leaks: int
     differences: tuple[PoolLeakView, ...]
+
+    def list_leaks(self) -> list[Value]:
+        compared = (
+            f"{self.leaks} leaks of the LP desk: {self.compared:,} debates with later minutes cut off or scrambled; "
+            f"{self.describe_record()}."
+        )
+        leaks = [bad(f"LEAK  {leak.at}: {', '.join(leak.differs)}") for leak in self.differences]
+        return [bad(compared) if self.leaks else good(compared), *leaks]
 
 
 class ChoiceFlipView(View):
@@ -228,50 +223,74 @@ class PoolInvarianceView(PoolCheckView):
     """The same of those that take a new range on either side: to stay or to close has one place on every ballot."""
     flips: tuple[ChoiceFlipView, ...]
 
+    def describe(self) -> Section:
+        return section(
+            "Choices of the LP desk that flip",
+            table(
+                ("change", "moments", "choices flip", "95 %", "new range: flip", "95 % of it", "with a new range"),
+                [
+                    (
+                        self.change,
+                        count(self.moments),
+                        *format_rate(self.choices),
+                        *format_rate(self.ranges),
+                        count(self.ranges.total),
+                    )
+                ],
+                spare=("with a new range", "95 % of it"),
+            ),
+            lines(quiet(f"{self.describe_record()}.")),
+            table(
+                ("moment", "choice", "after the change"), [(flip.at, flip.choice, flip.changed) for flip in self.flips]
+            )
+            if self.flips
+            else None,
+        )
+
 
 RunPoolTasks: TypeAlias = RunTasks[PoolTask, DebateMoment]
 
 
+@dataclass(frozen=True, slots=True)
 class DebateChecks:
     """The LP desk by rules at moments of a recorded pool."""
 
-    def __init__(self, read_minutes: ReadMinutes, run_futures: RunPoolTasks, run_orders: RunPoolTasks) -> None:
-        self._read_minutes = read_minutes
-        self._run_futures = run_futures
-        self._run_orders = run_orders
+    read_minutes: ReadMinutes
+    run_futures: RunPoolTasks
+    run_orders: RunPoolTasks
 
     async def read(self, folder: str) -> Digest:
-        """The fingerprint of the record. Complains of what cannot be read before anything long begins."""
-        return fingerprint_minutes(await asyncio.to_thread(self._read_minutes, folder))
+        """The fingerprint of the record; raises what is wrong with it before a long study begins."""
+        return fingerprint_minutes(await asyncio.to_thread(self.read_minutes, folder))
 
     async def lookahead(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[PoolLookaheadView, bool]:
-        """And whether Ctrl-C came before the end."""
-        found, asked, stopped = await self._study(self._run_futures, folder, moments, workers, tell, stop)
-        return build_pool_lookahead(found, plain_text(folder, 200), asked), stopped
+        """The view, and whether Ctrl-C came before the end."""
+        results, asked, stopped = await self._study(self.run_futures, folder, moments, workers, tell, stop)
+        return build_pool_lookahead(results, plain_text(folder, 200), asked), stopped
 
     async def invariance(
         self, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[PoolInvarianceView, bool]:
-        found, asked, stopped = await self._study(self._run_orders, folder, moments, workers, tell, stop)
-        return build_pool_invariance(found, plain_text(folder, 200), asked), stopped
+        results, asked, stopped = await self._study(self.run_orders, folder, moments, workers, tell, stop)
+        return build_pool_invariance(results, plain_text(folder, 200), asked), stopped
 
     async def _study(
         self, run: RunPoolTasks, folder: str, moments: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> tuple[list[DebateMoment], int, bool]:
-        recorded = await asyncio.to_thread(self._read_minutes, folder)
+        recorded = await asyncio.to_thread(self.read_minutes, folder)
         question = read_question(folder, "debate", 10_000, 1, "5", "balanced", "0.1")
         schedule = plan_schedule(recorded, question.every_hours)
         wanted = choose_hours(schedule, moments)
         shares = [wanted[place::workers] for place in range(workers)]
         tasks = [PoolTask(question, schedule, share) for share in shares if share]
-        found, stopped = await collect_results(run, tasks, workers, len(wanted), lambda moment: moment.at, tell, stop)
-        return found, len(wanted), stopped
+        results, stopped = await collect_results(run, tasks, workers, len(wanted), lambda moment: moment.at, tell, stop)
+        return results, len(wanted), stopped
 
 
 def choose_hours(schedule: Schedule, count: int) -> tuple[int, ...]:
-    """So many decisions of the schedule as far apart as they can be; all of them where there are fewer."""
+    """`count` decisions of the schedule, evenly spaced; all of them where there are fewer."""
     every = range(schedule.start + schedule.every, schedule.end, schedule.every)
     count = min(count, len(every))
     return tuple(every[(2 * place + 1) * len(every) // (2 * count)] for place in range(count))

@@ -6,7 +6,8 @@ carried out and played for the horizon. Worth at the end less worth at the start
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from asyncio import sleep
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,9 +17,8 @@ from zuno.amm.model import price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lab.lp.arms import STAY, WIDE, Arm, ArmAction, Decide, centre_range, reset_at_edge
+from zuno.lab.lp.arms import STAY, WIDE, Arm, ArmAction, BacktestPool, Decide, centre_range, reset_at_edge
 from zuno.lab.lp.backtest import Schedule, carry_out, value_in_token0
-from zuno.lab.lp.market import BacktestPool
 from zuno.lp.model.market import GasQuote
 
 CENTRE: Final = "centre"
@@ -50,15 +50,29 @@ class EpisodeRules:
     gas: GasQuote
 
 
-async def walk_moments(pool: BacktestPool, schedule: Schedule, rules: EpisodeRules) -> AsyncIterator[Seconds]:
-    """The pool at one decision after the other, with the position that resetting at the edge has come to."""
-    carry_out(ArmAction(centre_range(pool.state(), rules.half_width)), pool, rules.gas)
-    decide = reset_at_edge(rules.half_width)
-    for moment in range(schedule.start + schedule.every, schedule.end, schedule.every):
-        pool.play_until(Seconds(moment))
-        yield Seconds(moment)
-        with suppress(Refused):
-            carry_out(await decide(pool), pool, rules.gas)
+async def walk_moments(
+    pools: Sequence[BacktestPool],
+    schedule: Schedule,
+    moments: Collection[int],
+    half_width: Fraction,
+    gas: GasQuote,
+    prepare: Callable[[Seconds], None] = lambda moment: None,
+) -> AsyncIterator[Seconds]:
+    """All pools at one wanted moment after the other, with the position that resetting at the edge has come to.
+    `prepare` is called before each decision of the schedule."""
+    decide = reset_at_edge(half_width)
+    for pool in pools:
+        carry_out(ArmAction(centre_range(pool.state(), half_width)), pool, gas)
+    for moment in map(Seconds, range(schedule.start + schedule.every, max(moments) + 1, schedule.every)):
+        prepare(moment)
+        for pool in pools:
+            pool.play_until(moment)
+        await sleep(0)
+        if moment in moments:
+            yield moment
+        for pool in pools:
+            with suppress(Refused):
+                carry_out(await decide(pool), pool, gas)
 
 
 async def run_episode(pool: BacktestPool, deciders: Mapping[str, Decide], rules: EpisodeRules) -> EpisodeView:

@@ -17,6 +17,7 @@ from zuno.kernel.units import Seconds
 from zuno.lab.lp.arms import WHOLE_RUN, Arm
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.fast import Convention
+from zuno.lab.workers import parse_arms
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import PoolMinutes
@@ -113,7 +114,7 @@ def read_question(
     *,
     models: bool = False,
 ) -> LpQuestion:
-    """What a person typed. `UsageError` says what of it cannot be."""
+    """Parse a command's options; `UsageError` names what is wrong."""
     if convention not in tuple(Convention):
         raise UsageError(f"{plain_text(convention, 40)!r} is no convention; choose from {', '.join(Convention)}.")
     check_capital(capital)
@@ -121,9 +122,12 @@ def read_question(
         raise UsageError(f"--every is {every_hours}; give hours from 1 to {MOST_HOURS}.")
     if profile not in tuple(RiskProfile):
         raise UsageError(f"{plain_text(profile, 40)!r} is no risk profile; choose from {', '.join(RiskProfile)}.")
+    chosen = parse_arms(arms, WHOLE_RUN)
+    if Arm.RANDOM in chosen and Arm.DEBATE not in chosen:
+        raise UsageError("The arm random makes the debate's moves: name debate too.")
     return LpQuestion(
         folder=folder,
-        arms=parse_arms(arms),
+        arms=chosen,
         capital=capital,
         every_hours=every_hours,
         half_width=Fraction(_read_number("--width", width_pct, Decimal("0.1"), Decimal(100))) / 100,
@@ -149,17 +153,3 @@ def _read_number(name: str, text: str, least: Decimal, most: Decimal) -> Decimal
     if not number.is_finite() or not least <= number <= most:
         raise UsageError(f"{name} is {plain_text(text, 40)!r}; give a number from {least} to {most}.")
     return number
-
-
-def parse_arms(text: str) -> tuple[Arm, ...]:
-    """Names with commas between them, each once."""
-    found = []
-    for name in filter(None, map(str.strip, text.split(","))):
-        if name not in WHOLE_RUN:
-            raise UsageError(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(WHOLE_RUN)}.")
-        found.append(Arm(name))
-    if not found:
-        raise UsageError(f"--arms names none; choose from {', '.join(WHOLE_RUN)}.")
-    if Arm.RANDOM in found and Arm.DEBATE not in found:
-        raise UsageError("The arm random makes the debate's moves: name debate too.")
-    return tuple(dict.fromkeys(found))

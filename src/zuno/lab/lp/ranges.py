@@ -59,14 +59,14 @@ def plan_ranges(tick: int, count: int, spacing: int = 10) -> tuple[Range, ...]:
     """Every width at every shift, the narrowest first. Rounded to the spacing, some of the narrowest are alike."""
     check_count(count)
     widths = count // SHIFTS
-    found = []
+    ranges = []
     for step in range(widths):
         half = NARROWEST + (WIDEST - NARROWEST) * step // max(1, widths - 1)
         for place in range(SHIFTS):
             centre = tick + half * (2 * place - (SHIFTS - 1)) // (2 * (SHIFTS - 1))
             lower = floor_to_spacing(centre - half, spacing)
-            found.append(Range(Tick(lower), Tick(max(lower + spacing, ceil_to_spacing(centre + half, spacing)))))
-    return tuple(found)
+            ranges.append(Range(Tick(lower), Tick(max(lower + spacing, ceil_to_spacing(centre + half, spacing)))))
+    return tuple(ranges)
 
 
 def share_ranges(

@@ -1,4 +1,4 @@
-"""Backtests of the LP desk as a person asks for them: arms side by side over one recorded pool."""
+"""Backtests of the LP desk: arms side by side over one recorded pool."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from zuno.kernel.text import plain_text
 from zuno.lab.lp.arms import ASK_NOBODY, Arm, Move
 from zuno.lab.lp.backtest import ArmResult, Schedule
 from zuno.lab.lp.fast import to_columns
-from zuno.lab.lp.page import build_lp_page
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
 from zuno.lab.lp.views import ArmView, LpLabView, build_arm_view, complete_arm
 from zuno.lab.replies import NameModels
-from zuno.lab.reports import LabReports, build_report, report_id, trial_id
+from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
@@ -41,7 +40,7 @@ class ArmTask:
 
 @dataclass(frozen=True, slots=True)
 class HourProgress:
-    """A sign of life."""
+    """Sent by a worker as its arm advances."""
 
     arm: Arm
 
@@ -51,51 +50,42 @@ RunArms: TypeAlias = Callable[
 ]
 
 
+@dataclass(frozen=True, slots=True)
 class LpLab:
     """Backtests over recorded minutes; each leaves a report in the home."""
 
-    def __init__(
-        self,
-        read_minutes: ReadMinutes,
-        run_arms: RunArms,
-        reports: LabReports,
-        fee_pips: int,
-        ablation: LpAblation,
-        sweep: LpSweep,
-        name_models: NameModels,
-    ) -> None:
-        """`fee_pips`: of the recorded pool. `ablation`: what each part of the argument adds. `sweep`: many ranges."""
-        self.ablation = ablation
-        self.sweep = sweep
-        self._read_minutes = read_minutes
-        self._run_arms = run_arms
-        self.reports = reports
-        self._fee_pips = fee_pips
-        self._name_models = name_models
+    read_minutes: ReadMinutes
+    run_arms: RunArms
+    reports: LabReports
+    fee_pips: int
+    """Of the recorded pool."""
+    ablation: LpAblation
+    sweep: LpSweep
+    name_models: NameModels
 
     async def compare(
         self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> LpLabView:
-        """Every arm over the same hours. Once `stop` is set, the arms that are done are the answer, and `resume` goes
-        on from them."""
+        """Run every arm over the same hours. Once `stop` is set, the view holds the finished arms; `resume` continues
+        from them."""
         check_workers(workers)
-        recorded = await read_or_stop(self._read_minutes, question.folder, stop)
+        recorded = await read_or_stop(self.read_minutes, question.folder, stop)
         schedule = plan_schedule(recorded, question.every_hours)
         data, columns = fingerprint_minutes(recorded), to_columns(recorded)
-        conditions = question.conditions | dict(await self._name_models() if question.models else {})
+        conditions = question.conditions | dict(await self.name_models() if question.models else {})
         asked = conditions | {"arms": question.arms, "convention": question.convention}
         report = report_id(KIND, asked, data, EDITION)
         done = {arm.arm: arm for arm in self.reports.load_parts(report, ArmView, resume=resume)}
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
         total = hours * sum(arm not in done for arm in question.arms)
 
-        def hear(said: ArmResult | HourProgress) -> None:
+        def hear(message: ArmResult | HourProgress) -> None:
             nonlocal played
-            if isinstance(said, ArmResult):
-                done[said.arm] = build_arm_view(said, columns, self._fee_pips, question.convention)
-                matched = done[Arm.DEBATE] if said.arm is Arm.RANDOM else done[said.arm]
-                if not done[said.arm].unanswered and not matched.unanswered:
-                    self.reports.keep_part(report, done[said.arm])
+            if isinstance(message, ArmResult):
+                done[message.arm] = build_arm_view(message, columns, self.fee_pips, question.convention)
+                matched = done[Arm.DEBATE] if message.arm is Arm.RANDOM else done[message.arm]
+                if not done[message.arm].unanswered and not matched.unanswered:
+                    self.reports.keep_part(report, done[message.arm])
             else:
                 played += 1
                 tell(min(played, total), total)
@@ -111,21 +101,19 @@ class LpLab:
             ]
             if tasks:
                 # What one arm was answered the next one finds in the book: arms that ask models run one by one.
-                await self._run_arms(tasks, 1 if question.models else workers, hear, stop)
+                await self.run_arms(tasks, 1 if question.models else workers, hear, stop)
         check_any_done(len(done))
         alone = replace(question, models=False).conditions
         asked_of = {arm: alone if arm in ASK_NOBODY else conditions for arm in done}
         self.reports.note_trials(KIND, {trial_id(KIND, arm, of, data, EDITION): arm for arm, of in asked_of.items()})
         arms = [done[arm] for arm in question.arms if arm in done]
         view = build_view(question, report, recorded.repairs, schedule, arms)
-        self._save(view, question)
+        title, unanswered = f"LP backtest: {', '.join(question.arms)}", sum(arm.unanswered for arm in view.arms)
+        self.reports.save_view(
+            *(report, KIND, title, question.command, view, view.to_document(), view.draw_charts()),
+            unanswered=unanswered,
+        )
         return view
-
-    def _save(self, view: LpLabView, question: LpQuestion) -> None:
-        title = f"LP backtest: {', '.join(question.arms)}"
-        unanswered = sum(arm.unanswered for arm in view.arms)
-        report = build_report(view.report, KIND, title, question.command, view, unanswered=unanswered)
-        self.reports.save(report, build_lp_page(view, title, question.command))
 
 
 def plan_waves(arms: Sequence[Arm]) -> tuple[tuple[Arm, ...], ...]:

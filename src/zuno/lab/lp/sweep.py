@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from zuno.amm.model import Range
@@ -16,16 +17,18 @@ from zuno.kernel.text import plain_text
 from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.fast import to_columns
 from zuno.lab.lp.question import ReadMinutes, check_capital, fingerprint_minutes, plan_schedule
-from zuno.lab.lp.ranges import RangeView, SweepTask, check_count, plan_ranges, share_ranges
-from zuno.lab.lp.sweep_page import build_sweep_page
+from zuno.lab.lp.ranges import SHIFTS, RangeView, SweepTask, check_count, plan_ranges, share_ranges
 from zuno.lab.lp.views import QuantileView, SweepView
-from zuno.lab.reports import LabReports, build_report, report_id, trial_id
+from zuno.lab.report_page import heat_map
+from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
 
 KIND: Final = "sweep-lp"
 SHOWN: Final = 5
+MOST_ROWS: Final = 40
+"""Of the heat map."""
 _QUANTILES: Final = (5, 25, 50, 75, 95)
 
 
@@ -34,17 +37,17 @@ RunSweep: TypeAlias = Callable[
 ]
 
 
+@dataclass(frozen=True, slots=True)
 class LpSweep:
-    def __init__(self, read_minutes: ReadMinutes, run_sweep: RunSweep, reports: LabReports, fee_pips: int) -> None:
-        self._read_minutes = read_minutes
-        self._run_sweep = run_sweep
-        self.reports = reports
-        self._fee_pips = fee_pips
+    read_minutes: ReadMinutes
+    run_sweep: RunSweep
+    reports: LabReports
+    fee_pips: int
 
     async def sweep(
         self, folder: str, count: int, capital: int, workers: int, tell: Progress, stop: asyncio.Event
     ) -> SweepView:
-        """So many ranges over the hours of a backtest. Once `stop` is set, those that are done are the answer."""
+        """Play `count` ranges over the hours of a backtest. Once `stop` is set, the view holds the finished ones."""
         check_workers(workers)
         check_count(count)
         check_capital(capital)
@@ -52,45 +55,63 @@ class LpSweep:
         schedule: Schedule
         grid: tuple[Range, ...]
         ranges: tuple[Range, ...] = ()
-        found: list[RangeView] = []
+        played: list[RangeView] = []
 
         async def plan() -> list[SweepTask]:
             """Worker processes start while the minutes are read."""
             nonlocal recorded, schedule, grid, ranges
-            recorded = await read_or_stop(self._read_minutes, folder, stop)
+            recorded = await read_or_stop(self.read_minutes, folder, stop)
             schedule = plan_schedule(recorded, 1)
             columns = to_columns(recorded).select_minutes(schedule.start, schedule.end)
             grid = plan_ranges(int(columns.before[0]), count)
             ranges = tuple(dict.fromkeys(grid))
             tell(0, len(ranges))
-            return share_ranges(columns, ranges, capital, self._fee_pips, workers)
+            return share_ranges(columns, ranges, capital, self.fee_pips, workers)
 
         def hear(view: RangeView) -> None:
-            found.append(view)
-            tell(len(found), len(ranges))
+            played.append(view)
+            tell(len(played), len(ranges))
 
-        await self._run_sweep(plan(), workers, hear, stop)
-        check_any_done(len(found))
+        await self.run_sweep(plan(), workers, hear, stop)
+        check_any_done(len(played))
         data = fingerprint_minutes(recorded)
-        names = [f"{view.lower}…{view.upper}" for view in found]
+        names = [f"{view.lower}…{view.upper}" for view in played]
         asked = {"capital": capital}
         self.reports.note_trials(KIND, {trial_id(KIND, name, asked, data, EDITION): name for name in names})
         span = (schedule.start, schedule.end)
         report = report_id(KIND, asked | {"ranges": count}, data, EDITION)
-        stopped, trials = len(found) < len(ranges), self.reports.count_trials(KIND)
-        view = build_view(found, report, folder, capital, span, count, recorded.repairs, trials, stopped=stopped)
-        self._save(view, grid, found)
+        stopped, trials = len(played) < len(ranges), self.reports.count_trials(KIND)
+        view = build_view(played, report, folder, capital, span, count, recorded.repairs, trials, stopped=stopped)
+        self._save(view, grid, played)
         return view
 
-    def _save(self, view: SweepView, grid: Sequence[Range], found: Sequence[RangeView]) -> None:
+    def _save(self, view: SweepView, grid: Sequence[Range], played: Sequence[RangeView]) -> None:
         title = f"LP sweep: {view.ranges:,} ranges opened once and kept"
         command = f"zuno lab sweep --data {shlex.quote(view.data)} --ranges {view.asked} --capital {view.capital_usd}"
-        page = build_sweep_page(view, title, command, grid, found)
-        self.reports.save(build_report(view.report, KIND, title, command, view), page)
+        chart = heat_map(
+            "Net result less that of holding, by the range's half-width and by where its centre lies",
+            [f"{100 * (2 * place - (SHIFTS - 1)) / (2 * (SHIFTS - 1)):+.0f} %" for place in range(SHIFTS)],
+            list(_chart_rows(grid, played)),
+            ("centre from the price, in half-widths", "half-width, ticks"),
+            ("above holding", "below holding"),
+        )
+        charts = {"Against holding": (chart,)}
+        self.reports.save_view(view.report, KIND, title, command, view, view.to_document(), charts)
+
+
+def _chart_rows(grid: Sequence[Range], played: Sequence[RangeView]) -> Iterator[tuple[str, list[float | None]]]:
+    """A row for every width, at most `MOST_ROWS`."""
+    ended = {(row.lower, row.upper): row.vs_hold_usd for row in played}
+    widths = len(grid) // SHIFTS
+    shown = range(widths) if widths <= MOST_ROWS else [widths * place // MOST_ROWS for place in range(MOST_ROWS)]
+    for step in shown:
+        row = grid[step * SHIFTS : (step + 1) * SHIFTS]
+        half = (row[0].upper - row[0].lower) // 2
+        yield f"±{half:,}", [ended.get((held.lower, held.upper)) for held in row]
 
 
 def build_view(
-    found: Sequence[RangeView],
+    played: Sequence[RangeView],
     report: str,
     folder: str,
     capital: int,
@@ -101,7 +122,7 @@ def build_view(
     *,
     stopped: bool,
 ) -> SweepView:
-    ordered = sorted(found, key=lambda view: (view.vs_hold_usd, view.lower, view.upper))
+    ordered = sorted(played, key=lambda view: (view.vs_hold_usd, view.lower, view.upper))
     return SweepView(
         ok=True,
         stopped=stopped,
@@ -111,8 +132,8 @@ def build_view(
         until=span[1],
         capital_usd=capital,
         asked=asked,
-        ranges=len(found),
-        above_hold=round(sum(view.vs_hold_usd > 0 for view in found) / max(1, len(found)), 6),
+        ranges=len(played),
+        above_hold=round(sum(view.vs_hold_usd > 0 for view in played) / max(1, len(played)), 6),
         quantiles=tuple(
             QuantileView(share=share, vs_hold_usd=ordered[(len(ordered) - 1) * share // 100].vs_hold_usd)
             for share in _QUANTILES

@@ -1,34 +1,42 @@
-"""The desk with something left out: one expert who speaks for all, or no risk officer."""
+"""Arms of the trading desk with something left out: one expert who speaks for all, no risk officer, the Judge alone or
+its vote at a debate's tokens, a risk officer who is shown nothing."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from zuno.kernel.units import Millis
+from zuno.lab.replies import draw_again
 from zuno.llm.ask import ModelContext
+from zuno.llm.port import RoleModels
+from zuno.trading.agents import geometry, judge, risk_manager, synthesis
 from zuno.trading.agents.case import Case
-from zuno.trading.model.cycle import AgentAnswer, Blackboard, Expert, Part
+from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.model.cycle import AgentAnswer, AnswerSource, Blackboard, Call, Decision, Expert, Part
 from zuno.trading.model.market import Symbol
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.risk_rules import place_legs
 from zuno.trading.rules.score import board_entries
 from zuno.trading.run.nodes import Cycle
+from zuno.trading.run.record import JudgeRecord
 
 _SEATS = {expert: expert.value for expert in Expert}
 
 
 def build_single_expert(expert: Expert) -> type[Cycle]:
-    """The others say what this one says, as surely: its opinion has all the weight there is."""
+    """A desk on which the other experts repeat this one's stance and confidence."""
 
     class ExpertAlone(Cycle):
         @property
         def _board(self) -> Blackboard:
             board = super()._board
             entries = board_entries(board)
-            said = entries[expert]
-            same = {"stance": said.stance, "confidence": said.confidence}
+            own = entries[expert]
+            same = {"stance": own.stance, "confidence": own.confidence}
             return board.model_copy(
                 update={_SEATS[other]: entry.model_copy(update=same) for other, entry in entries.items()}
             )
@@ -72,7 +80,89 @@ def share_answers(seat: type[Cycle], answers: SharedAnswers) -> type[Cycle]:
 
 
 class WithoutRiskOfficer(Cycle):
-    """What is decided is sized and routed, and nothing else is asked. The leverage guard stays: it is not his."""
+    """The risk officer's rules are skipped; sizing, routing and the leverage guard stay."""
 
     def _review_risk(self, draft: RulingDraft, inputs: RulingInputs, tightening: Tightening | None) -> RulingDraft:
         return place_legs(draft, inputs) if draft.opens else draft
+
+
+MOST_VOTES: Final = 9
+UNSHOWN: Final = Section("draft", 97, (Line("nothing is shown of this case"),))
+
+
+class NoModels:
+    """A registry without models: whoever is asked answers by rules."""
+
+    def models_for(self, role: str, round: int) -> RoleModels:
+        return RoleModels((), "this arm asks no model for this role")
+
+    async def close(self) -> None:
+        return None
+
+
+class JudgeAlone(Cycle):
+    """One model asked once: the Judge's, over a blackboard by rules; the risk officer is his rules alone."""
+
+    @property
+    def _rules(self) -> ModelContext:
+        return replace(self._model_context, registry=NoModels())
+
+    async def _ask_agent(self, agent: Any) -> Any:
+        return await agent(await self.load_case(), self._rules)
+
+    async def _ask_geometry(self) -> Part:
+        return await geometry.ask_expert(await self.load_case(), None, self._rules)
+
+    async def _ask_synthesis(self) -> Part:
+        return await synthesis.ask_synthesis(await self.load_case(), self._meta, self._board, self._rules)
+
+    async def _ask_judge(self) -> JudgeRecord:
+        heard = await self._decide()
+        return JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=0.0)
+
+    async def _decide(self, number: int = 0) -> AgentAnswer[Decision]:
+        """`number`: of several fresh answers to the same question."""
+        model_context = draw_again(self._model_context, number)
+        return await judge.ask_judge(await self.load_case(), self._meta, self._board, model_context)
+
+    async def _ask_risk_manager(self) -> Part:
+        case = await self.load_case()
+        left = self._review_risk(self._draft(case), case.inputs, None)
+        return await risk_manager.ask_risk_manager(case, left, self._rules)
+
+
+def let_judges_vote(tokens: int) -> type[Cycle]:
+    """Judges who know nothing of each other, one after the other until the tokens are used; most votes win."""
+
+    class JudgesVote(JudgeAlone):
+        async def _decide(self, number: int = 0) -> AgentAnswer[Decision]:
+            heard = [await super()._decide()]
+            while sum(answer.voice.tokens for answer in heard) < tokens and len(heard) < MOST_VOTES:
+                heard.append(await super()._decide(len(heard)))
+            winner = count_votes([answer.value.decision for answer in heard])
+            chosen = next(answer for answer in heard if answer.value.decision is winner)
+            return AgentAnswer(value=chosen.value, voice=_join_voices(chosen.voice, [each.voice for each in heard]))
+
+    return JudgesVote
+
+
+def count_votes(calls: list[Call]) -> Call:
+    """Most votes win. On a tie a call that opens nothing wins, then the earliest."""
+    votes = Counter(calls)
+    return max(votes, key=lambda call: (votes[call], call.side is None))
+
+
+def _join_voices(chosen: AnswerSource, voices: list[AnswerSource]) -> AnswerSource:
+    """The winner's source, with the tokens and cost of all."""
+    known = [voice.usd for voice in voices if voice.usd is not None]
+    usd = sum(known) if len(known) == len(voices) else None
+    return chosen.model_copy(update={"tokens": sum(voice.tokens for voice in voices), "usd": usd})
+
+
+class PlaceboOfficer(Cycle):
+    """The whole desk, but its risk officer's model reads nothing of the case."""
+
+    async def _ask_risk_manager(self) -> Part:
+        case = await self.load_case()
+        left: RulingDraft = self._review_risk(self._draft(case), case.inputs, None)
+        return await risk_manager.ask_risk_manager(case, left, self._model_context, shown=(UNSHOWN,))

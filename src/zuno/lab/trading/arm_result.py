@@ -18,7 +18,7 @@ from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
-from zuno.trading.model.orders import ZERO
+from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.trade_events import (
     ExitReason,
     FillBooked,
@@ -203,7 +203,7 @@ def measure_arm(
 def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
     """Those up to a moment. What is ordered at that moment is filled at the open after it, though dated by it, and is
     none of them; what the market did until then is, also where it was noted between the orders."""
-    found: list[TradeEvent] = []
+    counted: list[TradeEvent] = []
     ordered: set[str] = set()
     changed: set[tuple[Exchange, Symbol]] = set()
     """Where something was filled that was ordered at that moment."""
@@ -225,8 +225,8 @@ def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
                 counts = event.order.request.client_id not in ordered
             case _:
                 counts = not began or isinstance(event, FundingBooked)
-        found += [event] if counts else []
-    return found
+        counted += [event] if counts else []
+    return counted
 
 
 def _worth_at(
@@ -238,7 +238,7 @@ def _worth_at(
         return _micro(STARTING_CASH[Exchange.BINANCE])
     step = steps[place - 1]
     marks = {
-        part.symbol: _decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
+        part.symbol: to_decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
     }
     rate = _read_rate(krw_rate, moment)
     worth = equity_usd(step, marks, rate)
@@ -259,8 +259,8 @@ def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis
 
 
 def _read_rate(krw_rate: PriceSeries | None, moment: Millis) -> Decimal | None:
-    found = None if krw_rate is None else krw_rate.at(moment)
-    return None if found is None else _decimal(found)
+    rate = None if krw_rate is None else krw_rate.at(moment)
+    return None if rate is None else to_decimal(rate)
 
 
 def _choose_rate(exchange: Exchange, rate: Decimal | None) -> Decimal:
@@ -288,8 +288,3 @@ def _micro(amount: Decimal) -> int:
 
 def _figure(value: Decimal | None) -> float | None:
     return None if value is None else round(float(value), 6)
-
-
-def _decimal(number: float) -> Decimal:
-    """By the digits it is written with."""
-    return Decimal(repr(float(number)))

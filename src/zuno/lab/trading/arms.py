@@ -73,7 +73,7 @@ NO_REPLY: Final = "no model is configured for it, and no reply is kept"
 
 
 def describe_arm(arm: Arm, models: bool) -> str:
-    """Who decides. `models`: some spoke."""
+    """Who decides in an arm. `models`: whether models answered."""
     if not models:
         return DECIDED_BY.get(arm) or f"{MODELS_FOR[arm]}, whose place the rules took"
     return BY_MODELS.get(arm) or DECIDED_BY[arm].replace("by rules", "with models")

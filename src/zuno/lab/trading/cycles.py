@@ -7,6 +7,7 @@ the signed journal, which keep a run that is cut off, are left out: a backtest t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
@@ -49,7 +50,7 @@ OpenCycle: TypeAlias = Callable[[RunJournal, CycleSources, ModelContext, Listen,
 
 
 def always(value: T) -> Callable[..., Awaitable[T]]:
-    """A source of a cycle that says the same whatever it is asked."""
+    """A source of a cycle that always returns this value."""
 
     async def say(*_: object) -> T:
         return value
@@ -58,7 +59,7 @@ def always(value: T) -> Callable[..., Awaitable[T]]:
 
 
 class RunNotes(RunJournal):
-    """A run's record in memory: what a node says is read back as it was said."""
+    """A run's journal in memory."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(cast("Journal", None), run_id)
@@ -119,32 +120,21 @@ class BacktestHistory:
         return self._ended.get(run_id)
 
 
+@dataclass(frozen=True, slots=True)
 class BacktestCycles:
     """Cycles of one symbol, one moment after the other."""
 
-    def __init__(
-        self,
-        figures: MarketFigures,
-        model_context: Callable[[RunJournal], ModelContext],
-        history: BacktestHistory,
-        *,
-        code: str,
-        account: str | None = None,
-        cycle: OpenCycle = Cycle,
-        name_bundles: bool = False,
-        order: Sequence[Node] = tuple(Node),
-    ) -> None:
-        """`history`: shared by the symbols of one backtest. `account`: the name of who acts on the rulings.
-        `name_bundles`: whether an outcome names its bundle, as the journaled one's does; else that name is empty.
-        `order`: of its nodes."""
-        self._figures = figures
-        self._model_context = model_context
-        self._history = history
-        self._code = code
-        self._account = account
-        self._cycle = cycle
-        self._order = order
-        self._encoder = BundleEncoder() if name_bundles else None
+    figures: MarketFigures
+    model_context: Callable[[RunJournal], ModelContext]
+    history: BacktestHistory
+    """Shared by the symbols of one backtest."""
+    code: str
+    account: str | None = None
+    """The name of who acts on the rulings."""
+    cycle: OpenCycle = Cycle
+    encoder: BundleEncoder | None = None
+    """Names the bundle of an outcome as the journaled cycle does; None: that name is empty."""
+    order: Sequence[Node] = tuple(Node)
 
     async def run(
         self,
@@ -161,7 +151,7 @@ class BacktestCycles:
         `held`: the account (`account_slots`) and fees, where they are not the usual ones. `closed`: trades that had
         ended by then, for the calibration. `execute`: acts on the ruling. `recall`: memories of the case.
         """
-        figures, history = self._figures, self._history
+        figures, history = self.figures, self.history
         asked = RunRequest(
             symbol=figures.symbol,
             mode=figures.mode,
@@ -169,11 +159,11 @@ class BacktestCycles:
             live=False,
             chart=False,
             edition=EDITION,
-            account=self._account,
+            account=self.account,
         )
         moment = MarketMoment(as_of=at, origin=figures.origin)
         notes = RunNotes(run_id or self._name_run(at))
-        model_context = self._model_context(notes)
+        model_context = self.model_context(notes)
 
         async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
             record = DeskRecord(
@@ -184,7 +174,7 @@ class BacktestCycles:
             if recall is not None:
                 bundle = add_slots(bundle, await recall(case))
                 case = replace_bundle(case, bundle)
-            return Digest("") if self._encoder is None else digest(self._encoder.encode(bundle)), case
+            return Digest("") if self.encoder is None else digest(self.encoder.encode(bundle)), case
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
             claim = ExplorationClaim(
@@ -211,14 +201,14 @@ class BacktestCycles:
             new_cases=always(()),
             execute=execute,
         )
-        cycle = self._cycle(notes, sources, model_context, lambda event: None, self._code)
+        cycle = self.cycle(notes, sources, model_context, lambda event: None, self.code)
         steps = cycle.steps()
-        for node in self._order:
+        for node in self.order:
             await steps[node]()
         outcome = cycle.outcome
-        history.end_run(notes.run_id, summarise_run(outcome, account=self._account))
+        history.end_run(notes.run_id, summarise_run(outcome, account=self.account))
         return outcome
 
     def _name_run(self, at: Millis) -> str:
-        of = f"{self._account} {self._figures.symbol} {self._figures.mode} {at}"
+        of = f"{self.account} {self.figures.symbol} {self.figures.mode} {at}"
         return "run_" + sha256(of.encode()).hexdigest()[:16]

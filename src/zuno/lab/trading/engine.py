@@ -32,7 +32,7 @@ MODE = Mode.SWING
 
 
 class Lockstep:
-    """Lets arms wait for each other. An arm that has ended is waited for no more."""
+    """Keeps arms at the same moment. An arm that has ended is not waited for."""
 
     def __init__(self, arms: int) -> None:
         self._running = arms
@@ -129,30 +129,24 @@ async def run_desk_arm(
         lockstep.leave()
 
 
+@dataclass(slots=True)
 class _ArmWork:
     """The `DeskWork` of a backtest: cycles and learning; days are summed up by whoever reads the account."""
 
-    def __init__(
-        self,
-        desk: DeskArm,
-        symbols: Sequence[Symbol],
-        lockstep: Lockstep,
-        tell: Callable[[Millis], Awaitable[None]],
-    ) -> None:
-        self._desk = desk
-        self._first, self._last = symbols[0], symbols[-1]
-        self._lockstep = lockstep
-        self._tell = tell
-        self._learned_closed = 0
+    desk: DeskArm
+    symbols: Sequence[Symbol]
+    lockstep: Lockstep
+    tell: Callable[[Millis], Awaitable[None]]
+    learned_closed: int = 0
 
     async def is_done(self, job: Job) -> bool:
         return False
 
     async def run_cycle(self, job: Job, at: Millis) -> None:
-        desk, symbol = self._desk, job.symbol
+        desk, symbol = self.desk, job.symbol
         assert symbol is not None
-        if symbol is self._first:
-            await self._lockstep.wait()
+        if symbol is self.symbols[0]:
+            await self.lockstep.wait()
         book = await desk.gate.advance()
         run_id = f"run_{job.name(desk.account)}"
         read: list[Bundle] = []
@@ -180,8 +174,8 @@ class _ArmWork:
                 await desk.learning.keep_run(run_id, outcome, read[0])
             wanted = outcome.decision.decision.side
             desk.recalled += isinstance(wanted, Side) and find_cut(read[0], wanted) is not None
-        if symbol is self._last:
-            await self._tell(at)
+        if symbol is self.symbols[-1]:
+            await self.tell(at)
 
     async def summarise_day(self, job: Job, at: Millis) -> None:
         pass
@@ -190,10 +184,10 @@ class _ArmWork:
         pass
 
     async def learn(self) -> None:
-        closed = len(self._desk.gate.book.closed)
-        if self._desk.learning is not None and closed != self._learned_closed:
-            self._desk.lessons += await self._desk.learning.learn(self._desk.gate.now())
-            self._learned_closed = closed
+        closed = len(self.desk.gate.book.closed)
+        if self.desk.learning is not None and closed != self.learned_closed:
+            self.desk.lessons += await self.desk.learning.learn(self.desk.gate.now())
+            self.learned_closed = closed
 
     def tell_changes(self) -> None:
         pass

@@ -45,7 +45,7 @@ class MarketFigures:
 
     @property
     def origin(self) -> str:
-        """Whose past it is; read once."""
+        """Label of the recorded market; read once."""
         self._origin = self._origin or self.store.origin.label
         return self._origin
 
@@ -57,7 +57,7 @@ class MarketFigures:
         self._known = {}
 
     async def measure(self, at: Millis, slots: Sequence[Slot]) -> tuple[Bundle, Case]:
-        """What a cycle would freeze then with these slots, and what it would argue about."""
+        """The bundle and the case of a cycle at that moment with these slots."""
         if at not in self._places:
             bundle = await build_bundle(self.store, self.symbol, self.mode, at, slots)
             return bundle, build_case(bundle, self._frames)

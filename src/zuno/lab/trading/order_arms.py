@@ -1,4 +1,4 @@
-"""Arms without a desk: orders at the paper venue by a plan that a few lines tell. Fees and slippage are the venue's.
+"""Arms without a desk: market orders at the paper venue by a simple plan. Fees and slippage are the venue's.
 
 Each is decided when a four-hour bar has closed, and filled at the open of the next bar, slippage added.
 """
@@ -12,9 +12,9 @@ from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
-from zuno.lab.sma_cross import cross_signals
 from zuno.lab.trading.arm_result import MICRO, ClosedLine, PriceSeries, Span
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import HOUR_MS, Side, Symbol
@@ -87,7 +87,7 @@ def plan_hold(symbols: Sequence[Symbol], span: Span) -> list[TargetPosition]:
 def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[TargetPosition]:
     """Long while the fast average of closes is above the slow one, else flat. Averages reach back before the span."""
     each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(prices)
-    found: list[TargetPosition] = []
+    changes: list[TargetPosition] = []
     slots = [Millis(slot) for slot in slots_of(span)]
     for symbol, series in prices.items():
         before = [Millis(slots[0] - STEP_MS * back) for back in range(SLOW, 0, -1)]
@@ -97,9 +97,9 @@ def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[Tar
         was = False
         for slot, long in zip(slots, wanted.tolist(), strict=True):
             if long != was:
-                found.append(TargetPosition(slot, symbol, each if long else Decimal(0)))
+                changes.append(TargetPosition(slot, symbol, each if long else Decimal(0)))
                 was = long
-    return sorted(found, key=lambda change: (change.at, change.symbol))
+    return sorted(changes, key=lambda change: (change.at, change.symbol))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def draw_trades(trades: Sequence[ClosedLine], span: Span, seed: int) -> list[Ran
     """As many as these, on the same side, as large and held as many hours. Of one symbol no two are open at once."""
     chance = Generator(PCG64(seed))
     first, last = slots_of(span)[0], span.end // HOUR_MS * HOUR_MS
-    found: list[RandomTrade] = []
+    drawn: list[RandomTrade] = []
     for symbol in sorted({trade.symbol for trade in trades}):
         ours = [trade for trade in trades if trade.symbol is symbol]
         held = [max(1, round((trade.closed - trade.opened) / HOUR_MS)) for trade in ours]
@@ -130,18 +130,18 @@ def draw_trades(trades: Sequence[ClosedLine], span: Span, seed: int) -> list[Ran
             taken += held[place] + 1
             end = begin + held[place] * HOUR_MS
             if end < span.end:
-                found.append(RandomTrade(ours[place], Millis(begin), Millis(end)))
-    return found
+                drawn.append(RandomTrade(ours[place], Millis(begin), Millis(end)))
+    return drawn
 
 
 def plan_random(trades: Sequence[ClosedLine], span: Span, seed: int = SEED) -> list[TargetPosition]:
     """Orders of one draw."""
-    found: list[TargetPosition] = []
+    changes: list[TargetPosition] = []
     for drawn in draw_trades(trades, span, seed):
         notional = Decimal(drawn.like.notional) / MICRO * (1 if drawn.like.side is Side.LONG else -1)
-        found.append(TargetPosition(drawn.begin, drawn.like.symbol, notional))
-        found.append(TargetPosition(drawn.end, drawn.like.symbol, Decimal(0)))
-    return sorted(found, key=lambda change: (change.at, change.symbol, change.notional != 0))
+        changes.append(TargetPosition(drawn.begin, drawn.like.symbol, notional))
+        changes.append(TargetPosition(drawn.end, drawn.like.symbol, Decimal(0)))
+    return sorted(changes, key=lambda change: (change.at, change.symbol, change.notional != 0))
 
 
 async def carry_out(
@@ -202,3 +202,23 @@ async def _send(
             reduce_only=reduce_only,
         )
     )
+
+
+Column: TypeAlias = NDArray[np.float64]
+
+
+def moving_average(closes: Column, length: int) -> Column:
+    """Of the last `length` closes; NaN before there are so many. One pass: each sum is the last one moved on."""
+    averages = np.full(len(closes), np.nan)
+    if len(closes) >= length:
+        sums = np.cumsum(closes)
+        averages[length - 1] = sums[length - 1]
+        np.subtract(sums[length:], sums[:-length], out=averages[length:])
+        averages[length - 1 :] /= length
+    return averages
+
+
+def cross_signals(closes: Column, fast: int, slow: int) -> NDArray[np.bool_]:
+    """Whether the fast average is above the slow one at each bar; never where one of them is not known."""
+    with np.errstate(invalid="ignore"):
+        return moving_average(closes, fast) > moving_average(closes, slow)

@@ -11,10 +11,10 @@ from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
-from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, Arm
+from zuno.lab.workers import parse_arms
 from zuno.trading.model.market import DAY_MS, Symbol, parse_symbol
 
 WARM_UP_MS: Final = 200 * DAY_MS
@@ -56,7 +56,7 @@ class TradeQuestion:
 
     @property
     def command(self) -> str:
-        """What a person types to ask it again."""
+        """The command that runs it again."""
         options = {
             "--data": self.folder,
             "--symbols": ",".join(self.symbols),
@@ -91,23 +91,10 @@ def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
 def read_question(
     folder: str | None, symbols: str, since: str | None, until: str | None, arms: str, *, models: bool = False
 ) -> TradeQuestion:
-    """What a person typed. `UsageError` says what of it cannot be."""
+    """Parse a command's options; `UsageError` names what is wrong."""
     chosen = tuple(dict.fromkeys(parse_symbol(symbol) for symbol in symbols.split(",")))
-    return TradeQuestion(folder, chosen, since, until, parse_arms(arms), models)
-
-
-def parse_arms(text: str) -> tuple[Arm, ...]:
-    """Names with commas between them, each once. What is matched with the debate needs it."""
-    found = []
-    for name in filter(None, map(str.strip, text.split(","))):
-        try:
-            found.append(Arm(name))
-        except ValueError:
-            raise UsageError(f"{plain_text(name, 40)!r} is no arm; choose from {', '.join(Arm)}.") from None
-    if not found:
-        raise UsageError(f"--arms names none; choose from {', '.join(Arm)}.")
-    chosen = tuple(dict.fromkeys(found))
+    compared = parse_arms(arms, tuple(Arm))
     for arm, what in AFTER_DEBATE.items():
-        if arm in chosen and Arm.DEBATE not in chosen:
+        if arm in compared and Arm.DEBATE not in compared:
             raise UsageError(f"The arm {arm} is matched with the debate's {what}: add debate.")
-    return chosen
+    return TradeQuestion(folder, chosen, since, until, compared, models)

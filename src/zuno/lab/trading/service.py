@@ -1,4 +1,4 @@
-"""Backtests of the trading desk as a person asks for them: arms side by side over one recorded market."""
+"""Backtests of the trading desk: arms side by side over one recorded market."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Broken, Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.lab.replies import NameModels
-from zuno.lab.report_page import build_page
-from zuno.lab.reports import LabReports, build_report, report_id, trial_id
+from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.trading.arm_result import ArmResult, ClosedLine, PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, ASK_NOBODY, DESK_ARMS, NEED_MODEL, ORDER_ARMS, Arm
 from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, plan_sma_cross, slots_of
-from zuno.lab.trading.page import list_trade_sections
 from zuno.lab.trading.question import OpenMarket, TradeMarket, TradeQuestion, choose_span
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.lab.trading.views import TradeLabView, build_view
@@ -55,7 +53,7 @@ class ArmsTask:
 
 @dataclass(frozen=True, slots=True)
 class SlotProgress:
-    """A sign of life."""
+    """Sent by a worker as its arm advances."""
 
     arm: Arm
 
@@ -65,16 +63,14 @@ RunTasks: TypeAlias = Callable[
 ]
 
 
+@dataclass(frozen=True, slots=True)
 class TradeLab:
-    """Of a home it reads the recorded market, and writes reports; its accounts are left alone."""
+    """Backtests of the trading desk. Reads the home's recorded market and writes reports; accounts are not touched."""
 
-    def __init__(
-        self, open_market: OpenMarket, run_tasks: RunTasks, reports: LabReports, name_models: NameModels
-    ) -> None:
-        self._name_models = name_models
-        self._open_market = open_market
-        self._run_tasks = run_tasks
-        self.reports = reports
+    open_market: OpenMarket
+    run_tasks: RunTasks
+    reports: LabReports
+    name_models: NameModels
 
     async def compare(
         self, question: TradeQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
@@ -82,14 +78,14 @@ class TradeLab:
         """Every arm over the same time. Once `stop` is set, what is known by then is the answer. `resume`: arms that an
         unfinished run of the same question had done are not run again."""
         check_workers(workers)
-        async with self._open_market(question.folder) as market:
+        async with self.open_market(question.folder) as market:
             span = choose_span(market, question)
             asked: dict[str, Json] = {
                 "symbols": [symbol.value for symbol in question.symbols],
                 "begin": span.begin,
                 "end": span.end,
             }
-            models = await self._name_models() if question.models else {}
+            models = await self.name_models() if question.models else {}
             report = report_id(KIND, {**asked, **models, "arms": list(question.arms)}, market.fingerprint, EDITION)
             done = {result.arm: result for result in self.reports.load_parts(report, ArmResult, resume=resume)}
             results = await self._run(question, market, span, report, done, workers, tell, stop)
@@ -102,11 +98,12 @@ class TradeLab:
             view = build_view(report, question, market, span, results, stopped=stopped, trials=trials)
             title = f"Trading desk, {' and '.join(question.symbols)}, {view.since[:10]} to {view.until[:10]}"
             unanswered = sum(result.unanswered for result in results)
-            kept = build_report(report, KIND, title, question.command, view, unanswered=unanswered)
             scored = {result.arm: result.scored for result in results if result.scored is not None}
-            arms = {arm: decisions.model_dump(mode="json", by_alias=True) for arm, decisions in scored.items()}
-            page = build_page(title, question.command, list_trade_sections(view))
-            self.reports.save(kept.model_copy(update={"arms": arms}), page)
+            arms = {arm.value: decisions.model_dump(mode="json", by_alias=True) for arm, decisions in scored.items()}
+            page = (view.to_document(), view.draw_charts())
+            self.reports.save_view(
+                *(report, KIND, title, question.command, view, *page), unanswered=unanswered, arms=arms
+            )
             return view
 
     async def read_calibration(self, report: str, arm: str) -> TradeCalibrationView:
@@ -171,27 +168,27 @@ class TradeLab:
         wanted = [arm for arm in question.arms if (question.models or arm not in NEED_MODEL) and arm not in done]
         played, total = 0, len(slots_of(span)) * len(wanted)
 
-        def hear(said: ArmResult | SlotProgress) -> None:
+        def hear(message: ArmResult | SlotProgress) -> None:
             nonlocal played
-            if isinstance(said, SlotProgress):
+            if isinstance(message, SlotProgress):
                 played += 1
                 tell(min(played, total), total)
                 return
-            results[said.arm] = said
-            matched = results[Arm.DEBATE] if said.arm in AFTER_DEBATE else said
-            if said.until == span.end and not said.unanswered and not matched.unanswered:
-                self.reports.keep_part(report, said)
+            results[message.arm] = message
+            matched = results[Arm.DEBATE] if message.arm in AFTER_DEBATE else message
+            if message.until == span.end and not message.unanswered and not matched.unanswered:
+                self.reports.keep_part(report, message)
 
         tell(0, total)
         tasks = plan_tasks(wanted, question.symbols, market, span, workers, models=question.models)
-        await self._run_tasks(tasks, workers, hear, stop)
+        await self.run_tasks(tasks, workers, hear, stop)
         if later := tuple(arm for arm in wanted if arm in AFTER_DEBATE):
             if stop.is_set():
                 return [results[arm] for arm in question.arms if arm in results]
             debate = results[Arm.DEBATE]
             tokens = -(-debate.model_tokens // max(1, debate.cycles))
             task = ArmsTask(market, question.symbols, span, later, debate.trades, question.models, tokens)
-            await self._run_tasks([task], 1, hear, stop)
+            await self.run_tasks([task], 1, hear, stop)
         return [results[arm] for arm in question.arms if arm in results]
 
 

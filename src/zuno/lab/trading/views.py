@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from math import fsum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
-from zuno.lab.bootstrap import compare_pairs, interval_of_sum
-from zuno.lab.comparisons import correct_p_values
-from zuno.lab.cutoffs import ModelCutoffView, judge_models
+from zuno.lab.comparisons import compare_pairs, correct_p_values, interval_of_sum
+from zuno.lab.cutoffs import ModelCutoffView, describe_models, judge_models
+from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.replies import describe_unanswered
+from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
+from zuno.present.document import Block, Document, document, lines, section, table
+from zuno.present.values import count, quiet, share
 from zuno.trading.model.cycle import EDITION, Call, Exchange
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.rules.book_state import STARTING_CASH
@@ -39,6 +43,8 @@ FLIP_MS: Final = DAY_MS
 SIGNIFICANT: Final = 0.05
 DRAWS: Final = 1_000
 """Of random entries."""
+KINDS: Final = ("bull", "bear", "sideways")
+"""Of markets."""
 
 
 class GainView(View):
@@ -62,8 +68,12 @@ class RegimeView(View):
     bear: float
     sideways: float
 
+    def list_nets(self) -> tuple[float, float, float]:
+        return self.bull, self.bear, self.sideways
+
 
 class TradeArmView(View):
+    LEFT_OUT: ClassVar = frozenset({"equity", "market_change"})
     arm: str
     by: str
     until: str
@@ -119,8 +129,17 @@ class RandomDrawsView(View):
     share_below: float
     """Of the draws: those that came to less than the debate."""
 
+    def describe(self) -> str:
+        low, high = self.middle90_usd
+        return (
+            f"Chance with the same sides, sizes and holds, {self.draws:,} draws before funding: mean "
+            f"{self.mean_usd:+,.2f} USD, nine of ten between {low:+,.2f} and {high:+,.2f}; the debate's "
+            f"{self.debate_usd:+,.2f} is above {self.share_below:.0%} of them."
+        )
+
 
 class TradeLabView(PartialView):
+    LEFT_OUT: ClassVar = frozenset({"ok"})
     report: str
     """Its id: `zuno lab reports` says where its page is."""
     data: str
@@ -143,6 +162,142 @@ class TradeLabView(PartialView):
     arms: tuple[TradeArmView, ...]
     not_run: tuple[SkippedArmView, ...]
     notes: tuple[str, ...]
+
+    def to_document(self) -> Document:
+        floor = "" if self.noise_floor_usd is None else f", {self.noise_floor_usd:,.2f} USD"
+        kinds = ", ".join(f"{days} days {kind}" for kind, days in self.regime_days.items())
+        return document(
+            f"{', '.join(self.symbols)}, {self.since[:10]} to {self.until[:10]} ({self.days} days), "
+            f"{self.capital_usd:,.0f} USD; the market {100 * self.market_change:+.1f} %",
+            lines(self.headline),
+            section("Arms", self._result_table()),
+            section("Who decides", self._desk_table()),
+            section("Trades and costs", self._trade_table(), self._exit_table()),
+            section(
+                "Against the debate",
+                self._gain_table(),
+                lines("" if self.random is None else self.random.describe()),
+            ),
+            section("Bull, bear, sideways", self._regime_table()),
+            describe_models(self.models, self.arms),
+            lines(quiet(f"Noise floor of every gain: {self.noise_floor_said}{floor}.")),
+            section("Not run", table(("arm", "why"), [(arm.arm, arm.reason) for arm in self.not_run]))
+            if self.not_run
+            else None,
+            context=f"{self.origin}; {kinds}; edition {self.edition}; net of fees, slippage, funding and models",
+            urgent=(
+                *warn_partial(self, self.arms),
+                *(f"{arm.arm} has come to {arm.until}" for arm in self.arms if arm.until != self.until),
+            ),
+            notes=(
+                *self.notes,
+                f"deflated: how probable a true Sharpe ratio above zero is after {self.trials} trials of the lab",
+                "R: a result as a multiple of the planned loss",
+                *name_report(self.report, self.data),
+            ),
+        )
+
+    def _result_table(self) -> Block:
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "net USD": lambda arm: figure(arm.net_pnl_usd, signed=True),
+                "95 %": lambda arm: format_span(arm.ci95),
+                "Sharpe": lambda arm: figure(arm.sharpe),
+                "deflated": lambda arm: figure(arm.deflated_sharpe),
+                "Sortino": lambda arm: figure(arm.sortino),
+                "Calmar": lambda arm: figure(arm.calmar),
+                "drawdown": lambda arm: share(arm.max_drawdown),
+                "exposure": lambda arm: figure(arm.exposure),
+            },
+            spare=("exposure", "Calmar", "Sortino", "deflated"),
+        )
+
+    def _desk_table(self) -> Block:
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "who decides": lambda arm: arm.by,
+                "cycles": lambda arm: count(arm.cycles),
+                "lessons": lambda arm: count(arm.lessons),
+                "recalled": lambda arm: count(arm.recalled),
+                "unanswered": lambda arm: count(arm.unanswered),
+            },
+            spare=("unanswered", "recalled", "lessons", "cycles"),
+        )
+
+    def _trade_table(self) -> Block:
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.arm,
+                "trades": lambda arm: count(arm.trades),
+                "open": lambda arm: count(arm.open_trades),
+                "refused": lambda arm: count(arm.refused),
+                "explorations": lambda arm: count(arm.exploration),
+                "hits": lambda arm: "" if arm.hit_rate is None else share(arm.hit_rate),
+                "profit factor": lambda arm: figure(arm.profit_factor),
+                "mean R": lambda arm: figure(arm.expectancy_r),
+                "fees": lambda arm: figure(arm.fees),
+                "funding": lambda arm: figure(arm.funding, signed=True),
+                "models": lambda arm: figure(arm.model_cost_usd),
+            },
+            spare=("models", "refused", "explorations", "profit factor"),
+        )
+
+    def _exit_table(self) -> Block:
+        reasons = sorted({reason for arm in self.arms for reason in arm.exits})
+        return table(
+            ("ended by", *(reason.replace("_", " ") for reason in reasons)),
+            [(arm.arm, *(count(arm.exits.get(reason, 0)) for reason in reasons)) for arm in self.arms],
+        )
+
+    def _gain_table(self) -> Block:
+        return table(
+            ("arm", "less debate, USD", "95 %", "p", "p (Holm)", "flips for better", "for worse"),
+            [
+                (
+                    *(arm.arm, figure(gain.net_pnl_usd, signed=True), format_span(gain.ci95)),
+                    *(figure(gain.p, 3), figure(gain.p_holm, 3)),
+                    # Only a desk decides cycle by cycle.
+                    *(count(flips) if arm.cycles else "" for flips in (gain.better, gain.worse)),
+                )
+                for arm in self.arms
+                if (gain := arm.vs_debate) is not None
+            ],
+        )
+
+    def _regime_table(self) -> Block:
+        return table(
+            ("net USD by market", *KINDS),
+            [(arm.arm, *(figure(net, signed=True) for net in arm.regimes.list_nets())) for arm in self.arms],
+        )
+
+    def draw_charts(self) -> Charts:
+        curves = {arm.arm: self._equity_points(arm) for arm in self.arms}
+        desks = {arm.arm: curves[arm.arm] for arm in self.arms if arm.cycles}
+        gains = [(arm.arm, arm.vs_debate.net_pnl_usd, arm.vs_debate.ci95) for arm in self.arms if arm.vs_debate]
+        return {
+            "Arms": (
+                line_chart("Equity at midnight", curves.items()),
+                line_chart("Equity of the desks alone", desks.items()),
+                line_chart("Drawdown", ((arm, draw_down(points)) for arm, points in curves.items()), "%"),
+            ),
+            "Against the debate": (interval_chart("Arm less debate, 95 % by blocks of days", gains),),
+            "Bull, bear, sideways": (
+                bar_chart(
+                    "Net PnL by kind of market", KINDS, [(arm.arm, arm.regimes.list_nets()) for arm in self.arms]
+                ),
+            ),
+        }
+
+    def _equity_points(self, arm: TradeArmView) -> list[tuple[int, float]]:
+        begin, end = (round(datetime.fromisoformat(text).timestamp()) for text in (self.since, arm.until))
+        day = DAY_MS // 1_000
+        times = [begin, *range((begin // day + 1) * day, end, day), end]
+        return list(zip(times, arm.equity, strict=False))
 
 
 def build_view(
@@ -216,8 +371,7 @@ def _arm_view(
     returns = _returns(result)
     figures = measure_returns(returns, DAYS_PER_YEAR)
     by_kind = {
-        kind: sum(change for change, each in zip(result.changes, kinds, strict=False) if each == kind)
-        for kind in ("bull", "bear", "sideways")
+        kind: sum(change for change, each in zip(result.changes, kinds, strict=False) if each == kind) for kind in KINDS
     }
     return TradeArmView(
         arm=result.arm,
@@ -259,18 +413,16 @@ def compare_with_debate(
 ) -> dict[Arm, GainView]:
     """Each other arm less the debate, over the days that both have come to."""
     others = [result for result in results if result is not debate]
-    found = []
-    for other in others:
-        days = min(len(other.changes), len(debate.changes))
-        found.append(compare_pairs(other.changes[:days], debate.changes[:days], BLOCK_DAYS))
-    ps = [pair.p for pair in found if pair is not None]
-    corrected = iter(correct_p_values(ps))
+    changes = [list(zip(other.changes, debate.changes, strict=False)) for other in others]
+    pairs = [compare_pairs([own for own, _ in days], [debated for _, debated in days], BLOCK_DAYS) for days in changes]
+    corrected = iter(correct_p_values([pair.p for pair in pairs if pair is not None]))
     gains: dict[Arm, GainView] = {}
-    for other, pair in zip(others, found, strict=True):
-        days = min(len(other.changes), len(debate.changes))
-        better, worse = _flips(debate, other, prices)
+    for other, days, pair in zip(others, changes, pairs, strict=True):
+        better, worse = (0, 0)
+        if other.cycles:
+            better, worse = count_flips(debate.decisions, other.decisions, prices, min(debate.until, other.until))
         gains[other.arm] = GainView(
-            net_pnl_usd=_usd(sum(other.changes[:days]) - sum(debate.changes[:days])),
+            net_pnl_usd=_usd(sum(own - debated for own, debated in days)),
             ci95=None if pair is None else (_usd(pair.low), _usd(pair.high)),
             p=None if pair is None else pair.p,
             p_holm=None if pair is None else next(corrected),
@@ -310,7 +462,7 @@ def _noise_floor(gains: Mapping[Arm, GainView], models: bool) -> tuple[float | N
 
 
 def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], unanswered: int) -> str:
-    """Days that a model may have read make none, nor do desks half of whose agents were rules."""
+    """No verdict where days are in-sample for a model or questions to models went unanswered."""
     if unanswered:
         return f"Not judged: {describe_unanswered(unanswered)}"
     if known := [model.model for model in models if model.in_sample]:
@@ -329,12 +481,6 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], 
     if not shown:
         return f"No arm differs from {who} by more than chance, all comparisons taken together."
     return f"Shown, all comparisons taken together: {'; '.join(shown)}."
-
-
-def _flips(debate: ArmResult, other: ArmResult, prices: Mapping[Symbol, PriceSeries]) -> tuple[int, int]:
-    if not other.cycles:
-        return 0, 0
-    return count_flips(debate.decisions, other.decisions, prices, min(debate.until, other.until))
 
 
 def count_flips(
@@ -366,7 +512,7 @@ def _sign(call: Call | None) -> int:
 
 
 def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) -> tuple[str, ...]:
-    """Of every stretch between two marks, by what was known when it began."""
+    """Kind of market of each day between two marks, by what was known when it began."""
     kinds = []
     for mark in marks[:-1]:
         moves = []
@@ -380,7 +526,7 @@ def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) ->
 
 
 def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:
-    """Of the symbols, as much of each: the mean of their changes, a fraction."""
+    """Mean change of the symbols, a fraction."""
     changes = []
     for series in prices.values():
         first, last = series.at(span.begin), series.at(span.end)
@@ -410,7 +556,7 @@ def _list_notes(question: TradeQuestion, market: TradeMarket, span: Span) -> tup
 
 
 def _returns(result: ArmResult) -> list[float]:
-    """Of each day, rounded: nothing hangs on the last bit of a quotient."""
+    """Daily returns, rounded to be the same on every machine."""
     return [
         round((after - before) / before, 12) if before > 0 else 0.0
         for before, after in zip(result.worth, result.worth[1:], strict=False)
@@ -418,8 +564,8 @@ def _returns(result: ArmResult) -> list[float]:
 
 
 def _interval(changes: Sequence[int]) -> tuple[float, float] | None:
-    found = interval_of_sum(changes, BLOCK_DAYS)
-    return None if found is None else (_usd(found[0]), _usd(found[1]))
+    ends = interval_of_sum(changes, BLOCK_DAYS)
+    return None if ends is None else (_usd(ends[0]), _usd(ends[1]))
 
 
 def _usd(amount: int) -> float:

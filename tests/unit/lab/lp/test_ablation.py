@@ -19,19 +19,25 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Seconds
 from zuno.lab.cutoffs import find_cutoff, judge_models
 from zuno.lab.lp.ablation import AblationQuestion, build_view, name_regime, plan_moments, read_horizon
-from zuno.lab.lp.ablation_page import build_ablation_page
 from zuno.lab.lp.arms import STAY, Arm, ArmAction
 from zuno.lab.lp.backtest import Schedule
-from zuno.lab.lp.critics import AbsentCritic, PlaceboCritic
+from zuno.lab.lp.desk_arms import (
+    AbsentCritic,
+    PlaceboCritic,
+    choose_best_score,
+    choose_by_single_agent,
+    choose_by_vote,
+    propose_by_rules,
+)
 from zuno.lab.lp.episodes import EpisodeView, mix_random
 from zuno.lab.lp.question import LpQuestion
-from zuno.lab.lp.single_agent_arms import choose_best_score, choose_by_single_agent, choose_by_vote, propose_by_rules
 from zuno.lab.replies import ReplyBook
 from zuno.llm.prompts import SMALL_MODEL_TOKENS, Prompts
 from zuno.lp.model.ballot import RiskProfile, Verdict
-from zuno.lp.model.debate import Context, Debate
+from zuno.lp.model.debate import Context, Debate, Round
 from zuno.lp.model.market import HOUR
 from zuno.lp.rules.ballot import judge_all
+from zuno.present.text import to_text
 
 BASE = LpQuestion("data", (Arm.DEBATE,), 10_000, 4, Fraction(1, 20), Decimal("0.1"), RiskProfile.BALANCED)
 QUESTION = AblationQuestion(BASE, 24)
@@ -136,7 +142,7 @@ def test_without_a_fresh_reply_the_noise_of_models_is_not_measured() -> None:
     assert view.noise_floor_usd is None
     assert [row.arm for row in view.not_run] == ["aa"]
     assert view.noise_floor_said == view.not_run[0].why
-    assert "not measured" in build_ablation_page(view, "t", "c")
+    assert "not measured" in to_text(view.to_document(), 120)
 
 
 def test_a_stopped_ablation_says_so_and_nothing_of_nothing() -> None:
@@ -224,18 +230,18 @@ def test_the_best_score_needs_no_model(context: Context) -> None:
 def test_an_absent_critic_passes_all_and_a_placebo_deals_the_same_verdicts_anew(context: Context) -> None:
     candidates = propose_by_rules(context)
     mechanical = judge_all(candidates, context.profile)
-    debate = Debate(flow="rebalance", context="0" * 64)
+    debate = Debate(flow="rebalance", context="0" * 64, rounds=(Round(candidates=candidates),))
 
     async def recall(digest: str) -> Context:
         return context
 
-    absent = AbsentCritic(recall, None).judge(debate, candidates, mechanical)  # type: ignore[arg-type]
+    absent = AbsentCritic(recall, None).judge(debate, mechanical)  # type: ignore[arg-type]
     assert {judgment.verdict for judgment in absent} == {Verdict.ACCEPT}
     placebo = PlaceboCritic(recall, None)  # type: ignore[arg-type]
     moves = [candidate.index for candidate in candidates if candidate.kind.move]
     for number in range(20):
         held = debate.model_copy(update={"context": f"{number:064x}"})
-        judgments = placebo.judge(held, candidates, mechanical)
+        judgments = placebo.judge(held, mechanical)
         assert [judgment.index for judgment in judgments] == list(range(len(candidates)))
         dealt = sorted(judgments[index].verdict for index in moves)
         assert dealt == sorted(mechanical[index].verdict for index in moves)
@@ -243,7 +249,7 @@ def test_an_absent_critic_passes_all_and_a_placebo_deals_the_same_verdicts_anew(
 
 
 def test_the_question_fits_a_small_model(context: Context) -> None:
-    from zuno.lab.lp.single_agent_arms import _question
+    from zuno.lab.lp.desk_arms import _question
 
     prompt = Prompts("zuno.lab.lp").render("single", _question(context, propose_by_rules(context), 0).variables())
     assert prompt.tokens <= SMALL_MODEL_TOKENS

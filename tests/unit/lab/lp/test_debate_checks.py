@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from tests.wire.pool_minutes import draw_minutes, write_minutes
 from zuno.adapters.chain.recorded.chain import RecordedChain
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.amm.model import Block
 from zuno.amm.ticks import cached_sqrt_price_at_tick
-from zuno.doors.cli.lab_check_screens import show_invariance
 from zuno.kernel.units import HexId, Millis, Seconds, SqrtPriceX96
 from zuno.lab.checks import DeskChecks
 from zuno.lab.invariance import build_invariance_view
@@ -42,6 +40,7 @@ from zuno.lp.model.debate import Role
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import HOUR
 from zuno.lp.rules import ballot
+from zuno.present.document import Table
 from zuno.wiring.lp_lab import LabDesk, argue_in_futures, argue_in_orders, gas_of, open_world, read_minutes
 
 HOURS = 168 + 24
@@ -120,14 +119,11 @@ def test_flips_are_counted() -> None:
     assert (view.choices.count, view.choices.total, view.ranges.count, view.ranges.total) == (1, 4, 1, 2)
     assert [(flip.at, flip.changed) for flip in view.flips] == [("1970-01-01T01:00:00Z", "stay, approve")]
     checked = build_invariance_view([], [MarketPlan(1, 0)], stopped=False).model_copy(update={"pool": view})
-    console = Console(width=200, color_system=None)
-    with console.capture() as caught:
-        console.print(show_invariance(checked))
-    lines = caught.get().splitlines()
-    row = next(place for place, line in enumerate(lines) if "candidates reordered" in line)
-    heads = next(line for line in reversed(lines[:row]) if "moments" in line)
-    assert "range" in heads
-    assert "HOLD" not in heads
+    shown = next(part for part in checked.to_document().sections if part.title == "Choices of the LP desk that flip")
+    rates = shown.blocks[0]
+    assert isinstance(rates, Table)
+    assert [cell.text for cell in rates.rows[0].cells][:3] == ["candidates reordered", "4", "25.0 %"]
+    assert [column.name for column in rates.columns][4:] == ["new range: flip", "95 % of it", "with a new range"]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from zuno.kernel.units import Millis
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.trading.model.account import Account, account_slots
+from zuno.trading.model.bundle import BundleEncoder
 from zuno.trading.model.cycle import JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candles
 from zuno.trading.model.memory import ClosedTrade
@@ -75,7 +76,11 @@ async def run_both(
     await figures.load(moments)
     history = BacktestHistory()
     cycles = BacktestCycles(
-        figures, lambda notes: desk._model_context(notes, desk._registry()), history, code="test", name_bundles=True
+        figures,
+        lambda notes: desk._model_context(notes, desk._registry()),
+        history,
+        code="test",
+        encoder=BundleEncoder(),
     )
     journaled, unwritten = [], []
     for at in moments:

@@ -15,9 +15,9 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
+from zuno.lab.trading.ablations import UNSHOWN, count_votes
 from zuno.lab.trading.arm_result import ArmResult
-from zuno.lab.trading.model_arms import UNSHOWN, count_votes
-from zuno.lab.trading.question import parse_arms, read_question
+from zuno.lab.trading.question import read_question
 from zuno.lab.trading.views import TradeArmView, TradeLabView
 from zuno.trading.model.cycle import Call
 from zuno.trading.model.market import HOUR_MS
@@ -184,4 +184,4 @@ def test_of_equal_votes_what_opens_nothing_wins() -> None:
 
 def test_a_vote_needs_a_debate_to_be_as_dear_as() -> None:
     with pytest.raises(UsageError):
-        parse_arms("vote")
+        read_question(None, "BTCUSDT", None, None, "vote")

@@ -16,7 +16,7 @@ from zuno.journal.audit import JournalVerdictView
 from zuno.journal.decision_view import ReplayView
 from zuno.kernel.errors import Refused
 from zuno.kernel.view import View
-from zuno.lab.reports import LabReport, LabReports, LabReportsView
+from zuno.lab.reports import LabReport, LabReportsView
 from zuno.lp.service.mesh import IN_PROCESS, MeshView
 from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 from zuno.trading.service.memory_view import LessonsView, PostMortemView, SearchView
@@ -128,23 +128,17 @@ def build_lab_routes(services: Services) -> APIRouter:
     @router.get("/reports", **document(LabReportsView))
     async def list_reports() -> Response:
         """Reports of this home without their bodies."""
-        return await services.answer(lambda zuno: _reports(zuno).list())
+        return await services.answer(lambda zuno: zuno.lab().reports.list())
 
     @router.get("/reports/{report}", **document(LabReport))
     async def get_report(report: Id) -> Response:
         """One report; `body` is the document that its command printed."""
-        return await services.answer(lambda zuno: _reports(zuno).read(report))
+        return await services.answer(lambda zuno: zuno.lab().reports.read(report))
 
     @router.get("/reports/{report}/page", responses={200: {"content": {"text/html": {}}}}, response_class=Response)
     async def get_report_page(report: Id) -> Response:
         """The page that was written with it: tables and charts, no script."""
-        page = await services.fetch(lambda zuno: _reports(zuno).read_page(report))
+        page = await services.fetch(lambda zuno: zuno.lab().reports.read_page(report))
         return Response(page, media_type="text/html", headers={"Content-Security-Policy": PAGE_POLICY})
 
     return router
-
-
-def _reports(zuno: Zuno) -> LabReports:
-    reports = zuno.lab().reports
-    assert reports is not None
-    return reports

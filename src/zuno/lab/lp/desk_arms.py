@@ -1,22 +1,29 @@
-"""Arms without an argument: the best score, one agent alone, and a vote of such agents at a debate's tokens."""
+"""Arms of the LP desk with something left out: no argument, one agent alone, a vote of such agents, or a Critic whose
+word means nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 from typing import Annotated, Final
 
 from pydantic import Field
 
+from zuno.kernel.errors import Broken
 from zuno.lab.lp.arms import STAY, ArmAction, ModelUse
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Opinion, Question, SourcedAnswer
+from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
-from zuno.lp.agents.strategist import ProposalInputs, rule_moves
-from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
-from zuno.lp.model.debate import Context, Round
-from zuno.lp.rules.ballot import judge_all
+from zuno.lp.agents.strategist import ProposalInputs, Recall, rule_moves
+from zuno.lp.mesh.envelope import Envelope
+from zuno.lp.mesh.peer import OutgoingMessage, Think
+from zuno.lp.model.ballot import Candidate, CandidateKind, Fault, Judgment, NextStep, Verdict
+from zuno.lp.model.debate import Context, Critique, Debate, Proposal, Revision, Role, Round
+from zuno.lp.rules.ballot import arbiter_decides, choose_next_step, critic_decides, judge_all, judge_proposal
 from zuno.lp.rules.worth import worth_of_capital
 
 ROLE: Final = "strategist"
@@ -106,7 +113,64 @@ def _question(context: Context, candidates: tuple[Candidate, ...], number: int) 
         output=ChoiceOpinion,
         fallback=lambda: ChoiceOpinion.model_validate({"chosenIndex": 0, "reasoning": "It stays as it is."}),
         judge=object_to,
-        prose=lambda said, screen: screen_field(
-            said, "reasoning", screen, facts, about=said.chosen_index, most=REASONING_CHARS[1]
+        prose=lambda opinion, screen: screen_field(
+            opinion, "reasoning", screen, facts, about=opinion.chosen_index, most=REASONING_CHARS[1]
         ),
     )
+
+
+class _StandIn:
+    """Takes the Critic's place in a debate: answers a proposal with a decision or a critique."""
+
+    role = Role.CRITIC
+
+    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
+        self._recall = recall
+
+    async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
+        payload = envelope.payload
+        if not isinstance(payload, Proposal | Revision):
+            raise Broken(f"the Critic's seat does not answer {envelope.kind}")
+        debate, number = payload.debate, len(payload.debate.rounds) - 1
+        context = await self._recall(debate.context)
+        last = debate.rounds[-1]
+        mechanical = judge_all(last.candidates, context.profile)
+        judgments = self.judge(debate, mechanical)
+        judged = last.model_copy(update={"mechanical": mechanical, "judgments": judgments})
+        debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
+        return [_end_or_answer(context, debate, number)]
+
+    def judge(self, debate: Debate, mechanical: Sequence[Judgment]) -> tuple[Judgment, ...]:
+        raise NotImplementedError
+
+
+class AbsentCritic(_StandIn):
+    """Every candidate passes: the first proposal is decided by what its candidates are worth."""
+
+    def judge(self, debate: Debate, mechanical: Sequence[Judgment]) -> tuple[Judgment, ...]:
+        return tuple(replace(judgment, verdict=Verdict.ACCEPT, fault=Fault.NONE) for judgment in mechanical)
+
+
+class PlaceboCritic(_StandIn):
+    """As many accepted, sent back and vetoed as the rules have it, but dealt to the moves at random."""
+
+    def judge(self, debate: Debate, mechanical: Sequence[Judgment]) -> tuple[Judgment, ...]:
+        moves = [candidate.index for candidate in debate.rounds[-1].candidates if candidate.kind.move]
+        dealt = [*moves]
+        Random(f"{debate.context} {len(debate.rounds)}").shuffle(dealt)
+        judgments = [*mechanical]
+        for index, source in zip(moves, dealt, strict=True):
+            judgments[index] = replace(mechanical[source], index=index)
+        return tuple(judgments)
+
+
+def _end_or_answer(context: Context, debate: Debate, number: int) -> OutgoingMessage:
+    last, doubts = debate.rounds[-1], data_cautions(context)
+    match choose_next_step(judge_proposal(last.candidates, last.judgments), number, context.max_rounds):
+        case NextStep.DECIDE:
+            decision = critic_decides(last.candidates, last.judgments, context.profile, doubts=doubts)
+        case NextStep.REVISE:
+            return OutgoingMessage(Role.STRATEGIST, Critique(debate=debate))
+        case _:  # the Arbiter would refuse judgments that are not the rules': its rules decide
+            decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=doubts)
+    return OutgoingMessage(Role.CLI, conclude(context, debate, decision))
