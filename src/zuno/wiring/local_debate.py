@@ -36,7 +36,8 @@ def build_local_debate(
     from zuno.lp.agents.strategist import Strategist
     from zuno.lp.mesh.message_handler import MessageHandler
     from zuno.lp.model.debate import Context
-    from zuno.lp.service.recommend import LocalDebateRunner, load_context
+    from zuno.lp.service.recommend import LocalDebateRunner
+    from zuno.lp.service.recorded_request import load_context
 
     transport = InProcess()
     key.ensure()

@@ -233,7 +233,7 @@ def _build_agent(role: Role, request_id: str, journal: Journal, models: Models, 
     from zuno.lp.agents.scout import Scout
     from zuno.lp.agents.strategist import Strategist
     from zuno.lp.model.debate import Context, Role
-    from zuno.lp.service.recommend import load_context
+    from zuno.lp.service.recorded_request import load_context
 
     model_context = models.model_context(journal, request_id, models.registry())
 

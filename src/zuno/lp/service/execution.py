@@ -14,7 +14,6 @@ from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
-from zuno.kernel.view import sanitise
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import approval_hash, usd_value
 from zuno.lp.execute.context import ExecutionContext
@@ -23,8 +22,7 @@ from zuno.lp.execute.gate import Gate
 from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, load_progress
 from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
-from zuno.lp.model.ballot import CandidateKind, PlanVerdict
-from zuno.lp.model.debate import Context, PlanReady
+from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.plan import Flow, PlanState
 from zuno.lp.model.plan_events import (
     Action,
@@ -42,7 +40,7 @@ from zuno.lp.rules.compounding import Compounding, weigh_compounding
 from zuno.lp.rules.portfolio import annual_rate, figures_of_history, figures_of_window
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.service import arguments
-from zuno.lp.service.archive import Archive, PlanLine, PlanListView
+from zuno.lp.service.archive import Archive, DecidedPlan, PlanLine, PlanListView
 from zuno.lp.service.execution_view import (
     ApprovalView,
     CompoundView,
@@ -54,7 +52,6 @@ from zuno.lp.service.execution_view import (
     simulation_view,
     unsigned_view,
 )
-from zuno.lp.service.plan_view import print_cautions
 from zuno.lp.service.positions import LpDesk
 
 MOST_WAITING: Final = 20
@@ -389,14 +386,11 @@ class Execution:
             return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction, progress)
         if progress.draft is not None and progress.begun:  # approved, whatever edition argued it
             return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction, progress)
-        plan_hash, context, ready = await self._archive.decision(plan_id, current=current and progress.over is None)
-        instruction = _build_instruction(context, ready)
+        decided = await self._archive.decision(plan_id, current=current and progress.over is None)
+        instruction = _build_instruction(decided)
         if instruction.action is Action.HOLD and not holding:
             raise Refused(f"{plan_id} says hold: there is nothing to do.")
-        why = None
-        if ready.decision.verdict is PlanVerdict.REJECT:
-            why = "; ".join(map(sanitise, print_cautions(context, ready))) or "no move passed its rules"
-        return PlanTask(plan_id, plan_hash, instruction, progress, why)
+        return PlanTask(plan_id, decided.hash, instruction, progress, decided.rejected)
 
     async def _attribute(self, chain: str, position_id: int) -> tuple[dict[str, Any] | None, str]:
         """Where a position's money went, or why nobody can say."""
@@ -438,9 +432,9 @@ def _check_scripted(execution: ExecutionContext, scripted: bool) -> None:
 _ACTIONS = {CandidateKind.HOLD: Action.HOLD, CandidateKind.OPEN: Action.CREATE, CandidateKind.CLOSE: Action.CLOSE}
 
 
-def _build_instruction(context: Context, ready: PlanReady) -> Instruction:
+def _build_instruction(decided: DecidedPlan) -> Instruction:
     """What a debate decided, as an instruction; a hold has one too, so that its status can be asked for."""
-    chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
+    context, chosen = decided.context, decided.chosen
     action = _ACTIONS.get(chosen.kind, Action.REBALANCE)
     pool_facts = context.scenes[0 if action is Action.HOLD else chosen.pool_index]
     creates = action is Action.CREATE
