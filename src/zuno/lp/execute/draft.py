@@ -108,8 +108,8 @@ class SimulatedDraft:
             least = least_change(tried, currency)
             if change < least:
                 pool = next((pool for pool, _ in list_positions(self.draft) if currency in currencies(pool.key)), None)
-                found, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
-                return f"the wallet would change by {found}, the bound is {bound}: does the token charge for transfers?"
+                gain, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
+                return f"the wallet would change by {gain}, the bound is {bound}: does the token charge for transfers?"
         return None
 
 
@@ -269,10 +269,10 @@ async def build_draft(
     left = [position for position in (onchain.position, *others) if position and instruction.leaves_anyway]
     exits = tuple([await _weigh_exit(context, instruction, position) for position in left])
     costs = (
-        f"position {found.position_id}: the pool's price is {found.gap_percent} % off the reference ({found.source}), "
-        f"where what it pays is worth {found.worth} {found.unit}; a sandwich could cost {found.sandwich_cost} "
-        f"{found.unit} of it, {found.sandwich_percent} %"
-        for found in exits
+        f"position {exit_.position_id}: the pool's price is {exit_.gap_percent} % off the reference ({exit_.source}), "
+        f"where what it pays is worth {exit_.worth} {exit_.unit}; a sandwich could cost {exit_.sandwich_cost} "
+        f"{exit_.unit} of it, {exit_.sandwich_percent} %"
+        for exit_ in exits
     )
     plan = replace(plan, notes=(*plan.notes, *costs))
     simulation = await context.writer.simulate(
@@ -491,10 +491,10 @@ def measured_gas(kind: StepKind) -> int:
 
 
 async def _read_position(context: ExecutionContext, position_id: int) -> LpPosition:
-    found = await context.chain.positions([position_id])
-    if found.positions:
-        return found.positions[0]
-    missing = found.missing[0]
+    held = await context.chain.positions([position_id])
+    if held.positions:
+        return held.positions[0]
+    missing = held.missing[0]
     if missing.unread:
         raise Unavailable(f"Position {position_id} could not be read: {missing.reason}; try again.")
     raise NotFound(f"Position {position_id} is gone ({missing.reason}).")

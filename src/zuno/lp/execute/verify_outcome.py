@@ -33,39 +33,39 @@ class ChainOutcome(NamedTuple):
 async def verify_outcome(context: ExecutionContext, progress: PlanProgress, draft: Draft) -> ChainOutcome:
     """What the chain shows once the last step is final."""
     done = [step for step in progress.steps if step.state is StepState.FINAL]
-    found: list[str] = []
+    problems: list[str] = []
     new_id: int | None = None
     for step in done:
         actions = position_actions(context, step.step)
         for action in actions:
             match action:
                 case Mint() | MintFromDeltas():
-                    new_id = _minted_position_id(step, found)
+                    new_id = _minted_position_id(step, problems)
                     if new_id is not None:
-                        found += await _check_mint(context, new_id, action)
+                        problems += await _check_mint(context, new_id, action)
                 case Burn(token_id=token_id):
                     if await _read_position(context, token_id) is not None:
-                        found.append(f"position {token_id} was burned and is still there")
+                        problems.append(f"position {token_id} was burned and is still there")
                 case Increase(token_id=token_id, liquidity=liquidity):
                     more = any(isinstance(each, IncreaseFromDeltas) for each in actions)
-                    found += await _check_liquidity(context, draft, token_id, liquidity, more=more)
+                    problems += await _check_liquidity(context, draft, token_id, liquidity, more=more)
                 case Decrease(token_id=token_id, liquidity=liquidity):
-                    found += await _check_liquidity(context, draft, token_id, -liquidity)
+                    problems += await _check_liquidity(context, draft, token_id, -liquidity)
                 case _:
                     pass
     wallet_state = await context.writer.wallet_state(context.wallet, plan_currencies(draft), ())
     changes = _measure_changes(progress, wallet_state)
-    found += _check_balances(progress, draft, done, changes)
-    if not found and draft.instruction.action in (Action.ADD, Action.COMPOUND):
-        found += await _check_added(context, draft, changes)
+    problems += _check_balances(progress, draft, done, changes)
+    if not problems and draft.instruction.action in (Action.ADD, Action.COMPOUND):
+        problems += await _check_added(context, draft, changes)
     opened = None if new_id is None else await _read_position(context, new_id)
     leftover = draft.leftover
     if leftover is not None:  # what the wallet has more of, of all that was brought, or that burn and swap pay
         left0, left1 = left_in_wallet(draft, changes)
         leftover = replace(leftover, amount0=left0, amount1=left1) if changes else None
     if opened is not None and leftover is not None:
-        found += _check_put_in(draft, opened, leftover)
-    return ChainOutcome(new_id, tuple(found), leftover)
+        problems += _check_put_in(draft, opened, leftover)
+    return ChainOutcome(new_id, tuple(problems), leftover)
 
 
 def position_actions(context: ExecutionContext, step: Step) -> tuple[ChainAction, ...]:
@@ -73,10 +73,10 @@ def position_actions(context: ExecutionContext, step: Step) -> tuple[ChainAction
     return decode_step(context, step).position_actions
 
 
-def _minted_position_id(step: StepProgress, found: list[str]) -> int | None:
+def _minted_position_id(step: StepProgress, problems: list[str]) -> int | None:
     ids = () if step.mined is None else step.mined.minted
     if len(ids) != 1:
-        found.append(f"one position was to be opened, the receipt tells of {len(ids)}")
+        problems.append(f"one position was to be opened, the receipt tells of {len(ids)}")
     return ids[0] if ids else None
 
 
@@ -125,9 +125,9 @@ def _check_balances(
         least = least_change([step.step for step in done], currency)
         if change < least:
             pool = next(pool for pool, _ in list_positions(draft) if currency in currencies(pool.key))
-            found, bound = (amount_text(pool, currency, each) for each in (change, least))
+            gain, bound = (amount_text(pool, currency, each) for each in (change, least))
             problems.append(
-                f"the wallet changed by {found}, the steps allow {bound} at worst: something is missing, or something "
+                f"the wallet changed by {gain}, the steps allow {bound} at worst: something is missing, or something "
                 f"else was spent meanwhile"
             )
     return problems
@@ -221,5 +221,5 @@ def gas_spent(progress: PlanProgress) -> int:
 
 
 async def _read_position(context: ExecutionContext, token_id: int) -> LpPosition | None:
-    found = await context.chain.positions([token_id])
-    return found.positions[0] if found.positions else None
+    held = await context.chain.positions([token_id])
+    return held.positions[0] if held.positions else None

@@ -375,10 +375,10 @@ async def _read_actions(journal: Journal, chain: str) -> dict[str, tuple[Action,
             positions = () if record.position_id is None else (int(record.position_id),)
             acted[record.plan_id] = Action.CLOSE if record.choice == "close" else action, positions
     async for entry in journal.entries(kind=PlanInstructed.kind):
-        told = PlanInstructed.model_validate(dict(entry.payload))
-        if told.instruction.chain == chain:
-            ids = (single.position_id for single in told.instruction.each())
-            acted[told.plan_id] = told.instruction.action, tuple(id_ for id_ in ids if id_ is not None)
+        instructed = PlanInstructed.model_validate(dict(entry.payload))
+        if instructed.instruction.chain == chain:
+            ids = (single.position_id for single in instructed.instruction.each())
+            acted[instructed.plan_id] = instructed.instruction.action, tuple(id_ for id_ in ids if id_ is not None)
     return acted
 
 
@@ -403,11 +403,11 @@ async def _find_plan_number(journal: Journal, plan_id: str) -> int:
     """The number of the entry that made a plan, looked for from the newest on."""
     for kind in (PLAN_KIND, PlanInstructed.kind) if _PLAN.fullmatch(plan_id) else ():
         start: int | None = None
-        while found := await journal.latest(_SCANNED, kind=kind, before=start):
-            for entry in found:
+        while entries := await journal.latest(_SCANNED, kind=kind, before=start):
+            for entry in entries:
                 if entry.payload["planId"] == plan_id:
                     return entry.seq
-            start = found[-1].seq
+            start = entries[-1].seq
     raise UsageError(f"{plain_text(plan_id, 40)!r} is no plan of this home.")
 
 
@@ -421,17 +421,17 @@ def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
 
 
 def _instructed_line(entry: Entry, state: str) -> PlanLine:
-    told = PlanInstructed.model_validate(dict(entry.payload))
-    position = told.instruction.position_id
+    instructed = PlanInstructed.model_validate(dict(entry.payload))
+    position = instructed.instruction.position_id
     return PlanLine(
-        plan_id=told.plan_id,
+        plan_id=instructed.plan_id,
         request_id="",
         at=entry.at,
-        kind=told.instruction.action,
-        chain=told.instruction.chain,
+        kind=instructed.instruction.action,
+        chain=instructed.instruction.chain,
         position_id=None if position is None else str(position),
         verdict=None,
-        choice=told.instruction.action,
+        choice=instructed.instruction.action,
         decided_by="owner",
         state=state,
     )

@@ -119,7 +119,7 @@ class Execution:
         """Exact calldata on the latest block: balance changes, gas, price impact."""
         task = await self._load_task(plan_id, current=True)
         execution = await self._context_of(task.instruction.chain)
-        drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction)
+        drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction, task.progress)
         return simulation_view(execution, drafted, await execution.chain.gas())
 
     async def approve(self, plan_id: str, consent: Consent) -> ExecutionView:
@@ -135,14 +135,14 @@ class Execution:
         _check_scripted(execution, scripted)
         gate = Gate(execution)
         if task.reject is not None:
-            await gate.reject(task.plan_id, task.reject)
+            await gate.reject(task.plan_id, task.reject, task.progress)
             raise Refused(f"The desk rejected {plan_id}: {task.reject}. Ask it again, or take another candidate.")
-        drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction)
+        drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction, task.progress)
         approval = gate.approval(drafted.draft, who)
         shown = approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
 
         async def sign() -> ExecutionView:
-            progress = await gate.approve(drafted.draft, approval)
+            progress = await gate.approve(drafted.draft, approval, task.progress)
             return await execution_view(execution, progress, task.instruction)
 
         return ApprovalOffer(shown, sign)
@@ -191,7 +191,7 @@ class Execution:
         task = await self._load_task(plan_id)
         execution = await self._context_of(task.instruction.chain)
         try:
-            await Gate(execution).cancel(plan_id, tell)
+            await Gate(execution).cancel(plan_id, tell, task.progress)
         finally:
             await self._note_outcome(execution, task.progress)
         return await execution_view(execution, task.progress, task.instruction)
@@ -199,7 +199,7 @@ class Execution:
     async def status(self, plan_id: str) -> ExecutionView:
         task = await self._load_task(plan_id, holding=True)
         execution = await self._context_of(task.instruction.chain)
-        progress, late = await Gate(execution).status(plan_id)
+        progress, late = await Gate(execution).status(plan_id, task.progress)
         return await execution_view(execution, progress, task.instruction, late=late)
 
     async def list_waiting(self) -> PlanListView:
@@ -230,16 +230,17 @@ class Execution:
         if task.reject is not None:
             return f"the desk rejected it: {task.reject}"
         if line.state == PlanState.APPROVED:
-            _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id)
+            _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id, task.progress)
             if late:
                 return "its approval has run out"
         if line.state in (PlanState.APPLYING, PlanState.HANDED_OUT, PlanState.PARTIAL) or line.position_id is None:
             return None
         try:
-            found = (await self._desk_of(line.chain).positions([line.position_id])).positions
+            positions = (await self._desk_of(line.chain).positions([line.position_id])).positions
         except NotFound:
-            found = ()
-        return None if any(int(position.liquidity) for position in found) else f"position {line.position_id} is gone"
+            positions = ()
+        there = any(int(position.liquidity) for position in positions)
+        return None if there else f"position {line.position_id} is gone"
 
     # -- plans without a debate
 
@@ -272,9 +273,9 @@ class Execution:
     async def compound(self, position: str, chain: str | None, *, anyway: bool = False) -> CompoundView:
         """Put the fees back into their position, where what they earn there pays for the gas."""
         execution = await self._context_of(chain or self._default_chain)
-        found = await self._own_position(execution, position)
-        check_owed(found)
-        weighed, owed = await _weigh_compounding(execution, found)
+        own = await self._own_position(execution, position)
+        check_owed(own)
+        weighed, owed = await _weigh_compounding(execution, own)
         figures = {
             "fees_usd": f"{float(owed):.2f}",
             "goes_in_usd": f"{float(weighed.goes_in):.2f}",
@@ -291,7 +292,7 @@ class Execution:
             best = "" if not weighed.best_in_hours else f" It pays best in {figures['best_in_hours']} h."
             raise Refused(
                 f"Gas of ${figures['gas_usd']} would put ${figures['goes_in_usd']} of fees back into position "
-                f"{found.id}, which {back}.{best} --anyway does it."
+                f"{own.id}, which {back}.{best} --anyway does it."
             )
         plan = await self._instruct(Action.COMPOUND, position, chain)
         return CompoundView(**dict(plan), **figures)
@@ -318,10 +319,10 @@ class Execution:
         if position is not None:
             return await self._instruct(action, position, chain, anyway=anyway)
         execution = await self._context_of(chain or self._default_chain)
-        found = await execution.chain.holdings(execution.wallet)
-        if not found.owned.complete:
-            raise Refused(f"Not every position of the wallet is known ({found.owned.note}); name one after the other.")
-        held = [each for each in found.snapshot.positions if action is Action.CLOSE or each.fees0 or each.fees1]
+        holdings = await execution.chain.holdings(execution.wallet)
+        if not holdings.owned.complete:
+            raise Refused(f"Not every position of the wallet is known ({holdings.owned.note}); name them one by one.")
+        held = [each for each in holdings.snapshot.positions if action is Action.CLOSE or each.fees0 or each.fees1]
         if not held:
             owed = "is owed fees" if action is Action.COLLECT else "is there"
             raise Refused(f"No position of {execution.wallet} {owed}: there is nothing to {action}.")
@@ -340,15 +341,15 @@ class Execution:
         anyway: bool = False,
     ) -> ExecutionView:
         execution = await self._context_of(chain or self._default_chain)
-        found = await self._own_position(execution, position)
+        own = await self._own_position(execution, position)
         if action is Action.COLLECT:
-            check_owed(found)
-        capital, counterpart = await _fix_capital(execution, found, amounts) if amounts else ((0, 0), None)
+            check_owed(own)
+        capital, counterpart = await _fix_capital(execution, own, amounts) if amounts else ((0, 0), None)
         return await self._record(
             execution,
             action,
-            found.pool,
-            position_id=found.id,
+            own.pool,
+            position_id=own.id,
             capital0=capital[0],
             capital1=capital[1],
             counterpart=counterpart,
@@ -357,10 +358,10 @@ class Execution:
         )
 
     async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:
-        found = await self._desk_of(execution.info.name).position(arguments.position_id(position))
-        if found.owner != execution.wallet:
-            raise Refused(f"Position {found.id} belongs to {found.owner}, not to {execution.wallet}.")
-        return found
+        own = await self._desk_of(execution.info.name).position(arguments.position_id(position))
+        if own.owner != execution.wallet:
+            raise Refused(f"Position {own.id} belongs to {own.owner}, not to {execution.wallet}.")
+        return own
 
     async def _record(
         self, execution: ExecutionContext, action: Action, pool: PoolState, **terms: Any
@@ -409,9 +410,9 @@ class Execution:
         if progress.over.state is not PlanState.CONFIRMED and not progress.halfway:
             return  # nothing became of the position
         first, *others = [
-            PositionOutcome(position_id=position.id, attribution=found, why=why)
+            PositionOutcome(position_id=position.id, attribution=attribution, why=why)
             for position in (draft.position, *draft.others)
-            for found, why in [await self._attribute(draft.instruction.chain, position.id)]
+            for attribution, why in [await self._attribute(draft.instruction.chain, position.id)]
         ]
         outcome = PlanOutcome(
             plan_id=progress.plan_id,

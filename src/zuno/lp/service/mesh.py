@@ -181,12 +181,12 @@ class MeshService:
         key = self._key_of(role)
         return key.exists() and key.public == line.key
 
-    def _table_view(self, table: Table, said: str) -> MeshTableView:
+    def _table_view(self, table: Table, text: str) -> MeshTableView:
         shown = {role: line.model_dump(by_alias=False, exclude={"axl_listens"}) for role, line in table.items()}
         lines = tuple(
             RoleLine(role=role.value, here=self._here(role, table[role]), **line) for role, line in shown.items()
         )
-        return MeshTableView(folder=self._where, roles=lines, said=said)
+        return MeshTableView(folder=self._where, roles=lines, said=text)
 
     # -- looking
 
@@ -364,9 +364,9 @@ class MeshService:
         if pid is not None and not await self._end_process(pid):
             raise Unavailable(f"The mesh (process {pid}) does not end; its peers' logs are in {self._where}.")
         left = await self._orphans()
-        said = "No mesh of this home is kept running." if pid is None else f"The mesh (process {pid}) has ended."
+        ended = "No mesh of this home is kept running." if pid is None else f"The mesh (process {pid}) has ended."
         also = f" Nodes that a killed mesh had left behind were ended: {format_pids(left)}." if left else ""
-        return DownView(said=said + also)
+        return DownView(said=ended + also)
 
     async def _orphans(self) -> tuple[int, ...]:
         """Nodes that nobody keeps running any more are ended; those of a mesh that has just begun are its own."""

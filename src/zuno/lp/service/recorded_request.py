@@ -17,14 +17,7 @@ from zuno.llm.port import Attempt
 from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
-from zuno.lp.service.plan_view import (
-    PLAN_KIND,
-    REFUSED_KIND,
-    ChoiceRefused,
-    PlanRecord,
-    hash_decided,
-    plan_id_of,
-)
+from zuno.lp.service.plan_view import PLAN_KIND, REFUSED_KIND, ChoiceRefused, PlanRecord, hash_decided, plan_id_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +93,7 @@ async def read_request(
     if ready is not None and not isinstance(ready, PlanReady):
         raise Broken(f"The end of {request_id} is no plan; run `zuno journal verify`.")
     heard = [*messages.values()]
+    payload: Any = None if end is None else end.payload["payload"]
     return RecordedRequest(
         request_id=request_id,
         code=debate[-1].code,
@@ -108,7 +102,7 @@ async def read_request(
         key=opening.key,
         edition=opening.edition,
         ready=ready,
-        end=None if end is None else end.payload["payload"],
+        end=payload,
         failed=None if record is not None else explain_failure(request_id, heard, opening.key, heard=ready is None),
         attempts=tuple(
             Attempt.model_validate(dict(entry.payload)) for entry in debate if entry.kind == "model_attempt"
