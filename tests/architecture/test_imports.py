@@ -39,6 +39,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "provenance": PLAIN,
     "pushes": INSIDE,
     "amm": PLAIN | {"eth_hash"},
+    "present": PLAIN | {"html"},
     "lp.model": PLAIN | {"pydantic"},
     "lp.ports": PLAIN | {"pydantic"},
     "lp.plan": PLAIN | {"eth_abi", "eth_hash"},

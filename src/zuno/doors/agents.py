@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from zuno.kernel.view import View
 from zuno.llm.port import ModelRegistry
 from zuno.lp.service.mesh import MeshView
+from zuno.present.document import Document, document, include, lines, table
+from zuno.present.values import bad, quiet
 
 
 class AgentView(View):
@@ -26,6 +28,16 @@ class AgentsView(View):
     """The command that installs the models, where a key is set and they are not installed."""
     mesh: MeshView | None
     """The peers, where a mesh is set up; which models speak for those elsewhere only they know."""
+
+    def to_document(self) -> Document:
+        rows = (
+            (agent.desk, agent.role, ", then ".join(agent.models) or quiet(f"rule: {agent.why}"))
+            for agent in self.chairs
+        )
+        install = None if self.install is None else lines(bad(f"To install the models: {self.install}"))
+        mesh = () if self.mesh is None else include(self.mesh.to_document())
+        agents = table(("desk", "agent", "speaks by"), rows)
+        return document(f"The agents; the LP desk {self.where}", agents, install, *mesh)
 
 
 class Agents:

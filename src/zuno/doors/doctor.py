@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.present.document import Document, Tone, Value, document, lines, table
+from zuno.present.values import foreign, good, quiet, warn
 
 State = Literal["ok", "warn", "fail", "off"]
+_TONES: Final = {"ok": Tone.GOOD, "warn": Tone.WARN, "fail": Tone.BAD, "off": Tone.QUIET}
 
 
 class CheckView(View):
@@ -29,6 +32,28 @@ class DoctorView(VerdictView):
 
     live: bool
     checks: tuple[CheckView, ...]
+
+    def to_document(self) -> Document:
+        failed = [check.text if check.topic == "record" else check.topic for check in self.checks_in("fail")]
+        warned = [check.topic for check in self.checks_in("warn")]
+        if failed:
+            end = foreign(f"not ready: {', '.join(dict.fromkeys(failed))}", Tone.BAD)
+        elif warned:
+            end = warn(f"ready, with warnings: {', '.join(dict.fromkeys(warned))}")
+        else:
+            end = good("ready" if self.ok else "not ready")
+        rows = [
+            (check.topic, Value(check.state, _TONES[check.state]), foreign(check.text), quiet(check.advice))
+            for check in self.checks
+        ]
+        return document(
+            "Checks before live trading" if self.live else "Checks",
+            table(("check", "state", "result", "what to do"), rows),
+            lines(end),
+        )
+
+    def checks_in(self, state: State) -> list[CheckView]:
+        return [check for check in self.checks if check.state == state]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,13 @@ class ExportView(View):
     notes: tuple[ForeignText, ...] = ()
 
 
+def csv_text(view: ExportView) -> str:
+    """What goes to stdout: the table itself, or where it was written."""
+    if view.file is not None:
+        return f"{len(view.rows)} rows of {view.what} are in {view.file}\n"
+    return to_csv(view)
+
+
 def to_csv(view: ExportView) -> str:
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.logs import LEVELS, LogLine
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View, sanitise
+from zuno.present.document import Document, Kind, Mark, Tone, Value, document, lines
+from zuno.present.values import quiet
 
 MOST_LINES = 10_000
+_TONES: Final = {"warning": Tone.WARN, "error": Tone.BAD, "critical": Tone.BAD, "debug": Tone.QUIET}
 
 
 class LogLineView(View):
@@ -23,6 +27,19 @@ class LogLineView(View):
 class LogsView(View):
     file: str
     lines: tuple[LogLineView, ...]
+
+    def to_document(self) -> Document:
+        if not self.lines:
+            return document("", lines(quiet(f"nothing of that level is in {self.file}")))
+        log = (
+            Value(
+                f"{line.at} {line.level:<8} {line.where}: {line.text.replace(chr(10), chr(10) + '    ')}",
+                _TONES.get(line.level, Tone.PLAIN),
+                Kind.FOREIGN,
+            )
+            for line in self.lines
+        )
+        return document("", lines(*log, mark=Mark.VERBATIM))
 
 
 class Logs:

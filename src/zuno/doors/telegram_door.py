@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from zuno.kernel.view import ForeignText, View
+from zuno.present.document import Document, Mark, document, facts, lines
+from zuno.present.values import foreign
 
 
 class TelegramEventView(View):
@@ -27,6 +29,10 @@ class TelegramEndView(View):
     refused: int
     """From strangers."""
 
+    def to_document(self) -> Document:
+        counts = f"{self.updates} updates, {self.answered} answered, {self.refused} refused."
+        return document(foreign(f"{self.bot}: {counts}"))
+
 
 class TelegramSetupView(View):
     bot: ForeignText
@@ -39,6 +45,20 @@ class TelegramSetupView(View):
     """The lines to set."""
     commands: int
     """Registered with Telegram."""
+
+    def to_document(self) -> Document:
+        return document(
+            "Telegram",
+            facts(
+                ("bot", foreign(self.bot)),
+                ("you", foreign(self.name)),
+                ("user id", str(self.user)),
+                ("chat id", str(self.chat)),
+                ("commands", f"{self.commands} registered"),
+            ),
+            lines("Nothing was stored. Set these, then `zuno telegram run`:"),
+            lines(*self.environment, mark=Mark.VERBATIM),
+        )
 
 
 class TelegramDoor(Protocol):

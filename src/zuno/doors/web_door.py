@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from zuno.kernel.view import ForeignText, View
+from zuno.present.document import Document, document
 
 PORT: Final = 8420
 LOOPBACK: Final = "127.0.0.1"
@@ -29,6 +30,9 @@ class WebEndView(View):
     requests: int
     refused: int
     """Requests without a login, from another site, or too many."""
+
+    def to_document(self) -> Document:
+        return document(f"{self.url}: {self.requests} requests, {self.refused} refused.")
 
 
 class WebDoor(Protocol):

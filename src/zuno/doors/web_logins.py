@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -17,6 +17,8 @@ from zuno.kernel.arguments import parse_span
 from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
+from zuno.present.document import Document, Mark, document, lines, table
+from zuno.present.values import when
 
 T = TypeVar("T")
 LoginScope = Literal["look", "act"]
@@ -56,6 +58,10 @@ class WebLoginView(View):
     """When it was last used, to the hour."""
     token: str | None = None
     """Shown when it is made, and never again."""
+    LEFT_OUT: ClassVar = frozenset({"kind", "made", "seen"})
+
+    def to_document(self) -> Document:
+        return document("", lines(self.token or "", f"Token {self.name} (scope {self.scope}); it is shown this once."))
 
     def lasts(self, now: int) -> bool:
         match self.kind:
@@ -69,6 +75,13 @@ class WebLoginView(View):
 
 class WebLoginsView(View):
     logins: tuple[WebLoginView, ...]
+    LEFT_OUT: ClassVar = frozenset({"WebLoginView.token"})
+
+    def to_document(self) -> Document:
+        if not self.logins:
+            return document("None.")
+        rows = ((login.name, login.scope, when(login.made // 1000), when(login.seen // 1000)) for login in self.logins)
+        return document("", table(("name", "scope", "made", "last used"), rows))
 
 
 class WebLinkView(View):
@@ -78,10 +91,21 @@ class WebLinkView(View):
     expires: int
     """Unix milliseconds."""
 
+    def to_document(self) -> Document:
+        until = when(self.expires // 1000).text
+        return document(
+            "", lines(self.url, mark=Mark.VERBATIM), lines(f"One login (scope {self.scope}), until {until}.")
+        )
+
 
 class WebAllowanceView(View):
     until: int | None
     """Unix milliseconds; null: in a home with real money the page may not act."""
+
+    def to_document(self) -> Document:
+        if self.until is None:
+            return document("In a home with real money the page may not act; `zuno web allow --for 30m` lets it.")
+        return document(f"The page may act with real money until {when(self.until // 1000).text}.")
 
 
 class LoginBook(View):

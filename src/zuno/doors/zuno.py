@@ -17,8 +17,7 @@ from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
 from zuno.doors.web_logins import Logins
 from zuno.journal.audit import JournalAudit
-from zuno.journal.decision_view import JournalUpgradeView
-from zuno.kernel.view import ReplayView
+from zuno.journal.decision_view import JournalUpgradeView, ReplayView
 from zuno.lab.lp.service import LpLab
 from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive

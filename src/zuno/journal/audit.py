@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
@@ -12,6 +12,8 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.view import VerdictView, View
+from zuno.present.document import Document, document, lines, table
+from zuno.present.values import bad, good, quiet, when
 
 
 class JournalVerdictView(VerdictView):
@@ -21,12 +23,22 @@ class JournalVerdictView(VerdictView):
     """The first check that failed."""
     notes: tuple[str, ...] = ()
 
+    def to_document(self) -> Document:
+        entries = f"{self.entries:,} {'entry' if self.entries == 1 else 'entries'}"
+        if self.first_bad is None:
+            whole = good(f"The journal is whole: {entries}, each chained to the one before and signed.")
+            return document(whole if self.ok else bad(whole.text), notes=self.notes)
+        where = "" if self.first_bad.seq is None else f" at entry {self.first_bad.seq}"
+        broken = bad(f"The journal is BROKEN{where}: {self.first_bad.reason}.")
+        return document(broken, lines(quiet(f"{entries} before that hold.")), notes=self.notes)
+
     @model_serializer(mode="wrap")
     def _omit_absent(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in whole(self).items() if value or isinstance(value, bool | int)}
 
 
 class EntryView(View):
+    LEFT_OUT: ClassVar = frozenset({"key", "code", "bundle"})
     seq: int
     at: int
     """Unix milliseconds."""
@@ -42,6 +54,16 @@ class EntryView(View):
 class JournalTailView(View):
     entries: tuple[EntryView, ...]
     """Newest first."""
+
+    def to_document(self) -> Document:
+        if not self.entries:
+            return document("The journal is empty.")
+        rows = (
+            (str(entry.seq), when(entry.at // 1_000), entry.kind, entry.request_id or "", entry.role, entry.hash[:12])
+            for entry in self.entries
+        )
+        columns = ("entry", "time", "kind", "request", "by", "hash")
+        return document("", table(columns, rows, spare=("hash", "request")))
 
 
 MAX_TAIL = 1_000

@@ -11,7 +11,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,8 +19,10 @@ from zuno.journal.port import Author, Journal
 from zuno.journal.record import Record
 from zuno.kernel.canonical import Json, canonical, decode_canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, Unavailable, ZunoError
-from zuno.kernel.view import ForeignText, RecordedView, View
+from zuno.kernel.view import ForeignText, RecordedView, VerdictView, View
 from zuno.kernel.wire import Hex64
+from zuno.present.document import Document, document, lines
+from zuno.present.values import bad, foreign, good, quiet
 
 V = TypeVar("V", bound=RecordedView)
 Facts = Mapping[str, Mapping[str, str]]
@@ -48,6 +50,10 @@ class JournalUpgradeView(View):
     """Views of finished runs and plans that had none."""
     not_stored: tuple[ForeignText, ...]
     """Runs and debates whose view this Zuno cannot compute, and why."""
+
+    def to_document(self) -> Document:
+        views = f"{self.stored:,} {'view' if self.stored == 1 else 'views'}"
+        return document(f"{views} of finished runs and plans stored.", notes=map(foreign, self.not_stored))
 
 
 def pack_view(view: RecordedView, facts: Facts) -> StoredView:
@@ -147,3 +153,35 @@ async def store_missing_views(
         except (ZunoError, ValidationError) as error:  # one that cannot be read keeps no other from its view
             failed.append(f"{request_id}: {error}")
     return JournalUpgradeView(stored=stored, not_stored=tuple(failed))
+
+
+class ReplayView(VerdictView):
+    """Whether the recorded inputs give the same decided bytes today.
+
+    An older edition is not replayed: `identical` is null, and `ok` says whether the record is intact."""
+
+    identical: bool | None
+    edition: int
+    request_id: str
+    hash: str | None
+    replayed_hash: str | None
+    code_then: str
+    code_now: str
+    differences: tuple[ForeignText, ...]
+    view_differences: tuple[ForeignText, ...] = ()
+    """Where today's code shows something else than the stored view. That is a difference of code: what was decided may
+    still be identical, and `ok` does not hang on it."""
+    LEFT_OUT: ClassVar = frozenset({"request_id"})
+
+    def to_document(self) -> Document:
+        by = f"decided by {self.code_then}, replayed by {self.code_now}"
+        match self.identical, self.ok:
+            case True, _:
+                head = good(f"Identical: {self.hash}")
+            case False, _:
+                head = bad(f"NOT identical: {self.hash} then, {self.replayed_hash} now")
+            case None, ok:
+                by = f"decided by {self.code_then} in edition {self.edition}: other rules than today's, not replayed"
+                head = good(f"The record holds: {self.hash}") if ok else bad(f"The record does NOT hold: {self.hash}")
+        shown = (f"shown differently by today's code: {difference}" for difference in self.view_differences)
+        return document(head, lines(quiet(by)), notes=map(foreign, (*self.differences, *shown)))

@@ -69,21 +69,3 @@ class PartialView(View):
     ok: bool | None
     """False is exit code 5; null: not judged."""
     stopped: bool
-
-
-class ReplayView(VerdictView):
-    """Whether the recorded inputs give the same decided bytes today.
-
-    An older edition is not replayed: `identical` is null, and `ok` says whether the record is intact."""
-
-    identical: bool | None
-    edition: int
-    request_id: str
-    hash: str | None
-    replayed_hash: str | None
-    code_then: str
-    code_now: str
-    differences: tuple[ForeignText, ...]
-    view_differences: tuple[ForeignText, ...] = ()
-    """Where today's code shows something else than the stored view. That is a difference of code: what was decided may
-    still be identical, and `ok` does not hang on it."""

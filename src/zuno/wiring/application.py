@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from zuno.doors.web_door import WebDoor
     from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import AssistantDoor
-    from zuno.journal.decision_view import JournalUpgradeView
-    from zuno.kernel.view import ReplayView
+    from zuno.journal.decision_view import JournalUpgradeView, ReplayView
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext

@@ -211,7 +211,7 @@ class ChatDesk:
                 except TimeoutError:
                     return ChatAnswer(f"It could not be read within {TOOL_SECONDS:g} s.")
                 talk.remember_view(view)
-                source = _source(tool, arguments, tool.write(view, FactWriter(tool.prefix)))
+                source = _source(tool, arguments, tool.write_facts(view, FactWriter(tool.prefix)))
                 unused = f"Not understood here: {', '.join(turn.unused)}." if turn.unused else ""
                 return ChatAnswer(unused, (source,), view)
 
@@ -277,7 +277,7 @@ class _JournaledTools:
         try:
             async with asyncio.timeout(seconds):
                 view = await tool.look(self._zuno, arguments)
-            output = tool.write(view, facts)
+            output = tool.write_facts(view, facts)
             self._conversation.remember_view(view)
         except TimeoutError:
             facts.line("it could not be read in time")

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
-from zuno.provenance.facts import FactSheet, Figure, Unit
+from zuno.present.document import Document, Facts, Kind, Lines, Mark, Table, Value
+from zuno.provenance.facts import LONGEST_ID, FactSheet, Figure, Unit
 
 MAX_ROWS: Final = 10
 """Lines of a list that a model is told; how many there are is a fact."""
 _SHOWN_CHARS: Final = 200
+_UNITS: Final = {
+    "": Unit.NUMBER,
+    "R": Unit.NUMBER,
+    "%": Unit.PERCENT,
+    "×": Unit.RATIO,
+    "h": Unit.HOURS,
+    "s": Unit.SECONDS,
+    "bps": Unit.BPS,
+    "gwei": Unit.GWEI,
+    "ticks": Unit.TICKS,
+}
+"""By the unit of a document's value; any other is the symbol of an amount."""
 _BRACKETS: Final = str.maketrans("[]", "()")
 _NAME: Final = re.compile(r"[^{}<>\n]{1,60}")
 
@@ -46,6 +60,11 @@ class ToolFacts(Wire):
     ids: tuple[str, ...] = ()
     """What may be named in a proposal: ids of positions, plans, alerts, runs, symbols."""
     failed: bool = False
+
+
+def slug(label: str) -> str:
+    """A label as a part of an id: `net PnL` is `net_pnl`."""
+    return re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_") or "value"
 
 
 def build_sheet(outputs: Iterable[ToolFacts]) -> FactSheet:
@@ -146,6 +165,80 @@ class FactWriter:
         label = f"[{self.prefix}.{len(self._strangers) + 1}]"
         self._strangers.append(f"{label} {plain_text(text.translate(_BRACKETS), _SHOWN_CHARS)}")
         return f"text {label}"
+
+    def document(self, document: Document) -> ToolFacts:
+        """A document as a model is told it: every figure by its id, texts of strangers apart."""
+        self.line(self._tell_value("headline", document.headline), self._tell_value("context", document.context))
+        for value in document.urgent:
+            self.line(self._tell_value("urgent", value))
+        for section in document.sections:
+            if section.title:
+                self.line(section.title)
+            for block in section.blocks:
+                self._write_block(block)
+        for value in document.notes:
+            self.line(self._tell_value("note", value))
+        return self.build(document.as_of)
+
+    def _write_block(self, block: Facts | Table | Lines) -> None:
+        match block:
+            case Facts(facts):
+                for fact in facts:
+                    source = replace(fact, notes=()).about
+                    about = self._tell_value(f"{fact.label} source", Value(source))
+                    value = self._tell_value(fact.label, fact.value)
+                    self.line(
+                        f"{fact.label}: {value}", about, "stale" if fact.stale else "", *map(self.stranger, fact.notes)
+                    )
+            case Table(columns, rows):
+                if len(rows) > MAX_ROWS:
+                    self.line(f"{self.count('rows', len(rows))} rows, the first {MAX_ROWS} of which follow")
+                for number, row in enumerate(rows[:MAX_ROWS], 1):
+                    cells = (
+                        f"{column.name}: {self._tell_value(f'r{number}.{slug(column.name)}', cell)}".removeprefix(": ")
+                        for column, cell in zip(columns, row.cells, strict=True)
+                        if cell.text
+                    )
+                    self.line(f"row {number}" if rows[1:] else "", *cells)
+            case Lines(_, Mark.VERBATIM):
+                pass
+            case Lines(texts):
+                for text in texts:
+                    self.line(self._tell_value("text", text))
+
+    def _tell_value(self, label: str, value: Value) -> str:
+        """What holds a digit gets an id, so that prose can cite it; words of ours stand as they are."""
+        text = value.text.replace("\n", " ")
+        if not text:
+            return ""
+        if value.kind is Kind.FOREIGN:
+            return self.stranger(text)
+        if value.kind is Kind.NAME:
+            return self.name(text)
+        if value.kind is Kind.ID:
+            self.id(text)
+        id_ = self._new_id(label)
+        if value.number is not None:
+            unit = _UNITS.get(value.unit, Unit.AMOUNT)
+            symbol = value.unit if unit is Unit.AMOUNT else ""
+            record = FactRecord(
+                id=id_,
+                value=f"{value.number:f}",
+                unit=unit,
+                symbol=symbol,
+                digits=value.digits,
+                signed=value.signed,
+            )
+        elif any(char.isdigit() for char in text):
+            record = FactRecord(id=id_, value=plain_text(text, _SHOWN_CHARS), unit=Unit.WORDS)
+        else:
+            return text
+        return self._tell(record)
+
+    def _new_id(self, label: str) -> str:
+        known = {record.id for record in self._records}
+        base = f"{self.prefix}.{'.'.join(map(slug, label.split('.')))}"[: LONGEST_ID - 4]
+        return next(id_ for id_ in (base, *(f"{base}_{number}" for number in range(2, 999))) if id_ not in known)
 
     def rows(self, rows: Sequence[object], what: str) -> str:
         """How many there are, and that not all are listed."""

@@ -10,9 +10,9 @@ from typing import Final
 from zuno.doors.chat.desk import ChatAnswer, build_task, finish_answer
 from zuno.doors.chat.facts import ToolFacts
 from zuno.doors.chat.records import CALL_KIND, QUESTION_KIND, TURN_KIND, CallRecord, QuestionRecord, TurnRecord
+from zuno.journal.decision_view import ReplayView
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical
-from zuno.kernel.view import ReplayView
 from zuno.llm.ask import ModelContext
 from zuno.llm.chat import answer_in_rounds
 from zuno.llm.port import Attempt

@@ -16,6 +16,7 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
 from zuno.lp.service.plan_view import PLAN_KIND
+from zuno.present.document import Documented
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
 from zuno.trading.service.runs_view import CycleWhyView
@@ -42,6 +43,9 @@ class Tool:
     """Its arguments; whether one is needed."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of arguments that are one of a few words."""
+
+    def write_facts(self, view: View, facts: FactWriter) -> ToolFacts:
+        return facts.document(view.to_document()) if isinstance(view, Documented) else self.write(view, facts)
 
     @property
     def spec(self) -> ToolSpec:

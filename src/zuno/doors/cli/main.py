@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from typer.models import CommandInfo
 
     from zuno.doors.zuno import Zuno
-    from zuno.kernel.view import ReplayView, View
+    from zuno.journal.decision_view import ReplayView
+    from zuno.kernel.view import View
     from zuno.lp.service.archive import PlanListView
     from zuno.lp.service.recommend import Listen
 

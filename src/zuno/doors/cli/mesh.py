@@ -107,13 +107,49 @@ def peer(
     run_command.answer(ctx.obj.at(home), json, run_peer)
 
 
+class _Board:
+    """A live table at a terminal, plain lines elsewhere."""
+
+    def __init__(self, *, live: bool) -> None:
+        from rich.live import Live
+
+        from zuno.doors.cli.layout import console
+
+        self._console = console()
+        self._live = Live(console=self._console, auto_refresh=False) if live and self._console.is_terminal else None
+
+    def __enter__(self) -> _Board:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, view: MeshView) -> None:
+        from rich.text import Text
+
+        from zuno.doors.cli.screen import paint_document
+
+        if self._live is not None:
+            self._live.update(Text.from_ansi(paint_document(view.to_document())), refresh=True)
+
+    def say(self, event: MeshEventView) -> None:
+        from rich.text import Text
+
+        from zuno.doors.cli.service import event_line
+        from zuno.kernel.view import sanitise
+
+        self._console.print(Text(sanitise(event_line(event))), soft_wrap=True)
+
+
 async def _run_mesh(zuno: Zuno, transport: str | None, json: bool) -> View:
-    from zuno.doors.cli.mesh_screens import Board
     from zuno.doors.cli.service import stop_on_signals
     from zuno.kernel.view import write_document
 
     stop = stop_on_signals((signal.SIGINT,))
-    with Board(live=not json) as board:
+    with _Board(live=not json) as board:
 
         def hear(event: MeshEventView) -> None:
             try:

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from zuno.doors.cli import run_command
 from zuno.kernel.errors import Unavailable
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from zuno.kernel.view import View
 
 Told = TypeVar("Told", bound="View")
+
+
+class Event(Protocol):
+    """One thing that happened to a process, at a moment in Unix milliseconds."""
+
+    @property
+    def at(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+def event_line(event: Event) -> str:
+    from zuno.kernel.numbers_text import time_text
+
+    return f"{time_text(event.at // 1000)}  {event.text}"
 
 
 async def serve(

@@ -31,8 +31,7 @@ def telegram_setup(ctx: typer.Context, home: Home = None, json: Json = False) ->
 
 
 async def _run_bot(zuno: Zuno, json: bool) -> View:
-    from zuno.doors.cli.service import serve
-    from zuno.doors.cli.telegram_screens import event_line
+    from zuno.doors.cli.service import event_line, serve
 
     return await serve(zuno.telegram().run, event_line, json=json)
 

@@ -103,7 +103,6 @@ def _ask(question: Callable[[Logins], View]) -> Callable[[Zuno], Awaitable[View]
 
 
 async def _serve_page(zuno: Zuno, host: str, port: int, json: bool) -> View:
-    from zuno.doors.cli.service import serve
-    from zuno.doors.cli.web_screens import web_event_line
+    from zuno.doors.cli.service import event_line, serve
 
-    return await serve(zuno.web(host, port).run, web_event_line, json=json)
+    return await serve(zuno.web(host, port).run, event_line, json=json)

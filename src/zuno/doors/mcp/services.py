@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from zuno.journal.audit import JournalVerdictView
-from zuno.kernel.view import ReplayView
+from zuno.journal.decision_view import ReplayView
 from zuno.lp.service.archive import PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView

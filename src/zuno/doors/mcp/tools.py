@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from zuno.doors.mcp.analyses import Analyses, AnalysisView
 from zuno.doors.mcp.services import AssistantServices
 from zuno.journal.audit import JournalVerdictView
-from zuno.kernel.view import ReplayView, View
+from zuno.journal.decision_view import ReplayView
+from zuno.kernel.view import View
 from zuno.lp.service.archive import PlanListView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable
+from typing import ClassVar
 
 from zuno.doors.reading.intents import Reading, load_catalogue
 from zuno.doors.reading.reader import read
@@ -11,6 +13,8 @@ from zuno.kernel.errors import ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
 from zuno.lp.service.views import PositionsView
+from zuno.present.document import Document, Tone, Value, document, facts
+from zuno.present.values import foreign
 
 _MOST_SHOWN = 400
 
@@ -37,6 +41,24 @@ class ParseView(View):
     dangerous: bool
     """Whether it leads to a signature, a key or a booking."""
     source: str
+    LEFT_OUT: ClassVar = frozenset({"text", "complete", "suggestion", "source"})
+
+    def to_document(self) -> Document:
+        choices = (f"zuno {shlex.join(choice)}" for choice in self.choices)
+        return document(
+            "",
+            facts(
+                ("intent", Value(self.intent, Tone.BAD if self.dangerous else Tone.PLAIN)),
+                *((name, foreign(value)) for name, value in self.slots.items()),
+                ("confidence", f"{self.confidence:g}"),
+                ("command", foreign(f"zuno {shlex.join(self.command)}")) if self.command else None,
+                ("missing", ", ".join(self.missing)) if self.missing else None,
+                ("not understood", foreign(", ".join(self.unused))) if self.unused else None,
+                ("asks back", foreign(self.ask)) if self.ask else None,
+                *(("" if at else "perhaps", foreign(choice)) for at, choice in enumerate(choices)),
+                *(("" if at else "because", foreign(reason, Tone.QUIET)) for at, reason in enumerate(self.why)),
+            ),
+        )
 
 
 def question_for(slot: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from zuno.doors.telegram.commands import ChatRequest, Command, Level
 from zuno.doors.telegram.layout import warning
 from zuno.doors.telegram.render import render
-from zuno.doors.telegram.reply import Document, Reply
+from zuno.doors.telegram.reply import Attachment, Reply
 from zuno.doors.telegram.run_messages import show_experts, show_progress
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound, UsageError, ZunoError
@@ -63,7 +63,7 @@ async def show_report(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
             yield render(await reports.why(run))
         case "page":
             report = await _load_report(zuno, run)
-            yield Reply("", document=Document(f"{report.view.run_id}.html", report.page.encode()))
+            yield Reply("", document=Attachment(f"{report.view.run_id}.html", report.page.encode()))
         case "experts":
             why = await reports.why(run)
             yield render(why) if why.run is None else show_experts(why.run)

@@ -13,6 +13,7 @@ from zuno.doors.telegram.render import MESSAGES, render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
+from zuno.present.document import Documented
 
 
 def answer_free_text(desk: ChatDesk) -> Callable[[ChatRequest, Zuno], AsyncIterator[Reply]]:
@@ -36,6 +37,6 @@ def show_answer(answer: ChatAnswer) -> Reply:
 
 
 def _render(view: View) -> Reply:
-    if any(kind in MESSAGES for kind in type(view).__mro__):
+    if isinstance(view, Documented) or any(kind in MESSAGES for kind in type(view).__mro__):
         return render(view)
     return Reply("The command line shows that.")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from zuno.doors.doctor import DoctorView
-from zuno.doors.logs import LogsView
 from zuno.doors.telegram import (
     account_messages,
     learning_messages,
@@ -14,15 +12,18 @@ from zuno.doors.telegram import (
     plan_messages,
     run_messages,
 )
-from zuno.doors.telegram.layout import block, bold, fact, join, paragraphs, text
-from zuno.doors.telegram.reply import Reply
-from zuno.kernel.view import ReplayView, View
+from zuno.doors.telegram.layout import text
+from zuno.doors.telegram.reply import Button, Reply
+from zuno.doors.telegram.terminal_words import chat_command, translate_commands
+from zuno.kernel.view import View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.execution_view import ApprovalView, ExecutionView, SimulationView, UnsignedView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
 from zuno.lp.watch.alerts import AlertsView, AnsweredView, RuleView
+from zuno.present.document import Document, Documented
+from zuno.present.html import to_html
 from zuno.trading.service.account_view import (
     ActionView,
     FillsView,
@@ -41,32 +42,21 @@ from zuno.trading.service.memory_view import ForgottenView, LessonsView, Memorie
 from zuno.trading.service.runs_view import CycleWhyView, RunsView, RunView
 from zuno.trading.service.trade_desk import DeskStopView
 
-_STATES: Final = {"ok": "✓", "warn": "⚠", "fail": "✕", "off": "–"}
-
 
 def render(view: View) -> Reply:
     """A view as a message; a picture or a page is added by whoever has it."""
+    if isinstance(view, Documented):
+        return render_document(view.to_document())
     for kind in type(view).__mro__:
         if kind in MESSAGES:
             return MESSAGES[kind](view)
     raise TypeError(f"no message for {type(view).__name__}")
 
 
-def show_logs(view: LogsView) -> Reply:
-    if not view.lines:
-        return Reply("nothing of that level is in the log")
-    lines = [f"{line.at} {line.level} {line.where}: {line.text}" for line in view.lines]
-    return Reply(join(bold("Logs"), block(lines)))
-
-
-def show_doctor(view: DoctorView) -> Reply:
-    checks = [
-        join(
-            f"{_STATES[check.state]} {fact(check.topic, check.text)}", f"→ {text(check.advice)}" if check.advice else ""
-        )
-        for check in view.checks
-    ]
-    return Reply(paragraphs(bold("Checks before live trading" if view.live else "Checks"), join(*checks)))
+def render_document(document: Document) -> Reply:
+    acts = ((act.label, chat_command(act.command)) for act in document.acts)
+    buttons = tuple(Button(label, command) for label, command in acts if command is not None)
+    return Reply(to_html(document, translate_commands), buttons)
 
 
 def show_desk_stop(view: DeskStopView) -> Reply:
@@ -88,7 +78,6 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     RunView: run_messages.show_run,
     CycleWhyView: run_messages.show_why,
     RunsView: run_messages.show_runs,
-    ReplayView: run_messages.show_replay,
     MemoriesView: learning_messages.show_memories,
     SearchView: learning_messages.show_search,
     PostMortemView: learning_messages.show_post_mortem,
@@ -113,8 +102,6 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     ApprovalView: plan_messages.show_approval,
     ExecutionView: plan_messages.show_execution,
     UnsignedView: plan_messages.show_unsigned,
-    LogsView: show_logs,
-    DoctorView: show_doctor,
     DeskStopView: show_desk_stop,
 }
 """A view is looked up by its class, then by what it is a kind of."""

@@ -18,7 +18,7 @@ MOST_TAGS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class Attachment:
     name: str
     content: bytes
 
@@ -30,7 +30,7 @@ class Reply:
     html: str
     buttons: tuple[Button, ...] = ()
     photo: bytes | None = None
-    document: Document | None = None
+    document: Attachment | None = None
 
 
 def split_reply(reply: Reply) -> tuple[Reply, ...]:

@@ -8,7 +8,6 @@ from typing import Final
 from zuno.doors.telegram.layout import bold, code, fact, italic, join, note, paragraphs, quote, table, text, warning
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.kernel.text import plain_text
-from zuno.kernel.view import ReplayView
 from zuno.trading.model.cycle import Call, Expectation, FirstExpectation, GeometryEntry, Node, RuleChange, TradeCard
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.outcome import NodeEvent
@@ -83,27 +82,6 @@ def show_runs(view: RunsView) -> Reply:
     whole = f"more than {len(view.runs)}" if view.more else len(view.runs)
     more = italic(f"{len(lines)} of {whole}") if view.more or len(view.runs) > MOST_RUNS else ""
     return Reply(paragraphs(bold("Runs, newest first"), *lines, more))
-
-
-def show_replay(view: ReplayView) -> Reply:
-    by = f"decided by {view.code_then}, replayed by {view.code_now}"
-    if view.identical is None:
-        told = f"The record {'holds' if view.ok else 'does NOT hold'}"
-        by = f"decided by {view.code_then} in edition {view.edition}, by other rules than today's: not argued again"
-    else:
-        told = "Identical: the recorded inputs give the same decision" if view.identical else "NOT identical"
-    hashes = [f"{bold('then')}: {code(view.hash or '–')}"]
-    if view.replayed_hash is not None:
-        hashes.append(f"{bold('now')}: {code(view.replayed_hash)}")
-    mark = "✓" if view.ok else "⚠"
-    return Reply(
-        paragraphs(
-            join(bold(f"Replay of {view.request_id}"), f"{mark} {text(told)}"),
-            join(*hashes, italic(by)),
-            join(*map(note, view.differences)),
-            join(*(note(f"shown differently by today's code: {difference}") for difference in view.view_differences)),
-        )
-    )
 
 
 def show_progress(symbol: str, mode: str, heard: dict[Node, NodeEvent], *, over: bool = False) -> str:

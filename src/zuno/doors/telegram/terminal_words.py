@@ -58,6 +58,11 @@ def translate_commands(sentence: str) -> str:
     return _NAMED.sub(lambda found: f"`{_translate(found[1].split()) or found[0][1:-1]}`", sentence)
 
 
+def chat_command(command: str) -> str | None:
+    """A command of the terminal (without `zuno`) as it is typed in the chat; None: the chat does not have it."""
+    return _translate(command.split())
+
+
 def _translate(words: list[str]) -> str | None:
     for count in (3, 2, 1):
         template = CHAT_COMMANDS.get(" ".join(words[:count]))

@@ -10,12 +10,12 @@ from itertools import takewhile
 from typing import Final
 
 from zuno.amm.model import Block
-from zuno.journal.decision_view import JournalUpgradeView
+from zuno.journal.decision_view import JournalUpgradeView, ReplayView
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import HexId
-from zuno.kernel.view import ForeignText, ReplayView, View, sanitise
+from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.agents.verify_peer_plan import NO_FIGURES, check_transcript

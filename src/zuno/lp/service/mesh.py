@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
@@ -18,6 +18,8 @@ from zuno.lp.ports.transport import NodeHealth, NodeState
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OpenEndpoint, OwnerEndpoint, add_node, other_editions
 from zuno.lp.service.plan_view import PLAN_KIND, PlanView
 from zuno.lp.service.recommend import Listen, ignore_event, record_plan, tell_waiting
+from zuno.present.document import Document, Tone, Value, document, lines, table
+from zuno.present.values import bad, count, foreign, good, id_, number, quiet, when
 
 TRANSPORTS: Final = ("iroh", "axl")
 IN_PROCESS: Final = "inproc"
@@ -42,12 +44,30 @@ class RoleLine(View):
     iroh_address: str
     axl_peer_id: str
     axl_api_url: str
+    LEFT_OUT: ClassVar = frozenset({"axl_peer_id"})
 
 
 class MeshTableView(View):
     folder: str
     roles: tuple[RoleLine, ...]
     said: str
+
+    def to_document(self) -> Document:
+        rows = (
+            (
+                line.role,
+                id_(f"{line.key[:16]}…"),
+                "here" if line.here else quiet("elsewhere"),
+                foreign(line.iroh_address),
+                foreign(line.axl_api_url),
+            )
+            for line in self.roles
+        )
+        return document(
+            self.said,
+            table(("role", "key", "kept", "iroh", "AXL"), rows, spare=("AXL",)),
+            lines(quiet(f"The table is {self.folder}/mesh.json; nothing in it is secret.")),
+        )
 
 
 class PeerView(View):
@@ -73,6 +93,13 @@ class PeerView(View):
     node: NodeState | None = None
     """Its AXL node, as it says itself; None over iroh, and of a peer elsewhere."""
     node_why: ForeignText = ""
+    LEFT_OUT: ClassVar = frozenset({"edition"})
+
+    @property
+    def state(self) -> Value:
+        if self.answers is not None:
+            return good("answers") if self.answers else bad("silent")
+        return good("there") if self.since is not None else bad("not there")
 
 
 class MeshView(View):
@@ -84,16 +111,69 @@ class MeshView(View):
     """The owner's AXL node; None over iroh, and where it was not asked."""
     node_why: ForeignText = ""
 
+    def to_document(self) -> Document:
+        kept = "kept running by nobody here" if self.kept_by is None else f"kept running by process {self.kept_by}"
+        over = self.transport if self.node is None else f"{self.transport} (node: {self.node})"
+        nodes = [("cli", self.node, self.node_why), *((peer.role, peer.node, peer.node_why) for peer in self.peers)]
+        wrong = (foreign(f"{role} node: {node}. {why}", Tone.BAD) for role, node, why in nodes if why)
+        rejected = (
+            foreign(f"{peer.role} rejected {times}× {why}", Tone.QUIET)
+            for peer in self.peers
+            for why, times in peer.reasons.items()
+        )
+        columns = ("peer", "state", "node", "process", "since", "restarts", "round trip", "heard", "said", "rejected")
+        return document(
+            f"The mesh over {over}, {kept}",
+            table(
+                (*columns, "strangers", "dead", "version"),
+                map(_peer_row, self.peers),
+                spare=("version", "since", "restarts"),
+            ),
+            lines(*wrong),
+            lines(*rejected),
+        )
+
+
+def _peer_row(peer: PeerView) -> tuple[str | Value, ...]:
+    return (
+        peer.role,
+        peer.state,
+        Value(peer.node or "", Tone.GOOD if peer.node == "ok" else Tone.BAD),
+        "elsewhere" if not peer.here else "" if peer.pid is None else str(peer.pid),
+        "" if peer.since is None else when(peer.since // 1000),
+        count(peer.restarts),
+        "" if peer.round_trip_ms is None else number(peer.round_trip_ms, 1, unit="ms"),
+        _count(peer.heard),
+        _count(peer.said),
+        _count(peer.rejected, is_fault=True),
+        _count(peer.strangers),
+        _count(peer.dead, is_fault=True),
+        foreign(peer.version or ""),
+    )
+
+
+def _count(value: int | None, *, is_fault: bool = False) -> str | Value:
+    return "" if value is None else count(value).toned(Tone.BAD if is_fault and value else Tone.PLAIN)
+
 
 class PingView(View):
     transport: str
     answered: dict[str, float]
     """Milliseconds, by role."""
     silent: tuple[str, ...]
+    LEFT_OUT: ClassVar = frozenset({"silent"})
+    """A ping that is not answered by all is an error."""
+
+    def to_document(self) -> Document:
+        rows = ((role, number(trip, 1, unit="ms")) for role, trip in self.answered.items())
+        return document(f"All four answer over {self.transport}", table(("peer", "round trip"), rows))
 
 
 class DownView(View):
     said: str
+
+    def to_document(self) -> Document:
+        return document(self.said)
 
 
 class MeshService:

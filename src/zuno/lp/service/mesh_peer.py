@@ -8,7 +8,7 @@ import traceback
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from zuno.kernel.errors import Broken, ZunoError
 from zuno.kernel.units import Millis
@@ -19,6 +19,7 @@ from zuno.lp.mesh.peer_process import run_concurrently
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import MeshFolder, PeerLock, PeerReport
+from zuno.present.document import Document, document
 
 REPORT_SECONDS: Final = 0.5
 PING_EVERY: Final = 4
@@ -37,6 +38,11 @@ class PeerEndView(View):
     heard: int
     said: int
     text: str
+    LEFT_OUT: ClassVar = frozenset({"role", "heard", "said"})
+    """The text says them."""
+
+    def to_document(self) -> Document:
+        return document(self.text)
 
 
 class PeerPerDebate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Refused, Unavailable
@@ -14,6 +14,7 @@ from zuno.kernel.view import ForeignText, View
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, PeerReport, RunningMesh
 from zuno.lp.service.mesh import MeshService, MeshView, format_pids, silent_sentence
+from zuno.present.document import Document, document
 
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 10.0
@@ -46,6 +47,10 @@ class UpEndView(View):
 
     restarts: dict[str, int]
     said: str
+    LEFT_OUT: ClassVar = frozenset({"restarts"})
+
+    def to_document(self) -> Document:
+        return document(self.said)
 
 
 class MeshHost:

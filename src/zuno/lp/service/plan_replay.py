@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from zuno.journal.decision_view import DecisionRecord, Facts, JournalUpgradeView, store_missing_views
+from zuno.journal.decision_view import DecisionRecord, Facts, JournalUpgradeView, ReplayView, store_missing_views
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Broken, NotFound, Refused, ZunoError
-from zuno.kernel.view import ReplayView
 from zuno.llm.port import Attempt
 from zuno.lp.model.debate import Context, ContextObserved, PlanReady, Role
 from zuno.lp.service.plan_record import build_plan, chosen_by_owner, decided_hash, with_doubts

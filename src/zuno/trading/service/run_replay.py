@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zuno.journal.decision_view import list_differences
+from zuno.journal.decision_view import ReplayView, list_differences
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest, decode_canonical, digest
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ReplayView
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Attempt
 from zuno.trading.agents.case import Case, build_case

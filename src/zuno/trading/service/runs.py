@@ -10,7 +10,14 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from zuno.journal.decision_view import DECISION_VIEW, DecisionRecord, JournalUpgradeView, pack_view, store_missing_views
+from zuno.journal.decision_view import (
+    DECISION_VIEW,
+    DecisionRecord,
+    JournalUpgradeView,
+    ReplayView,
+    pack_view,
+    store_missing_views,
+)
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
@@ -18,7 +25,6 @@ from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ReplayView
 from zuno.llm.ask import ModelContext
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Attempt

@@ -14,8 +14,8 @@ from zuno.doors.telegram.reply import (
     CAPTION_LIMIT,
     MESSAGE_LIMIT,
     MOST_TAGS,
+    Attachment,
     Button,
-    Document,
     Reply,
     count_units,
     split_message,
@@ -115,11 +115,11 @@ def test_a_blank_message_is_no_message(blank: str) -> None:
 def test_a_reply_is_split_with_its_picture_first_and_its_buttons_last() -> None:
     buttons = (Button("Why", "/why run-1"),)
     text = "\n".join(["x" * 99] * 60)
-    parts = split_reply(Reply(text, buttons, photo=b"png", document=Document("run.html", b"page")))
+    parts = split_reply(Reply(text, buttons, photo=b"png", document=Attachment("run.html", b"page")))
     assert [part.photo for part in parts] == [b"png", None, None, None]
     assert count_units(parts[0].html) <= CAPTION_LIMIT
     assert count_units(parts[1].html) <= MESSAGE_LIMIT
-    assert parts[-1] == Reply("", buttons, document=Document("run.html", b"page"))
+    assert parts[-1] == Reply("", buttons, document=Attachment("run.html", b"page"))
     assert "\n".join(part.html for part in parts if part.html) == text
     assert split_reply(Reply("short", buttons)) == (Reply("short", buttons),)
-    assert split_reply(Reply("", document=Document("a", b"b"))) == (Reply("", document=Document("a", b"b")),)
+    assert split_reply(Reply("", document=Attachment("a", b"b"))) == (Reply("", document=Attachment("a", b"b")),)

@@ -14,8 +14,9 @@ from zuno.doors.web.routes.parameters import Account, AsOf, Cursor, Id, Limit
 from zuno.doors.web.services import PageView, Services, cut_page, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.journal.audit import JournalVerdictView
+from zuno.journal.decision_view import ReplayView
 from zuno.kernel.errors import Refused
-from zuno.kernel.view import ReplayView, View
+from zuno.kernel.view import View
 from zuno.lp.service.mesh import IN_PROCESS, MeshView
 from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 from zuno.trading.service.memory_view import LessonsView, PostMortemView, SearchView

@@ -1,0 +1,279 @@
+"""The parts of a document. A view writes itself as one; terminal, chat, page and assistant render it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+
+class Tone(StrEnum):
+    """How a reader should take a text; a door chooses colour or sign for it."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    BAD = "bad"
+    WARN = "warn"
+    QUIET = "quiet"
+    STRONG = "strong"
+
+
+class Kind(StrEnum):
+    """Who wrote a text, and what it may be used for."""
+
+    TEXT = "text"
+    """Words of our own."""
+    NAME = "name"
+    """A name we gave ("position 3"), which prose may repeat."""
+    ID = "id"
+    """An id: copied as it is, and what a proposal may name."""
+    FOREIGN = "foreign"
+    """Text of a model, a peer, a feed or a contract. A model is shown it apart from our own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A text as people read it, and the exact number behind it where there is one."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+    kind: Kind = Kind.TEXT
+    number: Decimal | None = None
+    unit: str = ""
+    """What the number counts: a currency or token symbol, `%`, `h`, `s`, `×`, `R`, `bps`, `gwei`; empty: a plain
+    number."""
+    digits: int = 2
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.text.isprintable():  # whatever wrote it, no screen gets a control character
+            kept = "".join(char for char in self.text if char.isprintable() or char == "\n")
+            object.__setattr__(self, "text", kept)
+
+    def toned(self, tone: Tone) -> Value:
+        return replace(self, tone=tone)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    label: str
+    value: Value
+    source: str = ""
+    age_seconds: int | None = None
+    stale: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """Where the value comes from and how old it is; empty where that is not told."""
+        age = "" if self.age_seconds is None else f"{self.age_seconds} s old"
+        return "; ".join(part for part in (", ".join(filter(None, (self.source, age))), *self.notes) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    rank: int = 0
+    """On a narrow screen the column with the highest rank goes first; rank 0 stays."""
+    joiner: str = " "
+    """Between the lines of a cell where they must be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    cells: tuple[Value, ...]
+    tone: Tone = Tone.PLAIN
+    ends_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+class Mark(StrEnum):
+    """What a line of text is."""
+
+    SENTENCE = "sentence"
+    NOTE = "note"
+    WARNING = "warning"
+    QUOTE = "quote"
+    """Longer text that a small screen may fold."""
+    VERBATIM = "verbatim"
+    """Spaces count, and nothing is wrapped: a drawing, a log, a command to copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    lines: tuple[Value, ...]
+    mark: Mark = Mark.SENTENCE
+
+
+Block = Facts | Table | Lines
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Blocks under one title. A message that is too long is broken between sections."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What the reader may do next."""
+
+    label: str
+    command: str
+    """As it is typed in a terminal, without `zuno`: `lp recommend rebalance 1`. A door turns it into its own form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    file: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    headline: Value
+    context: Value = Value("")
+    """Of when and where it is true."""
+    urgent: tuple[Value, ...] = ()
+    """What comes before every figure: locked, out of range, stale."""
+    sections: tuple[Section, ...] = ()
+    notes: tuple[Value, ...] = ()
+    acts: tuple[Act, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    as_of: str | None = None
+
+    @property
+    def facts(self) -> Iterator[Fact]:
+        """Every fact outside of tables, in order."""
+        for section in self.sections:
+            for block in section.blocks:
+                if isinstance(block, Facts):
+                    yield from block.facts
+
+
+Part = Block | Section | None
+"""None is left out, so that a condition can stand where the part does."""
+
+
+def document(
+    headline: str | Value,
+    *parts: Part,
+    context: str | Value = "",
+    urgent: Iterable[str | Value] = (),
+    notes: Iterable[str | Value] = (),
+    acts: Iterable[Act | None] = (),
+    pictures: Iterable[Picture] = (),
+    as_of: str | None = None,
+) -> Document:
+    """A document of blocks and sections; blocks before a section stand in one without a title."""
+    sections: list[Section] = []
+    loose: list[Block] = []
+    for part in parts:
+        if isinstance(part, Section):
+            if loose:
+                sections.append(Section("", tuple(loose)))
+                loose = []
+            sections.append(part)
+        elif part is not None:
+            loose.append(part)
+    if loose:
+        sections.append(Section("", tuple(loose)))
+    return Document(
+        as_value(headline),
+        as_value(context),
+        tuple(map(as_value, urgent)),
+        tuple(section for section in sections if section.blocks),
+        tuple(map(as_value, notes)),
+        tuple(act for act in acts if act is not None),
+        tuple(pictures),
+        as_of,
+    )
+
+
+def section(title: str, *blocks: Block | None) -> Section:
+    return Section(title, tuple(block for block in blocks if block is not None))
+
+
+def include(inner: Document, title: str = "") -> Iterator[Section]:
+    """A document as sections of another: its headline becomes the title of the first."""
+    head: list[Block] = []
+    if inner.context.text:
+        head.append(Lines((inner.context.toned(Tone.QUIET),)))
+    if inner.urgent:
+        head.append(Lines(inner.urgent, Mark.WARNING))
+    first, *others = inner.sections or (Section("", ()),)
+    if first.title:
+        others = [first, *others]
+        first = Section("", ())
+    yield Section(title or inner.headline.text, (*head, *first.blocks))
+    yield from others
+    if inner.notes:
+        yield Section("", (Lines(inner.notes, Mark.NOTE),))
+
+
+def facts(*rows: tuple[str, str | Value] | Fact | None) -> Facts:
+    """Labels and values, one under another; None is left out."""
+    return Facts(
+        tuple(row if isinstance(row, Fact) else Fact(row[0], as_value(row[1])) for row in rows if row is not None)
+    )
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Row | Sequence[str | Value]],
+    *,
+    spare: Sequence[str] = (),
+    joiners: Mapping[str, str] | None = None,
+) -> Table:
+    """`spare` columns go in this order where the table is too wide; `joiners` stand between the lines of a cell where
+    they must be one line."""
+    ranks = {name: len(spare) - place for place, name in enumerate(spare)}
+    if unknown := ranks.keys() - set(columns):
+        raise ValueError(f"no column is called {', '.join(sorted(unknown))}")
+    built = tuple(Column(name, ranks.get(name, 0), (joiners or {}).get(name, " ")) for name in columns)
+    filled = tuple(entry if isinstance(entry, Row) else row(*entry) for entry in rows)
+    for entry in filled:
+        if len(entry.cells) != len(built):
+            raise ValueError(f"{len(entry.cells)} cells under {len(built)} columns")
+    return Table(built, filled)
+
+
+def row(*cells: str | Value, tone: Tone = Tone.PLAIN, ends_group: bool = False) -> Row:
+    return Row(tuple(map(as_value, cells)), tone, ends_group)
+
+
+def lines(*texts: str | Value, mark: Mark = Mark.SENTENCE) -> Lines | None:
+    """One line each; an empty one is left out, and nothing at all is no block."""
+    values = tuple(value for value in map(as_value, texts) if value.text)
+    return Lines(values, mark) if values else None
+
+
+def as_value(value: str | Value) -> Value:
+    return value if isinstance(value, Value) else Value(value)
+
+
+@runtime_checkable
+class Documented(Protocol):
+    """A view that writes itself as a document. Its class lists fields that no door shows as `LEFT_OUT`."""
+
+    def to_document(self) -> Document: ...
+
+
+def document_of(view: object) -> Document:
+    if not isinstance(view, Documented):
+        raise TypeError(f"{type(view).__name__} has no document")
+    return view.to_document()

@@ -1,0 +1,230 @@
+"""A document as lines of text of a given width: no figure is cut, spare columns go first, then rows become cards."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress, zip_longest
+from typing import Final
+
+from zuno.present.document import Column, Document, Fact, Facts, Lines, Mark, Row, Section, Table, Tone, Value
+
+GAP: Final = "  "
+_LEAST_ROOM: Final = 16
+"""Columns that a value needs beside its label; with less it stands under it."""
+_BLANKS: Final = frozenset({"", "–", "?"})
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Line = tuple[Span, ...]
+
+
+def to_text(document: Document, width: int) -> str:
+    """Plain lines."""
+    return "\n".join("".join(span.text for span in line).rstrip() for line in layout(document, width))
+
+
+def layout(document: Document, width: int) -> Iterator[Line]:
+    """The lines of a document with their tones."""
+    if document.headline.text:
+        tone = document.headline.tone if document.headline.tone is not Tone.PLAIN else Tone.STRONG
+        yield from _wrap_value(document.headline.toned(tone), width)
+    if document.context.text:
+        yield from _wrap_value(document.context.toned(Tone.QUIET), width)
+    for value in document.urgent:
+        yield from _wrap_value(_warn(value), width)
+    for section in document.sections:
+        yield from _layout_section(section, width)
+    for value in document.notes:
+        yield from _wrap_value(Value(f"note: {value.text}", Tone.QUIET), width)
+    for picture in document.pictures:
+        yield from _wrap_value(Value(f"{picture.caption or 'picture'}: {picture.file}"), width)
+    if document.acts:
+        commands = ", ".join(f"`zuno {act.command}`" for act in document.acts)
+        yield from _wrap_value(Value(f"next: {commands}", Tone.QUIET), width)
+
+
+def _layout_section(section: Section, width: int) -> Iterator[Line]:
+    if section.title:
+        yield from _wrap_value(Value(section.title, Tone.STRONG), width)
+    for block in section.blocks:
+        match block:
+            case Facts(facts):
+                yield from layout_facts(facts, width)
+            case Table():
+                yield from layout_table(block, width)
+            case Lines(values, mark):
+                for value in values:
+                    yield from _layout_line(value, mark, width)
+
+
+def _layout_line(value: Value, mark: Mark, width: int) -> Iterator[Line]:
+    match mark:
+        case Mark.VERBATIM:
+            yield from ((Span(line, value.tone),) for line in value.text.split("\n"))
+        case Mark.NOTE:
+            yield from _wrap_value(Value(f"note: {value.text}", Tone.QUIET), width)
+        case Mark.WARNING:
+            yield from _wrap_value(_warn(value), width)
+        case Mark.SENTENCE | Mark.QUOTE:
+            yield from _wrap_value(value, width)
+
+
+def _warn(value: Value) -> Value:
+    return value.toned(Tone.WARN) if value.tone is Tone.PLAIN else value
+
+
+def layout_facts(facts: Sequence[Fact], width: int, indent: int = 0) -> Iterator[Line]:
+    """Labels and values side by side; a value that is too long goes on in the next line, whole."""
+    label_width = max((count_columns(fact.label) for fact in facts), default=0)
+    room = width - indent - label_width - len(GAP)
+    margin = " " * indent
+    for fact in facts:
+        label = Span(margin + pad(fact.label, label_width) + GAP, Tone.QUIET)
+        hanging = Span(" " * (indent + label_width + len(GAP)))
+        if room < _LEAST_ROOM:
+            yield (Span(margin + fact.label, Tone.QUIET),)
+            label = hanging = Span(margin + GAP)
+        for number, line in enumerate(_wrap_fact(fact, max(room, _LEAST_ROOM))):
+            yield (hanging if number else label, *line)
+
+
+def _wrap_fact(fact: Fact, width: int) -> Iterator[Line]:
+    about = f"{GAP}({fact.about})" if fact.about else ""
+    stale = f"{GAP}STALE" if fact.stale else ""
+    text = fact.value.text.replace("\n", " ")
+    if (about or stale) and count_columns(text + about + stale) <= width:
+        yield (Span(text, fact.value.tone), Span(about, Tone.QUIET), Span(stale, Tone.BAD))
+        return
+    yield from _wrap_value(Value(text, fact.value.tone), width)
+    for extra, tone in ((about, Tone.QUIET), (stale, Tone.BAD)):
+        if extra:
+            yield from _wrap_value(Value(extra.strip(), tone), width)
+
+
+def layout_table(table: Table, width: int) -> Iterator[Line]:
+    """The table as wide as it may be: without its spare columns where it must, else a card for each row."""
+    fitting = fit_table(table, width)
+    if fitting is None:
+        for row in table.rows:
+            yield from _layout_card(table.columns, row, width)
+        return
+    columns, rows = fitting
+    widths = [
+        max(count_columns(column.name), *(_cell_width(row.cells[place]) for row in rows), 0)
+        for place, column in enumerate(columns)
+    ]
+    right = [is_numeric(rows, place) for place in range(len(columns))]
+    header = [pad(column.name, size, right=end) for column, size, end in zip(columns, widths, right, strict=True)]
+    yield (Span(GAP.join(header).rstrip(), Tone.QUIET),)
+    for row in rows:
+        cells = [cell.text.split("\n") for cell in row.cells]
+        for parts in zip_longest(*cells, fillvalue=""):
+            spans = []
+            for part, cell, size, end in zip(parts, row.cells, widths, right, strict=True):
+                tone = cell.tone if cell.tone is not Tone.PLAIN else row.tone
+                spans += [Span(pad(part, size, right=end), tone), Span(GAP)]
+            yield tuple(spans[:-1])
+        if row.ends_group:
+            yield ()
+
+
+def fit_table(table: Table, width: int, gap: int = len(GAP)) -> tuple[tuple[Column, ...], tuple[Row, ...]] | None:
+    """Columns and rows of the table that fit into the width; None: not even without the spare columns."""
+    sizes = [
+        max(count_columns(column.name), *(_cell_width(row.cells[place]) for row in table.rows), 0)
+        for place, column in enumerate(table.columns)
+    ]
+    for most in range(max((column.rank for column in table.columns), default=0), -1, -1):
+        kept = [column.rank <= most for column in table.columns]
+        if sum(compress(sizes, kept)) + gap * (sum(kept) - 1) <= width:
+            columns = tuple(compress(table.columns, kept))
+            rows = tuple(Row(tuple(compress(row.cells, kept)), row.tone, row.ends_group) for row in table.rows)
+            return columns, rows
+    return None
+
+
+def is_numeric(rows: Sequence[Row], place: int) -> bool:
+    """Whether a column holds figures alone, which end at its right edge."""
+    cells = [row.cells[place] for row in rows]
+    return any(cell.number is not None for cell in cells) and all(
+        cell.number is not None or cell.text in _BLANKS for cell in cells
+    )
+
+
+def _layout_card(columns: Sequence[Column], row: Row, width: int) -> Iterator[Line]:
+    """The first cell heads its card; the others stand under it by the names of their columns."""
+    head, *cells = row.cells
+    title = f"{columns[0].name} {one_line(head, columns[0])}".strip()
+    yield from _wrap_value(Value(title, Tone.STRONG), width)
+    facts = [
+        Fact(column.name, Value(one_line(cell, column), cell.tone if cell.tone is not Tone.PLAIN else row.tone))
+        for column, cell in zip(columns[1:], cells, strict=True)
+        if cell.text
+    ]
+    yield from layout_facts(facts, width, indent=2)
+
+
+def one_line(cell: Value, column: Column) -> str:
+    return column.joiner.join(cell.text.split("\n"))
+
+
+def _cell_width(cell: Value) -> int:
+    return max(map(count_columns, cell.text.split("\n")))
+
+
+def _wrap_value(value: Value, width: int) -> Iterator[Line]:
+    for paragraph in value.text.split("\n"):
+        for line in wrap(paragraph, width):
+            yield (Span(line, value.tone),)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Broken at spaces; a word that is longer than the width is folded, whole."""
+    if count_columns(text) <= width:
+        return [text]
+    indent = text[: len(text) - len(text.lstrip(" "))][: width // 2]
+    lines: list[str] = []
+    current = ""
+    for word in text.split():
+        joined = f"{current} {word}" if current else (word if lines else indent + word)
+        if count_columns(joined) <= width:
+            current = joined
+            continue
+        if current:
+            lines.append(current)
+        *folded, current = _fold(word if lines or current else indent + word, width)
+        lines += folded
+    return [*lines, current]
+
+
+def _fold(word: str, width: int) -> list[str]:
+    pieces, size = [""], 0
+    for char in word:
+        columns = _char_columns(char)
+        if size + columns > max(width, 2):
+            pieces.append("")
+            size = 0
+        pieces[-1] += char
+        size += columns
+    return pieces
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    space = " " * (width - count_columns(text))
+    return space + text if right else text + space
+
+
+def count_columns(text: str) -> int:
+    """Of a terminal: wide characters take two, marks none."""
+    return len(text) if text.isascii() else sum(map(_char_columns, text))
+
+
+def _char_columns(char: str) -> int:
+    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
