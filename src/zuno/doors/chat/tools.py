@@ -16,10 +16,9 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
 from zuno.lp.service.plan_view import PLAN_KIND
-from zuno.present.document import Documented
+from zuno.present.document import Documented, document_of
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
-from zuno.trading.service.runs_view import CycleWhyView
 
 Slots = Mapping[str, str]
 GROUPS: Final = ("day", "week", "month", "symbol", "exit", "side")
@@ -35,8 +34,8 @@ class Tool:
     """What a person sends for the same view, with its arguments in capitals."""
     description: str
     look: Callable[[Zuno, Slots], Awaitable[View]]
-    write: Callable[[Any, FactWriter], ToolFacts]
-    """The view as facts."""
+    write: Callable[[Any, FactWriter], ToolFacts] | None
+    """The view as facts; None: it has a document."""
     prefix: str
     """Of the ids of its facts."""
     takes: Mapping[str, bool] = field(default_factory=dict)
@@ -45,7 +44,9 @@ class Tool:
     """Of arguments that are one of a few words."""
 
     def write_facts(self, view: View, facts: FactWriter) -> ToolFacts:
-        return facts.document(view.to_document()) if isinstance(view, Documented) else self.write(view, facts)
+        if self.write is not None and not isinstance(view, Documented):
+            return self.write(view, facts)
+        return facts.document(document_of(view))
 
     @property
     def spec(self) -> ToolSpec:
@@ -69,13 +70,6 @@ class Tool:
 async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:
     which = slots.get("reference") or slots.get("run") or await zuno.audit().last_request((PLAN_KIND, DECIDED))
     return await (Reports(zuno.cycles()).why(which) if which.startswith("run_") else zuno.archive().why(which))
-
-
-def _write_reference(view: View, facts: FactWriter) -> ToolFacts:
-    writer: Callable[[Any, FactWriter], ToolFacts] = (
-        trading_facts.write_cycle_why if isinstance(view, CycleWhyView) else lp_facts.write_why
-    )
-    return writer(view, facts)
 
 
 TOOLS: Final = {
@@ -152,7 +146,7 @@ TOOLS: Final = {
             "/why REFERENCE",
             "why a decision was made; reference: run_…, plan_… or req_…, the last decision if empty",
             _look_at_reference,
-            _write_reference,
+            trading_facts.write_cycle_why,
             "why",
             {"reference": False},
         ),
@@ -237,7 +231,7 @@ TOOLS: Final = {
             "/plan",
             "the LP plans and how far they have come",
             lambda zuno, slots: zuno.archive().plans(),
-            lp_facts.write_plans,
+            None,
             "plans",
         ),
         Tool(
@@ -245,7 +239,7 @@ TOOLS: Final = {
             "/plan PLAN",
             "one LP plan: verdict, range, costs, cautions",
             lambda zuno, slots: zuno.archive().plan(slots["plan"]),
-            lp_facts.write_plan,
+            None,
             "plan",
             {"plan": True},
         ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Final
+from typing import ClassVar, Final
 
 from zuno.amm.model import Block
 from zuno.journal.decision_view import JournalUpgradeView, ReplayView
@@ -48,6 +48,8 @@ from zuno.lp.service.recorded_request import (
     read_request,
 )
 from zuno.lp.service.stress_fan import StressFanView, build_stress_fan
+from zuno.present.document import Document, Mark, Tone, Value, document, lines, section, table
+from zuno.present.values import bad, foreign, id_, when
 
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
 _REQUEST = re.compile(r"req_[0-9a-f]{16}")
@@ -69,11 +71,36 @@ class PlanLine(View):
     state: str
     """How far it has come, as the journal has it; `zuno plan status` also looks at the chain."""
 
+    @property
+    def cells(self) -> tuple[str | Value, ...]:
+        return (
+            id_(self.plan_id),
+            self.choice,
+            "–" if self.choice == "hold" else self.state,
+            "" if self.position_id is None else id_(self.position_id),
+            self.kind,
+            self.chain,
+            (self.verdict or "–").replace("_", " "),
+            when(self.at // 1_000),
+            self.decided_by,
+            id_(self.request_id),
+        )
+
 
 class PlanListView(View):
     plans: tuple[PlanLine, ...]
     notes: tuple[ForeignText, ...] = ()
     """Of plans that wait: which others do no longer, and why."""
+
+    def to_document(self) -> Document:
+        notes = [*map(foreign, self.notes)]
+        if not self.plans:
+            none = "No plan waits." if notes else "No plans yet; `zuno lp recommend rebalance 1` asks for one."
+            return document(none, notes=notes)
+        columns = ("plan", "choice", "state", "position", "for", "chain", "verdict", "when", "decided by", "request")
+        spare = ("request", "decided by", "when", "verdict", "chain", "for", "position")
+        rows = (line.cells for line in self.plans)
+        return document("Plans, newest first", table(columns, rows, spare=spare), notes=notes)
 
 
 class MessageLine(View):
@@ -81,6 +108,7 @@ class MessageLine(View):
     sender: str
     to: str
     kind: str
+    LEFT_OUT: ClassVar = frozenset({"at", "sender", "to", "kind"})
 
 
 class WhyView(View):
@@ -96,6 +124,24 @@ class WhyView(View):
     failed: ForeignText | None
     seen_by: tuple[str, ...] = ()
     """The peers of this home that took part in a debate it did not ask for: only what they heard and said is known."""
+    LEFT_OUT: ClassVar = frozenset({"messages"}) | PlanView.LEFT_OUT
+
+    def to_document(self) -> Document:
+        held = f"{self.request_id}, held by {self.code}"
+        end = None if self.failed is None else foreign(f"The flow failed: {self.failed}", Tone.BAD)
+        if self.plan is not None:
+            plan = self.plan.to_document()
+            urgent = plan.urgent if end is None else (*plan.urgent, end)
+            return replace(plan, context=Value(f"{plan.context.text}; {held}"), urgent=urgent, acts=plan.acts[1:])
+        if end is None and self.seen_by:
+            peers = " and the ".join(self.seen_by)
+            end = Value(f"As seen by the {peers} of this home; how it ended is with whoever asked.")
+        return document(
+            f"Why: {held}",
+            lines(*(thought.line for thought in self.transcript)),
+            section("Sources", lines(*(source.line for source in self.sources), mark=Mark.QUOTE)),
+            urgent=(end or bad("The debate did not end: nothing was decided."),),
+        )
 
 
 class PlanChange(View):
@@ -108,6 +154,12 @@ class PlanDiffView(View):
     before: str
     after: str
     changes: tuple[PlanChange, ...]
+
+    def to_document(self) -> Document:
+        if not self.changes:
+            return document(f"{self.before} and {self.after} say the same.")
+        rows = ((change.what, foreign(change.before), foreign(change.after)) for change in self.changes)
+        return document("Plans compared", table(("", self.before, self.after), rows))
 
 
 @dataclass(frozen=True, slots=True)

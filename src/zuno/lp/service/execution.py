@@ -41,17 +41,8 @@ from zuno.lp.rules.portfolio import annual_rate, figures_of_history, figures_of_
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.service import arguments
 from zuno.lp.service.archive import Archive, DecidedPlan, PlanLine, PlanListView
-from zuno.lp.service.execution_view import (
-    ApprovalView,
-    CompoundView,
-    ExecutionView,
-    SimulationView,
-    UnsignedView,
-    approval_view,
-    execution_view,
-    simulation_view,
-    unsigned_view,
-)
+from zuno.lp.service.execution_to_views import approval_view, execution_view, simulation_view, unsigned_view
+from zuno.lp.service.execution_view import ApprovalView, CompoundView, ExecutionView, SimulationView, UnsignedView
 from zuno.lp.service.positions import LpDesk
 
 MOST_WAITING: Final = 20

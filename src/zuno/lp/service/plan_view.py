@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict, Field
 
 from zuno.kernel.canonical import canonical
+from zuno.kernel.numbers_text import short_text
 from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.service.views import LeftoverView, PoolKeyView
+from zuno.lp.service.views import POOL_DETAILS, LeftoverView, PoolKeyView, warn_unverified
+from zuno.lp.watch.alerts import chain_label
+from zuno.present.document import Act, Document, Mark, Section, Tone, Value, document, facts, lines, section, table
+from zuno.present.values import amount, foreign, id_, number, quiet, share
 
 PLAN_KIND = "plan"
 """The journal's kind of an entry that says which plan came of a request."""
 REFUSED_KIND = "choice_refused"
+_PICTURE_WIDTH: Final = 38
+_NAME_WIDTH: Final = 9
+"""Of a candidate beside the picture of its range."""
+_TONES: Final = {"approve": Tone.GOOD, "reject": Tone.BAD, "accept": Tone.GOOD, "veto": Tone.BAD}
+_COLUMNS: Final = ("range", "1×/2×/3× h", "fees", "LVR", "net", "cost", "worth", "even", "verdict")
+_SPARE: Final = ("even", "cost", "fees", "LVR", "1×/2×/3× h", "range", "pool")
 
 
 class PlanRecord(Wire):
@@ -69,6 +82,7 @@ class StressPointView(View):
     p_exit24h: float = Field(alias="pExit24h")
     in_range_share: float
     censored: bool
+    LEFT_OUT: ClassVar = frozenset({"p10_hours", "p_exit24h", "in_range_share"})
 
 
 class StressView(View):
@@ -97,6 +111,7 @@ class EdgeView(View):
     cost: str | None
     breakeven_hours: str | None
     token: str
+    LEFT_OUT: ClassVar = frozenset({"cost", "breakeven_hours"})
 
 
 class CandidateView(View):
@@ -113,6 +128,17 @@ class CandidateView(View):
     reason: ForeignText
     own: bool = False
     """The range the owner named."""
+    LEFT_OUT: ClassVar = frozenset({"pool", "tick_lower", "tick_upper"})
+
+    def span(self, between: str = " – ") -> str:
+        if self.price_lower is None or self.price_upper is None:
+            return ""
+        return f"{short_text(self.price_lower)}{between}{short_text(self.price_upper)}"
+
+    @property
+    def stress_hours(self) -> str:
+        points = () if self.stress is None else (self.stress.x1, self.stress.x2, self.stress.x3)
+        return "/".join(f"{'≥' if point.censored else ''}{point.median_hours}" for point in points)
 
 
 class RecommendedView(CandidateView):
@@ -123,6 +149,8 @@ class RecommendedView(CandidateView):
     leftover: LeftoverView | None
     """What stays in the wallet; None where nothing is put to work."""
     prep_action: str | None
+    LEFT_OUT: ClassVar = frozenset({"index", "amount0", "amount1", "stress", "carry", "verdict", "reason", "own"})
+    """The candidate of the same index shows them."""
 
 
 class RecordView(View):
@@ -136,6 +164,11 @@ class ThoughtView(RecordView):
     round: int
     text: ForeignText
     speaker: str
+    LEFT_OUT: ClassVar = frozenset({"speaker"})
+
+    @property
+    def line(self) -> Value:
+        return foreign(f"{self.role} {self.round}: {self.text}")
 
 
 class SourceView(RecordView):
@@ -145,6 +178,13 @@ class SourceView(RecordView):
     age_seconds: int | None
     stale: bool | None
     notes: tuple[ForeignText, ...]
+    LEFT_OUT: ClassVar = frozenset({"as_of"})
+
+    @property
+    def line(self) -> Value:
+        about = f"{self.source}, {self.age_seconds} s old" if self.source else "none"
+        text = f"{self.feed}: {about}{' STALE' if self.stale else ''}"
+        return foreign("; ".join((text, *self.notes)), Tone.QUIET)
 
 
 class SpeakerView(RecordView):
@@ -155,6 +195,7 @@ class SpeakerView(RecordView):
     model: ForeignText | None
     tokens: int
     usd: str | None
+    LEFT_OUT: ClassVar = frozenset({"round"})
 
 
 class EarlierView(View):
@@ -170,12 +211,14 @@ class EarlierView(View):
     price_upper: str
     verdict: str
     reason: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"index", "pool", "tick_lower", "tick_upper"})
 
 
 class PoolRegimeView(View):
     pool: str
     regime: str
     why: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"why"})
 
 
 class PlanView(RecordedView):
@@ -209,3 +252,167 @@ class PlanView(RecordedView):
     """Of every pool that was argued about."""
     own_range: str | None = None
     """Where the range that the owner named lies on the pool's grid."""
+    LEFT_OUT: ClassVar = frozenset({"timestamp", "hash"}) | POOL_DETAILS
+
+    def to_document(self) -> Document:
+        chosen = self.recommended
+        opens_nothing = self._opens_nothing(chosen)
+        verdict = self.verdict.replace("_", " ")
+        moves = chosen.tick_lower is not None
+        edge = self.edge_over_hold
+        revisions = "1 revision" if self.rounds == 1 else f"{self.rounds} revisions"
+        about = " ".join(filter(None, (self.kind, self.position_id)))
+        plan = facts(
+            ("plan", id_(self.plan_id)),
+            ("request", id_(self.request_id)),
+            None if self.position_id is None else ("position", id_(self.position_id)),
+            ("decided by", f"{self.decided_by} after {revisions}, profile {self.profile}, regime {self.regime}"),
+            ("why", foreign(self.because)),
+            ("confidence", number(self.confidence)),
+            ("beats the runner-up", self._paths_ahead) if self.over_runner_up else None,
+            None if edge is None else ("over holding", amount(edge.worth, edge.token)),
+            ("regimes", foreign("; ".join(f"{line.pool} {line.regime}" for line in self.regimes)))
+            if self.regimes[1:]
+            else None,
+            None if self.own_range is None else ("your range", self.own_range),
+            None if opens_nothing else ("pool", chosen.pool.name),
+            ("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}") if moves else None,
+            ("holds" if chosen.kind == "hold" else "puts in", self._capital) if moves else None,
+            ("before", chosen.prep_action.removesuffix(" first")) if chosen.prep_action else None,
+            ("stays home", chosen.leftover.text) if chosen.leftover else None,
+            ("voices", foreign(self._voices)),
+        )
+        simulate, approve = (Act(label, f"plan {verb} {self.plan_id}") for label, verb in _STEPS)
+        return document(
+            Value(f"{verdict}: {self._describe(chosen)} {chosen.span()}".rstrip(), _TONES.get(self.verdict, Tone.WARN)),
+            plan,
+            self._candidates,
+            section("Reasons", lines(*self._reasons, mark=Mark.QUOTE)),
+            section("The debate", lines(*(thought.line for thought in self.transcript), mark=Mark.QUOTE)),
+            section("Sources", lines(*(source.line for source in self.sources), mark=Mark.QUOTE)),
+            context=f"{chain_label(self.chain)} · {about} on {self.chain} at block {self.block}",
+            urgent=map(foreign, self.cautions),
+            notes=(
+                *map(foreign, self.computed_notes),
+                *warn_unverified(candidate.pool for candidate in self.candidates),
+            ),
+            acts=(
+                Act("Why", f"why {self.plan_id}"),
+                *(() if chosen.kind == "hold" else (simulate, approve)),
+            ),
+        )
+
+    @property
+    def _paths_ahead(self) -> Value:
+        value = share(self.over_runner_up)
+        return replace(value, text=f"on {value.text} of paths")
+
+    @property
+    def _capital(self) -> Value:
+        chosen = self.recommended
+        return chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
+
+    def _opens_nothing(self, candidate: CandidateView) -> bool:
+        """What there is to hold in a create is nothing."""
+        return self.kind == "create" and candidate.tick_lower is None
+
+    def _describe(self, candidate: CandidateView) -> str:
+        return "open nothing" if self._opens_nothing(candidate) else candidate.kind
+
+    @property
+    def _candidates(self) -> Section:
+        """Their figures, and their ranges as a picture."""
+        creates = self.kind == "create"
+        rows = []
+        for candidate in self.candidates:
+            mark, carry = "→" if candidate.index == self.recommended.index else " ", candidate.carry
+            own = " (yours)" if candidate.own else ""
+            figures = (carry.net24h, carry.cost, carry.worth)
+            fees, lvr, net, cost, worth = (
+                _money(value, candidate) for value in (carry.fees24h, carry.lvr24h, *figures)
+            )
+            even = None if carry.breakeven_hours is None else Decimal(carry.breakeven_hours)
+            pool = "" if self._opens_nothing(candidate) else candidate.pool.name
+            rows.append(
+                (
+                    f"{mark} {candidate.index} {self._describe(candidate)}{own}",
+                    *((pool,) if creates else ()),
+                    candidate.span("\n"),
+                    candidate.stress_hours,
+                    fees,
+                    lvr,
+                    net,
+                    cost,
+                    worth,
+                    number(even, 0, unit="h"),
+                    Value(candidate.verdict, _TONES.get(candidate.verdict, Tone.WARN)),
+                )
+            )
+        units = {candidate.carry.token for candidate in self.candidates}
+        unit = units.pop() if len(units) == 1 else "the second token of its pool"
+        columns = ("", *(("pool",) if creates else ()), *_COLUMNS)
+        spare = _SPARE if creates else _SPARE[:-1]
+        return section(
+            "Candidates",
+            lines(*self._picture, mark=Mark.VERBATIM),
+            table(columns, rows, spare=spare, joiners={"range": " – "}) if rows else None,
+            lines(quiet(f"fees, LVR and net per 24 h, cost once, worth over 14 days after cost, in {unit}")),
+        )
+
+    @property
+    def _picture(self) -> Iterator[str]:
+        """The ranges in the recommended pool, one under another by the logarithm of the price."""
+        spans = []
+        for candidate in self.candidates:
+            low, high = float(candidate.price_lower or 0), float(candidate.price_upper or 0)
+            if candidate.pool.id == self.recommended.pool.id and 0 < low < high < math.inf:
+                spans.append((math.log(low), math.log(high), candidate))
+        if not spans:
+            return
+        least, lowest = min((low, candidate.price_lower or "") for low, _, candidate in spans)
+        most, highest = max((high, candidate.price_upper or "") for _, high, candidate in spans)
+        room = _PICTURE_WIDTH - _NAME_WIDTH - 1
+        for low, high, candidate in spans:
+            start, end = (round((edge - least) / (most - least) * (room - 1)) for edge in (low, high))
+            bar = "├" + "─" * (end - start - 1) + "┤" if end > start else "│"
+            name = f"{candidate.index} {self._describe(candidate)}"[:_NAME_WIDTH]
+            yield f"{name:<{_NAME_WIDTH}} {' ' * start}{bar}"
+        left, right = short_text(lowest), short_text(highest)
+        yield f"{'':<{_NAME_WIDTH}} {left}{right:>{room - len(left)}}"
+
+    @property
+    def _reasons(self) -> Iterator[Value]:
+        for candidate in self.candidates:
+            about = f"{candidate.index} {self._describe(candidate)}, {candidate.verdict}"
+            yield foreign(f"{about}: {candidate.reason}")
+        for earlier in self.earlier:
+            span = f"{short_text(earlier.price_lower)} – {short_text(earlier.price_upper)}"
+            where = f" in {earlier.pool}" if self.kind == "create" else ""
+            about = f"round {earlier.round}: {earlier.kind} {span}{where}, {earlier.verdict}"
+            yield foreign(f"{about}: {earlier.reason}")
+
+    @property
+    def _voices(self) -> str:
+        """Who spoke: what ran as a fallback says so."""
+        roles: dict[str, list[str]] = {}
+        for voice in self.voices:
+            speaker = f"{voice.speaker} {voice.model}" if voice.model else voice.speaker
+            why = f" ({voice.why})" if voice.why else ""
+            roles.setdefault(speaker + why, []).append(voice.role)
+        tokens = sum(voice.tokens for voice in self.voices)
+        spent = [None if voice.usd is None else Decimal(voice.usd) for voice in self.voices]
+        known = sum(usd for usd in spent if usd is not None)
+        price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
+        cost = f"; {tokens:,} tokens, {price}" if tokens else ""
+        return "; ".join(f"{', '.join(dict.fromkeys(names))}: {speaker}" for speaker, names in roles.items()) + cost
+
+
+_STEPS: Final = (("Simulate", "simulate"), ("Approve…", "approve"))
+
+
+def _money(value: str | None, candidate: CandidateView) -> Value:
+    """An amount under a heading that names its unit."""
+    if value is None:
+        return Value("?")
+    unit = candidate.carry.token if candidate.pool.currency1.verified else ""
+    return Value(short_text(value), number=Decimal(value), unit=unit, digits=4)
