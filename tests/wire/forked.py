@@ -43,7 +43,6 @@ IMPORTED = (
     "zuno.adapters.prices.seeded",
     "zuno.adapters.store.sqlite",
     "zuno.doors.cli.lp_screens",
-    "zuno.doors.cli.plan_screens",
     "zuno.doors.cli.render",
     "zuno.lp.execute.gate",
     "zuno.lp.service.archive",

@@ -239,11 +239,17 @@ class StepView(View):
 
     @property
     def cells(self) -> tuple[str | Value, ...]:
-        note = "; ".join(filter(None, (self.why, f"{self.attempts} attempts" if self.attempts > 1 else "")))
         gas = "" if self.gas_used is None else count(self.gas_used)
         block = "" if self.block is None else str(self.block)
-        state = Value(self.state, _judge_state(self.state))
-        return str(self.index + 1), self.kind.replace("_", " "), state, block, gas, foreign(note)
+        return str(self.index + 1), self.kind.replace("_", " "), Value(self.state, _judge_state(self.state)), block, gas
+
+    @property
+    def facts(self) -> Iterator[tuple[str, Value]]:
+        if self.why or self.attempts > 1:
+            attempts = f"{self.attempts} attempts" if self.attempts > 1 else ""
+            yield f"step {self.index + 1}", foreign("; ".join(filter(None, (self.why, attempts))))
+        if self.tx_hash:
+            yield f"transaction {self.index + 1}", id_(self.tx_hash)
 
 
 class ExecutionView(View):
@@ -289,15 +295,14 @@ class ExecutionView(View):
             ("result so far", Value(f"position {position}: {_describe_result(outcome)}"))
             for position, outcome in (outcomes if self.outcome is not None else ())
         ]
-        columns = ("step", "does", "state", "block", "gas used", "note")
         return document(
             Value(f"{self.action.capitalize()}{about} on {self.chain}: {self.state}", _judge_state(self.state)),
             lines(foreign(self.why)),
-            table(columns, (step.cells for step in self.steps), spare=("gas used", "block", "note"))
+            table(_STEP_COLUMNS, (step.cells for step in self.steps), spare=("gas used", "block"))
             if self.steps
             else None,
             facts(
-                *((f"transaction {step.index + 1}", id_(step.tx_hash)) for step in self.steps if step.tx_hash),
+                *(fact for step in self.steps for fact in step.facts),
                 ("brings at most", foreign(" and ".join(map(str, capital)))) if capital else None,
                 *self._more_facts(),
                 None if self.new_position_id is None else ("new position", id_(self.new_position_id)),
@@ -382,6 +387,7 @@ class UnsignedView(View):
         )
 
 
+_STEP_COLUMNS: Final = ("step", "does", "state", "block", "gas used")
 _PREPOSITIONS: Final = {"add": "to", "remove": "from"}
 _METHODS: Final = {
     "simulated": "running every step on the latest block",

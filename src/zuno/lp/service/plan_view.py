@@ -383,8 +383,9 @@ class PlanView(RecordedView):
     @property
     def _reasons(self) -> Iterator[Value]:
         for candidate in self.candidates:
-            about = f"{candidate.index} {self._describe(candidate)}, {candidate.verdict}"
-            yield foreign(f"{about}: {candidate.reason}")
+            if candidate.verdict != "accept":
+                about = f"{candidate.index} {self._describe(candidate)}, {candidate.verdict}"
+                yield foreign(f"{about}: {candidate.reason}")
         for earlier in self.earlier:
             span = f"{short_text(earlier.price_lower)} – {short_text(earlier.price_upper)}"
             where = f" in {earlier.pool}" if self.kind == "create" else ""
