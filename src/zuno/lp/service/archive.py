@@ -10,9 +10,9 @@ from itertools import takewhile
 from typing import ClassVar, Final
 
 from zuno.amm.model import Block
-from zuno.journal.decision_view import JournalUpgradeView, ReplayView
+from zuno.journal.decision_view import JournalUpgradeView, ReplayView, read_view
 from zuno.journal.port import Entry, Journal
-from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
+from zuno.kernel.errors import Malformed, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, View, sanitise
@@ -277,8 +277,10 @@ class Archive:
         if plan is not None:
             index, verdict = plan.owner_choice if plan.owner_choice is not None else index, PlanVerdict(plan.verdict)
         if verdict is PlanVerdict.REJECT:
-            view = await plan_decision(journal, recorded).show(self._code())
-            rejected = "; ".join(map(sanitise, view.cautions)) or "no move passed its rules"
+            rejected = f"`zuno plan show {plan_id}` says why"
+            with suppress(Malformed):  # nothing is computed on the way to money
+                view = read_view(PlanView, "" if plan is None else plan.hash, recorded.view)
+                rejected = "; ".join(map(sanitise, view.cautions)) or "no move passed its rules"
         chosen = ready.debate.rounds[-1].candidates[index]
         return DecidedPlan(recorded.check_hash(content), parse_context(ready.debate.context, content), chosen, rejected)
 
