@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import HexId
 from zuno.lp.execute import checks
@@ -16,14 +18,14 @@ from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Approval, Draft, Instruction, PlanApproved, PlanCalledOff, PlanOver, PlanSimulated
 
 
+@dataclass(frozen=True, slots=True)
 class Gate:
     """Simulates, approves, applies and cancels plans of one wallet on one chain, one plan at a time.
 
     `progress` is the plan as a caller loaded it before: what was journaled since is added to it.
     """
 
-    def __init__(self, context: ExecutionContext) -> None:
-        self._context = context
+    context: ExecutionContext
 
     # -- before anything is signed
 
@@ -33,12 +35,12 @@ class Gate:
         """The plan as exact calldata on the latest block, and what it would do there."""
         progress = await self._load(plan_id, progress)
         _check_not_ended(progress)
-        drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
+        drafted = await build_draft(self.context, plan_id, plan_hash, instruction)
         if not progress.begun:
             event = PlanSimulated(
                 plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
             )
-            await append_event(self._context.journal, progress, event)
+            await append_event(self.context.journal, progress, event)
         return drafted
 
     async def draft(
@@ -49,10 +51,10 @@ class Gate:
         _check_not_ended(progress)
         if progress.begun:
             raise Refused(f"{plan_id} is {progress.state} already; `zuno plan apply {plan_id}` goes on with it.")
-        drafted = await build_draft(self._context, plan_id, plan_hash, instruction)
+        drafted = await build_draft(self.context, plan_id, plan_hash, instruction)
         for single, (pool, _) in zip(instruction.each(), list_positions(drafted.draft), strict=True):
-            await checks.check_market(self._context, single, pool, drafted.draft.bounds)
-        await checks.check_spend(self._context, drafted.draft)
+            await checks.check_market(self.context, single, pool, drafted.draft.bounds)
+        await checks.check_spend(self.context, drafted.draft)
         if drafted.error is not None:
             raise Refused(as_sentence(drafted.error))
         return drafted
@@ -67,20 +69,20 @@ class Gate:
             genesis=draft.genesis,
             wallet=draft.wallet,
             expires=draft.expires,
-            who=f"{who} at node {self._context.key.public[:16]}",
+            who=f"{who} at node {self.context.key.public[:16]}",
         )
 
     async def approve(self, draft: Draft, approval: Approval, progress: PlanProgress | None = None) -> PlanProgress:
         """Sign and journal the approval. The expiry is checked again: the owner may have taken long to read."""
-        with self._context.lock(self._lock_name):
+        with self.context.lock(self._lock_name):
             progress = await self._load(draft.plan_id, progress)
             _check_not_ended(progress)
             if progress.begun:
                 raise Refused(f"{draft.plan_id} is {progress.state} already.")
-            checks.check_not_expired(draft, (await self._context.chain.head()).timestamp)
-            signature = self._context.key.sign(checks.signing_bytes(approval)).hex()
+            checks.check_not_expired(draft, (await self.context.chain.head()).timestamp)
+            signature = self.context.key.sign(checks.signing_bytes(approval)).hex()
             event = PlanApproved(plan_id=draft.plan_id, approval=approval, signature=signature)
-            await append_event(self._context.journal, progress, event, draft)
+            await append_event(self.context.journal, progress, event, draft)
             return progress
 
     async def reject(self, plan_id: str, why: str, progress: PlanProgress | None = None) -> None:
@@ -88,7 +90,7 @@ class Gate:
         progress = await self._load(plan_id, progress)
         if progress.over is None and not progress.begun:
             await append_event(
-                self._context.journal, progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why)
+                self.context.journal, progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why)
             )
 
     # -- applying
@@ -97,16 +99,16 @@ class Gate:
         """The plan with its approval, checked; `Refused` where there is nothing to apply."""
         progress = await self._load(plan_id, progress)
         _check_not_ended(progress)
-        draft = checks.check_approval(progress, self._context.key)
-        await checks.check_chain(self._context, draft)
-        check_not_killed(self._context, progress)
+        draft = checks.check_approval(progress, self.context.key)
+        await checks.check_chain(self.context, draft)
+        check_not_killed(self.context, progress)
         return progress, draft
 
     async def offer(self, progress: PlanProgress) -> tuple[SimulatedDraft, Approval]:
         """What `apply` asks the owner about, after the same checks. A look, as `status` is."""
         await self.reconcile(_discard_message, but=progress.plan_id, looks=True)
         _, draft = await self._load_approved(progress.plan_id, progress)
-        run = PlanRun(self._context, progress, draft, _discard_message)
+        run = PlanRun(self.context, progress, draft, _discard_message)
         if (over := await self._look(progress, draft)) is not None:
             raise Refused(run.describe_end(over))
         return await run.simulate_again()
@@ -125,41 +127,41 @@ class Gate:
         Where the wallet is watched only, the next step is handed out, once; `tx`: the transaction that did the one
         handed out before.
         """
-        with self._context.lock(self._lock_name):
+        with self.context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
             progress, draft = await self._load_approved(plan_id, progress)
-            if progress.handed_out or (self._context.signer.watch_only and not progress.signed_anything):
-                await HandedOutRun(self._context, progress, draft, notify).hand_out_next(ask_owner, tx)
+            if progress.handed_out or (self.context.signer.watch_only and not progress.signed_anything):
+                await HandedOutRun(self.context, progress, draft, notify).hand_out_next(ask_owner, tx)
                 return progress
             if tx is not None:
                 raise Refused(f"Nothing of {plan_id} was handed out: there is no step that {tx} could be.")
-            run = PlanRun(self._context, progress, draft, notify)
+            run = PlanRun(self.context, progress, draft, notify)
             await run.confirm(ask_owner)
-            self._context.signer.ready()  # whatever takes a person's time comes before the last look at the chain
+            self.context.signer.ready()  # whatever takes a person's time comes before the last look at the chain
             await run.record_intent()
             await run.run()
             return progress
 
     async def cancel(self, plan_id: str, notify: Notify, progress: PlanProgress | None = None) -> PlanProgress:
         """Cancel a plan: replace transactions in flight by empty ones of the same nonce, and revoke its allowances."""
-        with self._context.lock(self._lock_name):
+        with self.context.lock(self._lock_name):
             progress = await self._load(plan_id, progress)
             _check_not_ended(progress)
             draft = progress.draft
             if draft is not None and progress.handed_out:
-                await HandedOutRun(self._context, progress, draft, notify).call_off()
+                await HandedOutRun(self.context, progress, draft, notify).call_off()
                 return progress
             if draft is None or not progress.signed_anything:
                 event = PlanOver(
                     plan_id=plan_id, state=PlanState.CANCELLED, why="called off before anything was signed"
                 )
-                await append_event(self._context.journal, progress, event)
+                await append_event(self.context.journal, progress, event)
                 return progress
-            await checks.check_chain(self._context, draft)
-            self._context.signer.ready()
+            await checks.check_chain(self.context, draft)
+            self.context.signer.ready()
             if progress.called_off is None:
-                await append_event(self._context.journal, progress, PlanCalledOff(plan_id=plan_id))
-            await PlanRun(self._context, progress, draft, notify).cancel_in_flight()
+                await append_event(self.context.journal, progress, PlanCalledOff(plan_id=plan_id))
+            await PlanRun(self.context, progress, draft, notify).cancel_in_flight()
             return progress
 
     async def reconcile(self, notify: Notify, *, but: str | None = None, looks: bool = False) -> None:
@@ -167,7 +169,7 @@ class Gate:
 
         `but`: the plan that is about to go on anyway. Others must have nothing in flight: their number would be ours.
         """
-        for plan_id in await unfinished_plans(self._context.journal):
+        for plan_id in await unfinished_plans(self.context.journal):
             if plan_id == but:
                 continue
             progress = await self._load(plan_id)
@@ -177,7 +179,7 @@ class Gate:
             if looks:
                 over = await self._look(progress, draft) is not None
             else:
-                run = HandedOutRun(self._context, progress, draft, notify)
+                run = HandedOutRun(self.context, progress, draft, notify)
                 await run.sync_with_chain()
                 over = progress.handed_out and await run.end_if_over()
             if over:
@@ -196,35 +198,35 @@ class Gate:
         if draft is not None and progress.awaited and await self._is_for_this_wallet(draft):
             if (over := await self._look(progress, draft)) is not None:
                 progress.apply_event(over)
-            newest, *_ = await self._context.journal.latest(1, request_id=plan_id)
+            newest, *_ = await self.context.journal.latest(1, request_id=plan_id)
             if newest.seq != progress.seq:  # it is being applied: the journal knows more
                 progress = await self._load(plan_id)
         late = False
         if progress.draft is not None and progress.state is PlanState.APPROVED:
-            late = (await self._context.chain.head()).timestamp > progress.draft.expires
+            late = (await self.context.chain.head()).timestamp > progress.draft.expires
         return progress, late
 
     async def _look(self, progress: PlanProgress, draft: Draft) -> PlanOver | None:
         """Update a plan from the chain and write nothing down; how it ends, if nobody can go on with what was handed
         out."""
-        run = HandedOutRun(self._context, progress, draft, _discard_message)
+        run = HandedOutRun(self.context, progress, draft, _discard_message)
         await run.sync_with_chain(looks=True)
         return await run.find_expiry() if progress.handed_out else None
 
     async def _load(self, plan_id: str, progress: PlanProgress | None = None) -> PlanProgress:
         progress = progress or PlanProgress(plan_id)
-        await catch_up(self._context.journal, progress)
+        await catch_up(self.context.journal, progress)
         return progress
 
     async def _is_for_this_wallet(self, draft: Draft) -> bool:
         """Of this wallet on this very chain: bytes signed for a world that is gone would be good in the next one."""
-        same = (draft.chain_id, draft.wallet) == (self._context.info.id, self._context.wallet)
-        named = same and draft.instruction.chain == self._context.info.name
-        return named and draft.genesis == await self._context.writer.genesis()
+        same = (draft.chain_id, draft.wallet) == (self.context.info.id, self.context.wallet)
+        named = same and draft.instruction.chain == self.context.info.name
+        return named and draft.genesis == await self.context.writer.genesis()
 
     @property
     def _lock_name(self) -> str:
-        return f"{self._context.info.name}-{self._context.wallet}"
+        return f"{self.context.info.name}-{self.context.wallet}"
 
 
 def _discard_message(line: str) -> None:

@@ -186,24 +186,18 @@ PeerJournals = Callable[[], Sequence[Journal]]
 """The journals of this home's peers."""
 
 
+@dataclass(frozen=True, slots=True)
 class Archive:
     """Reads the journal. Only a replay runs anything, and it writes nothing."""
 
-    def __init__(
-        self,
-        open_journal: Callable[[], Awaitable[Journal]],
-        open_replay: OpenReplay,
-        code: Callable[[], str],
-        of_peers: PeerJournals = tuple,
-    ) -> None:
-        self._open_journal = open_journal
-        self._open_replay = open_replay
-        self._code = code
-        self._of_peers = of_peers
+    open_journal: Callable[[], Awaitable[Journal]]
+    open_replay: OpenReplay
+    code: Callable[[], str]
+    of_peers: PeerJournals = tuple
 
     async def plans(self, count: int = MOST, before: str | None = None) -> PlanListView:
         """The newest first; `before`: those that were made before it. `UsageError` where there is no such plan."""
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         start = None if before is None else await _find_plan_number(journal, before)
         made = [
             entry
@@ -220,7 +214,7 @@ class Archive:
 
     async def ended_positions(self, chain: str) -> dict[int, EndedPosition]:
         """Positions of a chain that a plan of this home took down, by id."""
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         acted, ended = await _read_actions(journal, chain), dict[int, EndedPosition]()
         async for entry in journal.entries(kind=PlanOver.kind):
             over = PlanOver.model_validate(dict(entry.payload))
@@ -232,7 +226,7 @@ class Archive:
 
     async def journaled_plans(self, chain: str) -> JournaledPlans:
         """Which positions of a chain came from which, and what else the plans about them sent."""
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         acted, mined = await _read_actions(journal, chain), dict[str, list[StepMined]]()
         async for entry in journal.entries(kind=StepMined.kind):
             step = StepMined.model_validate(dict(entry.payload))
@@ -254,7 +248,7 @@ class Archive:
     async def plan(self, plan_id: str) -> PlanView:
         """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
         journal, recorded = await self._load(plan_id)
-        view = await plan_decision(journal, recorded).show(self._code())
+        view = await plan_decision(journal, recorded).show(self.code())
         waiting = explain_waiting(await load_progress(journal, view.plan_id))
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
@@ -285,20 +279,20 @@ class Archive:
         return DecidedPlan(recorded.check_hash(content), parse_context(ready.debate.context, content), chosen, rejected)
 
     async def why(self, reference: str) -> WhyView:
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         request_id, plan_id = await self._request_of(journal, reference)
         entries = await load_entries(journal, request_id)
         if _is_of_peer(entries):
             seen = await _list_what_peers_saw(request_id, [(journal, entries)])
         else:
-            others = [] if entries else self._of_peers()
+            others = [] if entries else self.of_peers()
             seen = await _list_what_peers_saw(
                 request_id, [(peer, await load_entries(peer, request_id)) for peer in others]
             )
         if seen is not None:
             return seen
         recorded = await read_request(journal, request_id, entries, plan_id)
-        plan = None if recorded.ready is None else await plan_decision(journal, recorded).show(self._code())
+        plan = None if recorded.ready is None else await plan_decision(journal, recorded).show(self.code())
         argued = _last_own_debate(recorded) if plan is None else None
         context = None if argued is None else await load_context(journal, argued.context)
         return WhyView(
@@ -317,27 +311,27 @@ class Archive:
         if message is None or not isinstance(message.payload, Arguing):
             return ()
         debate = message.payload.debate
-        context = await load_context(await self._open_journal(), debate.context)
+        context = await load_context(await self.open_journal(), debate.context)
         printed = list(print_thoughts(context, debate))
         turn = (message.from_, printed[-1].round) if printed else None
         newest = [*takewhile(lambda thought: (thought.role, thought.round) == turn, reversed(printed))]
         return tuple(reversed(newest))
 
     async def diff(self, before: str, after: str) -> PlanDiffView:
-        views = [await plan_decision(*await self._load(plan_id)).show(self._code()) for plan_id in (before, after)]
+        views = [await plan_decision(*await self._load(plan_id)).show(self.code()) for plan_id in (before, after)]
         changes = tuple(_compare_plans(*views))
         return PlanDiffView(before=views[0].plan_id, after=views[1].plan_id, changes=changes)
 
     async def replay(self, reference: str) -> ReplayView:
         """Hold the debate again from what was recorded, with no key and no network. The record itself is verified
         first: a debate with a part missing is not replayed to the rest of it."""
-        return await replay_plan(*await self._load(reference), self._open_replay, self._of_peers(), self._code())
+        return await replay_plan(*await self._load(reference), self.open_replay, self.of_peers(), self.code())
 
     async def store_missing_views(self) -> JournalUpgradeView:
-        return await store_missing_plan_views(await self._open_journal())
+        return await store_missing_plan_views(await self.open_journal())
 
     async def _load(self, reference: str) -> tuple[Journal, RecordedRequest]:
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         request_id, plan_id = await self._request_of(journal, reference)
         return journal, await read_request(journal, request_id, await load_entries(journal, request_id), plan_id)
 

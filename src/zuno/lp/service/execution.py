@@ -87,29 +87,21 @@ class PlanTask:
     """Why the desk advises against it."""
 
 
+@dataclass(frozen=True, slots=True)
 class Execution:
     """Everything a person can do with a plan beyond reading it."""
 
-    def __init__(
-        self,
-        open_journal: Callable[[], Awaitable[Journal]],
-        archive: Archive,
-        context_of: OpenContext,
-        desk_of: Callable[[str], LpDesk],
-        default_chain: str,
-        random: Callable[[int], bytes],
-    ) -> None:
-        self._open_journal = open_journal
-        self._archive = archive
-        self._context_of = context_of
-        self._desk_of = desk_of
-        self._default_chain = default_chain
-        self._random = random
+    open_journal: Callable[[], Awaitable[Journal]]
+    archive: Archive
+    context_of: OpenContext
+    desk_of: Callable[[str], LpDesk]
+    default_chain: str
+    random: Callable[[int], bytes]
 
     async def simulate(self, plan_id: str) -> SimulationView:
         """Exact calldata on the latest block: balance changes, gas, price impact."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction, task.progress)
         return simulation_view(execution, drafted, await execution.chain.gas())
 
@@ -122,7 +114,7 @@ class Execution:
     async def offer_approval(self, plan_id: str, who: str, *, scripted: bool = False) -> ApprovalOffer:
         """Everything an approval is bound to, for the owner to read. Signing checks expiry and state again."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         _check_scripted(execution, scripted)
         gate = Gate(execution)
         if task.reject is not None:
@@ -142,7 +134,7 @@ class Execution:
         """What the owner reads before an approved plan is applied, for `Consent.bound_to`; of a step that waits for its
         signer elsewhere, that step. A look: it takes no lock and writes nothing."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         drafted, approval = await Gate(execution).offer(task.progress)
         if task.progress.state is PlanState.HANDED_OUT:
             return unsigned_view(task.progress)
@@ -153,7 +145,7 @@ class Execution:
     ) -> ExecutionView | UnsignedView:
         """`tx`: the hash under which a step that was handed out was sent, where it is not found by itself."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
         gas = await execution.chain.gas()
@@ -176,11 +168,11 @@ class Execution:
     async def uses_play_money(self, plan_id: str) -> bool:
         """Whether it is of a simulated, local or test network."""
         task = await self._load_task(plan_id)
-        return (await self._context_of(task.instruction.chain)).local
+        return (await self.context_of(task.instruction.chain)).local
 
     async def cancel(self, plan_id: str, tell: Notify) -> ExecutionView:
         task = await self._load_task(plan_id)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         try:
             await Gate(execution).cancel(plan_id, tell, task.progress)
         finally:
@@ -189,7 +181,7 @@ class Execution:
 
     async def status(self, plan_id: str) -> ExecutionView:
         task = await self._load_task(plan_id, holding=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         progress, late = await Gate(execution).status(plan_id, task.progress)
         return await execution_view(execution, progress, task.instruction, late=late)
 
@@ -198,7 +190,7 @@ class Execution:
         rules, no approval that has run out, and their position still there."""
         waiting: list[PlanLine] = []
         notes: list[str] = []
-        for line in (await self._archive.plans(MOST_WAITING)).plans:
+        for line in (await self.archive.plans(MOST_WAITING)).plans:
             if line.choice == Action.HOLD or PlanState(line.state).over:
                 continue
             try:
@@ -221,13 +213,13 @@ class Execution:
         if task.reject is not None:
             return f"the desk rejected it: {task.reject}"
         if line.state == PlanState.APPROVED:
-            _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id, task.progress)
+            _, late = await Gate(await self.context_of(line.chain)).status(line.plan_id, task.progress)
             if late:
                 return "its approval has run out"
         if line.state in (PlanState.APPLYING, PlanState.HANDED_OUT, PlanState.PARTIAL) or line.position_id is None:
             return None
         try:
-            positions = (await self._desk_of(line.chain).positions([line.position_id])).positions
+            positions = (await self.desk_of(line.chain).positions([line.position_id])).positions
         except NotFound:
             positions = ()
         there = any(int(position.liquidity) for position in positions)
@@ -247,7 +239,7 @@ class Execution:
 
     async def revoke(self, chain: str | None) -> ExecutionView:
         """Take back everything that others may take of the wallet's tokens."""
-        execution = await self._context_of(chain or self._default_chain)
+        execution = await self.context_of(chain or self.default_chain)
         held = (await execution.chain.holdings(execution.wallet)).snapshot.positions
         pools = [position.pool for position in held] or list((await execution.chain.pools()).pools)
         known = (*execution.info.tokens, *(token for pool in pools for token in (pool.token0, pool.token1)))
@@ -263,7 +255,7 @@ class Execution:
 
     async def compound(self, position: str, chain: str | None, *, anyway: bool = False) -> CompoundView:
         """Put the fees back into their position, where what they earn there pays for the gas."""
-        execution = await self._context_of(chain or self._default_chain)
+        execution = await self.context_of(chain or self.default_chain)
         own = await self._own_position(execution, position)
         check_owed(own)
         weighed, owed = await _weigh_compounding(execution, own)
@@ -309,7 +301,7 @@ class Execution:
             )
         if position is not None:
             return await self._instruct(action, position, chain, anyway=anyway)
-        execution = await self._context_of(chain or self._default_chain)
+        execution = await self.context_of(chain or self.default_chain)
         holdings = await execution.chain.holdings(execution.wallet)
         if not holdings.owned.complete:
             raise Refused(f"Not every position of the wallet is known ({holdings.owned.note}); name them one by one.")
@@ -331,7 +323,7 @@ class Execution:
         amounts: Sequence[str] = (),
         anyway: bool = False,
     ) -> ExecutionView:
-        execution = await self._context_of(chain or self._default_chain)
+        execution = await self.context_of(chain or self.default_chain)
         own = await self._own_position(execution, position)
         if action is Action.COLLECT:
             check_owed(own)
@@ -349,7 +341,7 @@ class Execution:
         )
 
     async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:
-        own = await self._desk_of(execution.info.name).position(arguments.position_id(position))
+        own = await self.desk_of(execution.info.name).position(arguments.position_id(position))
         if own.owner != execution.wallet:
             raise Refused(f"Position {own.id} belongs to {own.owner}, not to {execution.wallet}.")
         return own
@@ -361,7 +353,7 @@ class Execution:
         chain = execution.info.name
         instruction = Instruction(action=action, chain=chain, pool_id=pool.id, tick=pool.tick, **terms)
         digest = hashlib.sha256(canonical(instruction)).hexdigest()
-        plan_id = "plan_" + hashlib.sha256(self._random(16) + digest.encode()).hexdigest()[:12]
+        plan_id = "plan_" + hashlib.sha256(self.random(16) + digest.encode()).hexdigest()[:12]
         progress = PlanProgress(plan_id)
         event = PlanInstructed(plan_id=plan_id, plan_hash=digest, instruction=instruction)
         await append_event(execution.journal, progress, event)
@@ -371,14 +363,14 @@ class Execution:
 
     async def _load_task(self, plan_id: str, *, holding: bool = False, current: bool = False) -> PlanTask:
         """`current`: unless something of it is signed, it must have been argued by today's rules."""
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         arguments.plan_id(plan_id)
         progress = await load_progress(journal, plan_id)
         if progress.instructed is not None:
             return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction, progress)
         if progress.draft is not None and progress.begun:  # approved, whatever edition argued it
             return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction, progress)
-        decided = await self._archive.decision(plan_id, current=current and progress.over is None)
+        decided = await self.archive.decision(plan_id, current=current and progress.over is None)
         instruction = _build_instruction(decided)
         if instruction.action is Action.HOLD and not holding:
             raise Refused(f"{plan_id} says hold: there is nothing to do.")
@@ -387,7 +379,7 @@ class Execution:
     async def _attribute(self, chain: str, position_id: int) -> tuple[dict[str, Any] | None, str]:
         """Where a position's money went, or why nobody can say."""
         try:
-            lowered = to_json(await self._desk_of(chain).pnl(str(position_id), None))
+            lowered = to_json(await self.desk_of(chain).pnl(str(position_id), None))
         except ZunoError as error:
             return None, str(error)
         return (lowered if isinstance(lowered, dict) else None), ""

@@ -146,6 +146,7 @@ class SimulationView(View):
     def _write(self, acts: Sequence[Act], *more: Section) -> Document:
         about = _name_positions(self, f" {_PREPOSITIONS.get(self.action, 'of')}")
         outcome = good("it goes through") if self.error is None else foreign(f"it would fail: {self.error}", Tone.BAD)
+        words = Value if self.pool.verified else foreign
         before, after = short_text(self.price_before), short_text(self.price_after or "0")
         bounds = self.bounds
         most = ", ".join(f"at most {flow}" for flow in bounds.most_out) or "nothing"
@@ -156,21 +157,21 @@ class SimulationView(View):
                 ("outcome", outcome if self.ok or self.error else bad("it would fail")),
                 ("plan", id_(self.plan_id)),
                 ("pool", self.pool.name),
-                ("changes", foreign(", ".join(flow.signed for flow in self.changes) or "nothing")),
+                ("changes", words(", ".join(flow.signed for flow in self.changes) or "nothing")),
                 ("found by", _METHODS.get(self.how, self.how)),
                 ("gas", f"{self.gas_used:,} units, about {short_text(self.gas_cost_eth)} ETH"),
-                ("range", self._format_span(self.range_low, self.range_high)) if self.range_low else None,
-                ("stays home", foreign(self.leftover.text)) if self.leftover else None,
+                ("range", words(self._format_span(self.range_low, self.range_high))) if self.range_low else None,
+                ("stays home", words(self.leftover.text)) if self.leftover else None,
                 ("price", f"{before} → {after} (moved {self.price_impact_bps} bps)") if self.price_after else None,
                 ("wallet", id_(self.wallet)),
             ),
             section(
                 "Bounds",
                 facts(
-                    ("price", self._format_span(bounds.price_low, bounds.price_high)),
+                    ("price", words(self._format_span(bounds.price_low, bounds.price_high))),
                     ("tick", f"{bounds.tick_low} to {bounds.tick_high} (drift {bounds.tick_drift})"),
                     ("slippage", number(bounds.slippage_bps, 0, unit="bps")),
-                    ("leaves the wallet", foreign(most)),
+                    ("leaves the wallet", words(most)),
                     ("gas", gas_bound),
                     ("until", bounds.expires_text),
                 ),

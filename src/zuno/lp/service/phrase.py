@@ -208,15 +208,11 @@ def _number_terms(number: str, scale: str, glued: str) -> list[Term]:
     plain, piece = plain_number(number.lstrip("#")), number + scale
     if plain is not None and not glued:
         return [Term(Form.NUMBER, piece, _times_thousand(plain) if scale else plain)]
-    if plain is None or (glued.lower() not in TOKENS and not _is_symbol(glued)):
+    if plain is None or (glued.lower() not in TOKENS and not (len(glued) > 2 and glued.isupper())):
         ordinal = _ORDINALS.get(f"{number}{glued}".lower())
         return [Term(Form.ORDINAL, piece + glued, ordinal)] if ordinal else [Term(Form.AMBIGUOUS, piece + glued, "")]
     value = _times_thousand(plain) if scale else plain
     return [Term(Form.AMOUNT, piece + glued, f"{value} {token_named(glued)}")]
-
-
-def _is_symbol(text: str) -> bool:
-    return len(text) > 2 and text.isupper()
 
 
 def _times_thousand(number: str) -> str:

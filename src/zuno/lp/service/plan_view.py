@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 
@@ -28,6 +27,7 @@ _NAME_WIDTH: Final = 9
 """Of a candidate beside the picture of its range."""
 _TONES: Final = {"approve": Tone.GOOD, "reject": Tone.BAD, "accept": Tone.GOOD, "veto": Tone.BAD}
 _COLUMNS: Final = ("range", "1×/2×/3× h", "fees", "LVR", "net", "cost", "worth", "even", "verdict")
+_ACTS: Final = {"Why": "why", "Simulate": "plan simulate", "Approve…": "plan approve"}
 _SPARE: Final = ("even", "cost", "fees", "LVR", "1×/2×/3× h", "range", "pool")
 
 
@@ -260,6 +260,9 @@ class PlanView(RecordedView):
         verdict = self.verdict.replace("_", " ")
         moves = chosen.tick_lower is not None
         edge = self.edge_over_hold
+        words = Value if chosen.pool.verified else foreign
+        unit = "" if edge is None or not chosen.pool.currency1.verified else edge.token
+        capital = chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
         revisions = "1 revision" if self.rounds == 1 else f"{self.rounds} revisions"
         about = " ".join(filter(None, (self.kind, self.position_id)))
         plan = facts(
@@ -269,20 +272,20 @@ class PlanView(RecordedView):
             ("decided by", f"{self.decided_by} after {revisions}, profile {self.profile}, regime {self.regime}"),
             ("why", foreign(self.because)),
             ("confidence", number(self.confidence)),
-            ("beats the runner-up", self._paths_ahead) if self.over_runner_up else None,
-            None if edge is None else ("over holding", amount(edge.worth, edge.token)),
+            None if self.over_runner_up is None else ("paths over runner-up", share(self.over_runner_up)),
+            None if edge is None else ("over holding", amount(edge.worth, unit)),
             ("regimes", foreign("; ".join(f"{line.pool} {line.regime}" for line in self.regimes)))
             if self.regimes[1:]
             else None,
             None if self.own_range is None else ("your range", self.own_range),
             None if opens_nothing else ("pool", chosen.pool.name),
             ("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}") if moves else None,
-            ("holds" if chosen.kind == "hold" else "puts in", self._capital) if moves else None,
-            ("before", chosen.prep_action.removesuffix(" first")) if chosen.prep_action else None,
-            ("stays home", chosen.leftover.text) if chosen.leftover else None,
+            ("holds" if chosen.kind == "hold" else "puts in", capital) if moves else None,
+            ("before", words(chosen.prep_action.removesuffix(" first"))) if chosen.prep_action else None,
+            ("stays home", words(chosen.leftover.text)) if chosen.leftover else None,
             ("voices", foreign(self._voices)),
         )
-        simulate, approve = (Act(label, f"plan {verb} {self.plan_id}") for label, verb in _STEPS)
+        acts = [Act(label, f"{command} {self.plan_id}") for label, command in _ACTS.items()]
         return document(
             Value(f"{verdict}: {self._describe(chosen)} {chosen.span()}".rstrip(), _TONES.get(self.verdict, Tone.WARN)),
             plan,
@@ -296,21 +299,8 @@ class PlanView(RecordedView):
                 *map(foreign, self.computed_notes),
                 *warn_unverified(candidate.pool for candidate in self.candidates),
             ),
-            acts=(
-                Act("Why", f"why {self.plan_id}"),
-                *(() if chosen.kind == "hold" else (simulate, approve)),
-            ),
+            acts=acts if chosen.kind != "hold" else acts[:1],
         )
-
-    @property
-    def _paths_ahead(self) -> Value:
-        value = share(self.over_runner_up)
-        return replace(value, text=f"on {value.text} of paths")
-
-    @property
-    def _capital(self) -> Value:
-        chosen = self.recommended
-        return chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
 
     def _opens_nothing(self, candidate: CandidateView) -> bool:
         """What there is to hold in a create is nothing."""
@@ -327,10 +317,7 @@ class PlanView(RecordedView):
         for candidate in self.candidates:
             mark, carry = "→" if candidate.index == self.recommended.index else " ", candidate.carry
             own = " (yours)" if candidate.own else ""
-            figures = (carry.net24h, carry.cost, carry.worth)
-            fees, lvr, net, cost, worth = (
-                _money(value, candidate) for value in (carry.fees24h, carry.lvr24h, *figures)
-            )
+            amounts = (carry.fees24h, carry.lvr24h, carry.net24h, carry.cost, carry.worth)
             even = None if carry.breakeven_hours is None else Decimal(carry.breakeven_hours)
             pool = "" if self._opens_nothing(candidate) else candidate.pool.name
             rows.append(
@@ -339,24 +326,21 @@ class PlanView(RecordedView):
                     *((pool,) if creates else ()),
                     candidate.span("\n"),
                     candidate.stress_hours,
-                    fees,
-                    lvr,
-                    net,
-                    cost,
-                    worth,
+                    *(_money(value, candidate) for value in amounts),
                     number(even, 0, unit="h"),
                     Value(candidate.verdict, _TONES.get(candidate.verdict, Tone.WARN)),
                 )
             )
         units = {candidate.carry.token for candidate in self.candidates}
         unit = units.pop() if len(units) == 1 else "the second token of its pool"
+        known = all(candidate.pool.verified for candidate in self.candidates)
         columns = ("", *(("pool",) if creates else ()), *_COLUMNS)
         spare = _SPARE if creates else _SPARE[:-1]
         return section(
             "Candidates",
             lines(*self._picture, mark=Mark.VERBATIM),
             table(columns, rows, spare=spare, joiners={"range": " – "}) if rows else None,
-            lines(quiet(f"fees, LVR and net per 24 h, cost once, worth over 14 days after cost, in {unit}")),
+            lines((quiet if known else foreign)(f"per 24 h, cost once, worth over 14 days after cost, in {unit}")),
         )
 
     @property
@@ -406,9 +390,6 @@ class PlanView(RecordedView):
         price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
         cost = f"; {tokens:,} tokens, {price}" if tokens else ""
         return "; ".join(f"{', '.join(dict.fromkeys(names))}: {speaker}" for speaker, names in roles.items()) + cost
-
-
-_STEPS: Final = (("Simulate", "simulate"), ("Approve…", "approve"))
 
 
 def _money(value: str | None, candidate: CandidateView) -> Value:
