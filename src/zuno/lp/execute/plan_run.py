@@ -116,7 +116,7 @@ class PlanRun:
                     await self._end_failed_plan(step)
 
     async def build_second_half(self) -> None:
-        """From what the first half really paid; once more wherever nothing of it is under way or over."""
+        """Build the second half from what the first really paid; again, unless one of its steps is in flight or over."""
         under_way = any(step.in_flight or step.has_failed for step in self._later_steps)
         if not under_way and not self._later_mint_is_final:
             paid, steps, onchain = await self._build_later_steps()
@@ -200,7 +200,7 @@ class PlanRun:
         return max(of_kind, default=GAS_MARGIN * measured_gas(at.step.kind))
 
     async def _check_fresh(self) -> SimulatedDraft:
-        """Nothing is signed yet: the whole plan is held against the world as it is now, and tried once more."""
+        """Before anything is signed: check the whole plan against the chain as it is now, and simulate it again."""
         instruction, states = self.draft.instruction, dict[int | None, OnChainState]()
         for single in instruction.each():
             try:
@@ -279,7 +279,7 @@ class PlanRun:
         await self._end_plan(PlanState.CANCELLED, why)
 
     async def _revert_reason(self, step: StepProgress) -> str:
-        """Why a step reverted, as far as trying it on the head tells; nothing where it would go through by now."""
+        """Why a step reverted, by simulating it on the head; empty where it would succeed by now."""
         if step.state is not StepState.REVERTED:
             return ""
         try:

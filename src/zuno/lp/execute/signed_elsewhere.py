@@ -167,8 +167,8 @@ class HandedOutRun(PlanRun):
 
     @property
     def _deadline(self) -> int:
-        """Of what a signer elsewhere may still send. A second half has one of its own, as far away as the approved
-        bounds have it, and has to be asked for as soon after the first."""
+        """Until when a signer elsewhere may send. The second half has its own deadline, as many seconds after the first
+        as the approved bounds say, and must be asked for within the same time."""
         seconds = self.draft.bounds.deadline_seconds
         if self.progress.finishing is not None:
             return self.progress.finishing.block.timestamp + seconds

@@ -1,4 +1,4 @@
-"""What the journal remembers of the desk's debates: plans, why they came about, and whether they come about again."""
+"""Plans and debates as the journal holds them: listed, shown, explained, compared and replayed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class PlanLine(View):
 class PlanListView(View):
     plans: tuple[PlanLine, ...]
     notes: tuple[ForeignText, ...] = ()
-    """Of plans that wait: which others do no longer, and why."""
+    """In a list of waiting plans: which plans no longer wait, and why."""
 
     def to_document(self) -> Document:
         notes = [*map(foreign, self.notes)]
@@ -123,7 +123,7 @@ class WhyView(View):
     plan: PlanView | None
     failed: ForeignText | None
     seen_by: tuple[str, ...] = ()
-    """The peers of this home that took part in a debate it did not ask for: only what they heard and said is known."""
+    """Peers of this home in a debate that another home asked for: only their own messages are known."""
     LEFT_OUT: ClassVar = frozenset({"messages"}) | PlanView.LEFT_OUT
 
     def to_document(self) -> Document:
@@ -213,7 +213,7 @@ class Archive:
         return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
 
     async def ended_positions(self, chain: str) -> dict[int, EndedPosition]:
-        """Positions of a chain that a plan of this home took down, by id."""
+        """Positions of a chain that a plan of this home closed or rebalanced, by id."""
         journal = await self.open_journal()
         acted, ended = await _read_actions(journal, chain), dict[int, EndedPosition]()
         async for entry in journal.entries(kind=PlanOver.kind):
@@ -225,7 +225,7 @@ class Archive:
         return ended
 
     async def journaled_plans(self, chain: str) -> JournaledPlans:
-        """Which positions of a chain came from which, and what else the plans about them sent."""
+        """Which position of a chain replaced which, and the other transactions of their plans."""
         journal = await self.open_journal()
         acted, mined = await _read_actions(journal, chain), dict[str, list[StepMined]]()
         async for entry in journal.entries(kind=StepMined.kind):
@@ -246,14 +246,14 @@ class Archive:
         return JournaledPlans(mints, sent)
 
     async def plan(self, plan_id: str) -> PlanView:
-        """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
+        """The plan as it was decided. A step that waits for a signer elsewhere is its first caution."""
         journal, recorded = await self._load(plan_id)
         view = await plan_decision(journal, recorded).show(self.code())
         waiting = explain_waiting(await load_progress(journal, view.plan_id))
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
-        """The paths its ranges were judged against."""
+        """The simulated price paths that the plan's ranges were judged by."""
         journal, recorded = await self._load(plan_id)
         return build_stress_fan(plan_id, await load_context(journal, _end_of(recorded).debate.context))
 
@@ -365,7 +365,7 @@ def _is_of_peer(entries: Sequence[Entry]) -> bool:
 
 
 async def _list_what_peers_saw(request_id: str, peers: Iterable[tuple[Journal, Sequence[Entry]]]) -> WhyView | None:
-    """A debate as far as peers heard and said it; None where none took part."""
+    """A debate by what peers sent and received; None where none took part."""
     messages: dict[str, Envelope] = {}
     seen: dict[Role, str] = {}
     furthest: tuple[Context, Debate, int | None] | None = None
@@ -431,7 +431,7 @@ async def _read_actions(journal: Journal, chain: str) -> dict[str, tuple[Action,
 
 
 def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
-    """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
+    """The newest state of the debate under this process's own key. What peers elsewhere sent is shown once checked."""
     own = [message.payload for message in recorded.messages if message.key == recorded.key]
     debates = [payload.debate for payload in own if isinstance(payload, Arguing)]
     return debates[-1] if debates else None
@@ -444,7 +444,7 @@ _STATES = (
     (StepHandedOut.kind, PlanState.HANDED_OUT.value),
     (PlanOver.kind, None),
 )
-"""What an entry of a kind says about its plan, the later in a plan's life the further down."""
+"""The state of a plan by the kind of its newest entry, in the order of a plan's life; None: the entry names it."""
 
 
 async def _find_plan_number(journal: Journal, plan_id: str) -> int:
@@ -494,7 +494,7 @@ def _span(lower: object, upper: object) -> str:
 
 
 def _compare_plans(first: PlanView, second: PlanView) -> Iterator[PlanChange]:
-    """What a person would compare, in the order of the card."""
+    """Facts of two plans that differ, in the order in which a plan is shown."""
     before, after = _compared_facts(first), _compared_facts(second)
     for name in dict.fromkeys((*before, *after)):
         if before.get(name) != after.get(name):

@@ -1,7 +1,7 @@
 """What the owner wants to open, read from a sentence and from flags: by rules a person can check, never by a model.
 
 Words that change nothing are listed and passed over; every other word must be understood or is asked back, because a
-wish that was read wrongly looks exactly like one that was read right.
+request that was read wrongly looks exactly like one that was read right.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """A wish that is complete, with what the sentence said about where and how boldly."""
+    """A complete request, with the chain and the risk profile that the sentence named."""
 
     position: PositionRequest
     chain: str | None
@@ -90,7 +90,7 @@ class CreateRequest:
 
 
 def parse_create_request(text: str, flags: Flags | None = None) -> CreateRequest:
-    """The whole wish; `UsageError` names what is missing or cannot be read."""
+    """The whole request; `UsageError` names what is missing or cannot be read."""
     flags = flags or Flags()
     parsed = parse_sentence(text)
     lines = _with_flags(parsed.lines, flags)
@@ -117,7 +117,7 @@ def same_token(name: str, other: str) -> bool:
 def parse_sentence(text: str, known: Collection[str] = ()) -> ParsedSentence:
     """What the sentence says, complete or not. `known`: more words that change nothing."""
     if len(text) > MAX_TEXT:
-        raise UsageError(f"A wish has at most {MAX_TEXT} characters.")
+        raise UsageError(f"A request has at most {MAX_TEXT} characters.")
     return _Reader(split_phrase(text), known).read()
 
 

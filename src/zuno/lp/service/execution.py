@@ -1,4 +1,4 @@
-"""Carrying plans out: try, approve, apply, cancel, follow; and the plans an owner makes without a debate."""
+"""Plans carried out: simulate, approve, apply, cancel, status; and plans that an owner makes without a debate."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ from zuno.lp.service.execution_view import ApprovalView, CompoundView, Execution
 from zuno.lp.service.positions import LpDesk
 
 MOST_WAITING: Final = 20
-"""Plans that are looked at for whether they wait."""
+"""The newest plans that are checked for whether they wait."""
 OpenContext = Callable[[str], Awaitable[ExecutionContext]]
 """What it takes to act on a chain, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """How the owner is asked: they see what it is about and say yes or no."""
+    """How the owner is asked to confirm: each function shows the approval and returns yes or no."""
 
     to_approve: Callable[[ApprovalView], bool]
     to_apply: Callable[[ApprovalView], bool]
     scripted: bool = False
-    """Somebody's script says yes for them, which is heard only where money is play money."""
+    """A script confirms in the owner's place: `Refused` on networks with real money."""
     who: str = "cli"
 
     @staticmethod
@@ -69,7 +69,7 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalOffer:
-    """What the owner is shown before an approval, and how exactly that is signed; offers end with the process."""
+    """What the owner is shown before an approval; `sign` signs exactly that. An offer ends with its process."""
 
     view: ApprovalView
     sign: Callable[[], Awaitable[ExecutionView]]
@@ -77,7 +77,7 @@ class ApprovalOffer:
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """A plan as something to be done."""
+    """A plan with the instruction that carries it out."""
 
     plan_id: str
     plan_hash: str
@@ -238,7 +238,7 @@ class Execution:
         return await self._instruct_one_or_all(Action.CLOSE, position, chain, every=every, anyway=anyway)
 
     async def revoke(self, chain: str | None) -> ExecutionView:
-        """Take back everything that others may take of the wallet's tokens."""
+        """Revoke every allowance on the wallet's tokens."""
         execution = await self.context_of(chain or self.default_chain)
         held = (await execution.chain.holdings(execution.wallet)).snapshot.positions
         pools = [position.pool for position in held] or list((await execution.chain.pools()).pools)
@@ -377,7 +377,7 @@ class Execution:
         return PlanTask(plan_id, decided.hash, instruction, progress, decided.rejected)
 
     async def _attribute(self, chain: str, position_id: int) -> tuple[dict[str, Any] | None, str]:
-        """Where a position's money went, or why nobody can say."""
+        """A position's attribution, or why it is unknown."""
         try:
             lowered = to_json(await self.desk_of(chain).pnl(str(position_id), None))
         except ZunoError as error:
@@ -385,7 +385,7 @@ class Execution:
         return (lowered if isinstance(lowered, dict) else None), ""
 
     async def _note_outcome(self, execution: ExecutionContext, progress: PlanProgress) -> None:
-        """What came of it in money; a question that fails here must not hide what was done."""
+        """Journal where the positions' money went. A failed query is recorded as unknown and hides nothing else."""
         await catch_up(execution.journal, progress)
         draft = progress.draft
         if progress.over is None or progress.outcome is not None or draft is None or draft.position is None:
@@ -438,7 +438,7 @@ def _build_instruction(decided: DecidedPlan) -> Instruction:
 
 
 async def _weigh_compounding(execution: ExecutionContext, position: LpPosition) -> tuple[Compounding, Fraction]:
-    """Gas against what the fees would earn, in dollars, and what the fees are worth."""
+    """Gas in dollars against what the reinvested fees would earn, and what the fees are worth."""
     pool, price = position.pool, position.pool.sqrt_price_x96
 
     async def usd(amount0: int, amount1: int) -> Fraction:

@@ -1,4 +1,4 @@
-"""Split a line into words and slots such as amounts, ids and chains. The shell and create wishes share it."""
+"""Split a line into words and slots such as amounts, ids and chains. The shell and create requests share it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking the desk: start a debate, listen to it, and hand back the plan that came of it."""
+"""Recommendations: start a debate, follow it, and record the plan that it decides."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Waiting:
 
 @asynccontextmanager
 async def tell_waiting(listen: Listen, *asked: Role, answered: Container[Role] = ()) -> AsyncIterator[Listen]:
-    """Tells every second who was asked and has not answered. What it hands out passes thoughts on, and has the next
-    speaker asked from then on."""
+    """Tells `listen` every second who was asked and has not answered. Yields the listener for the debate, which notes
+    who is asked next."""
     now, since = asyncio.get_running_loop().time, dict[Role, float]()
 
     def tell() -> None:
@@ -99,7 +99,7 @@ async def tell_waiting(listen: Listen, *asked: Role, answered: Container[Role] =
 
 
 def ignore_event(event: Thought | Waiting) -> None:
-    """Nobody listens: the transcript is in the plan all the same."""
+    """For callers that do not follow the debate: the plan holds the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class LocalDebateRunner:
             await asyncio.gather(ending, *running, return_exceptions=True)
 
     async def _record_timeout(self, signer: EnvelopeSigner, opening: Envelope) -> Unavailable:
-        """A silence goes on the record like any other end."""
+        """A timeout is journaled like any other end."""
         reason = (
             f"The debate did not end within {self.patience:g} s: a message was lost or a peer is silent; ask again."
         )
@@ -330,7 +330,7 @@ async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None)
 
 
 async def _record_refusal(room: DebateRunner, end: DebateEnd, candidate: int, why: str) -> None:
-    """No plan came of it, yet the ballot can be looked at: it is on record which message was checked."""
+    """Record which message was checked, so that `zuno why` can show the ballot of a request without a plan."""
     note = ChoiceRefused(message=end.message, choice=candidate, why=sanitise(why))
     await room.journal.append(
         kind=REFUSED_KIND, author=Author(Role.CLI.value), payload=note, request_id=room.request_id
@@ -338,7 +338,7 @@ async def _record_refusal(room: DebateRunner, end: DebateEnd, candidate: int, wh
 
 
 def error_of(failed: FlowFailed) -> ZunoError:
-    """What a failed flow is to whoever asked; the reason may be a peer's own words."""
+    """The error that a failed flow raises for its caller; the reason may be a peer's text."""
     return _ERRORS[failed.error](sanitise(failed.reason))
 
 
