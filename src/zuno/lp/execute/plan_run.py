@@ -116,7 +116,7 @@ class PlanRun:
                     await self._end_failed_plan(step)
 
     async def build_second_half(self) -> None:
-        """Build the second half from what the first really paid; again, unless one of its steps is in flight or over."""
+        """Build the second half from what the first paid; again, unless a step of it is in flight or over."""
         under_way = any(step.in_flight or step.has_failed for step in self._later_steps)
         if not under_way and not self._later_mint_is_final:
             paid, steps, onchain = await self._build_later_steps()
