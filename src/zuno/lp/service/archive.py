@@ -37,7 +37,7 @@ from zuno.lp.model.plan_events import (
     StepMined,
 )
 from zuno.lp.service.plan_replay import OpenReplay, plan_decision, replay_plan, store_missing_plan_views
-from zuno.lp.service.plan_view import PLAN_KIND, PlanRecord, PlanView, SourceView, ThoughtView
+from zuno.lp.service.plan_view import PLAN_KIND, PlanRecord, PlanView, SourceView, ThoughtView, describe_sources
 from zuno.lp.service.recorded_request import (
     RecordedRequest,
     explain_failure,
@@ -48,7 +48,7 @@ from zuno.lp.service.recorded_request import (
     read_request,
 )
 from zuno.lp.service.stress_fan import StressFanView, build_stress_fan
-from zuno.present.document import Document, Mark, Tone, Value, document, lines, section, table
+from zuno.present.document import Document, Tone, Value, document, lines, table
 from zuno.present.values import bad, foreign, id_, when
 
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
@@ -127,7 +127,7 @@ class WhyView(View):
     LEFT_OUT: ClassVar = frozenset({"messages"}) | PlanView.LEFT_OUT
 
     def to_document(self) -> Document:
-        held = f"{self.request_id}, held by {self.code}"
+        held = f"held by {self.code}"
         end = None if self.failed is None else foreign(f"The flow failed: {self.failed}", Tone.BAD)
         if self.plan is not None:
             plan = self.plan.to_document()
@@ -137,9 +137,9 @@ class WhyView(View):
             peers = " and the ".join(self.seen_by)
             end = Value(f"As seen by the {peers} of this home; how it ended is with whoever asked.")
         return document(
-            f"Why: {held}",
+            f"Why: {self.request_id}, {held}",
             lines(*(thought.line for thought in self.transcript)),
-            section("Sources", lines(*(source.line for source in self.sources), mark=Mark.QUOTE)),
+            describe_sources(self.sources),
             urgent=(end or bad("The debate did not end: nothing was decided."),),
         )
 

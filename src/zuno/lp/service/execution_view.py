@@ -201,7 +201,7 @@ class ApprovalView(SimulationView):
         signed = facts(
             ("plan", id_(self.plan_hash)),
             ("what it does", id_(self.draft_hash)),
-            ("hash that is signed", id_(self.approval_hash)),
+            ("signed hash", id_(self.approval_hash)),
             ("chain id", count(self.chain_id)),
             ("genesis", id_(self.genesis)),
             ("who", self.who),
@@ -250,7 +250,7 @@ class StepView(View):
             attempts = f"{self.attempts} attempts" if self.attempts > 1 else ""
             yield f"step {self.index + 1}", foreign("; ".join(filter(None, (self.why, attempts))))
         if self.tx_hash:
-            yield f"transaction {self.index + 1}", id_(self.tx_hash)
+            yield f"tx {self.index + 1}", id_(self.tx_hash)
 
 
 class ExecutionView(View):
@@ -284,10 +284,11 @@ class ExecutionView(View):
     outcome_note: str
     next: str
     """What can be done now."""
-    LEFT_OUT: ClassVar = frozenset({"expires"})
+    LEFT_OUT: ClassVar = frozenset({"expires", "wallet"})
 
     def to_document(self) -> Document:
         about = _name_positions(self, f" {_PREPOSITIONS.get(self.action, 'of')}")
+        label = chain_label(self.chain)
         capital = sorted(self.capital, key=lambda brought: not brought.named)
         verbs = {"approved": "apply", "handed_out": "apply", "drafted": "simulate approve", "simulated": "approve"}
         acts = [Act(_LABELS[verb], f"plan {verb} {self.plan_id}") for verb in verbs.get(self.state, "").split()]
@@ -297,7 +298,7 @@ class ExecutionView(View):
             for position, outcome in (outcomes if self.outcome is not None else ())
         ]
         return document(
-            Value(f"{self.action.capitalize()}{about} on {self.chain}: {self.state}", _judge_state(self.state)),
+            Value(f"{label} · {self.action}{about} on {self.chain}: {self.state}", _judge_state(self.state)),
             lines(foreign(self.why)),
             table(_STEP_COLUMNS, (step.cells for step in self.steps), spare=("gas used", "block"))
             if self.steps
@@ -316,9 +317,7 @@ class ExecutionView(View):
                 *results,
                 ("next", self.next) if self.next and not acts else None,
                 ("plan", id_(self.plan_id)),
-                ("wallet", id_(self.wallet)),
             ),
-            context=str(chain_label(self.chain)),
             urgent=(foreign(f"problem: {problem}", Tone.BAD) for problem in self.problems),
             notes=map(foreign, filter(None, [self.outcome_note])),
             acts=acts,

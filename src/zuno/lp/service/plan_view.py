@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 
@@ -168,7 +169,7 @@ class ThoughtView(RecordView):
 
     @property
     def line(self) -> Value:
-        return foreign(f"{self.role} {self.round}: {self.text}")
+        return foreign(f"{self.role} {self.round} {self.text}")
 
 
 class SourceView(RecordView):
@@ -180,11 +181,14 @@ class SourceView(RecordView):
     notes: tuple[ForeignText, ...]
     LEFT_OUT: ClassVar = frozenset({"as_of"})
 
-    @property
-    def line(self) -> Value:
+    def __str__(self) -> str:
         about = f"{self.source}, {self.age_seconds} s old" if self.source else "none"
-        text = f"{self.feed}: {about}{' STALE' if self.stale else ''}"
-        return foreign("; ".join((text, *self.notes)), Tone.QUIET)
+        return "; ".join((f"{self.feed}: {about}{' STALE' if self.stale else ''}", *self.notes))
+
+
+def describe_sources(sources: Sequence[SourceView]) -> Section:
+    text = " · ".join(map(str, sources))
+    return section("", lines(foreign(f"sources: {text}", Tone.QUIET), mark=Mark.QUOTE) if text else None)
 
 
 class SpeakerView(RecordView):
@@ -260,6 +264,8 @@ class PlanView(RecordedView):
         verdict = self.verdict.replace("_", " ")
         moves = chosen.tick_lower is not None
         edge = self.edge_over_hold
+        beaten = self.over_runner_up
+        ahead = "" if beaten is None else f", ahead of the runner-up on {share(beaten).text} of paths"
         words = Value if chosen.pool.verified else foreign
         unit = "" if edge is None or not chosen.pool.currency1.verified else edge.token
         capital = chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
@@ -267,12 +273,10 @@ class PlanView(RecordedView):
         about = " ".join(filter(None, (self.kind, self.position_id)))
         plan = facts(
             ("plan", id_(self.plan_id)),
-            ("request", id_(self.request_id)),
             None if self.position_id is None else ("position", id_(self.position_id)),
             ("decided by", f"{self.decided_by} after {revisions}, profile {self.profile}, regime {self.regime}"),
             ("why", foreign(self.because)),
-            ("confidence", number(self.confidence)),
-            None if self.over_runner_up is None else ("paths over runner-up", share(self.over_runner_up)),
+            ("confidence", replace(number(self.confidence), text=f"{self.confidence:.2f}{ahead}")),
             None if edge is None else ("over holding", amount(edge.worth, unit)),
             ("regimes", foreign("; ".join(f"{line.pool} {line.regime}" for line in self.regimes)))
             if self.regimes[1:]
@@ -290,10 +294,9 @@ class PlanView(RecordedView):
             Value(f"{verdict}: {self._describe(chosen)} {chosen.span()}".rstrip(), _TONES.get(self.verdict, Tone.WARN)),
             plan,
             self._candidates,
-            section("Reasons", lines(*self._reasons, mark=Mark.QUOTE)),
             section("The debate", lines(*(thought.line for thought in self.transcript), mark=Mark.QUOTE)),
-            section("Sources", lines(*(source.line for source in self.sources), mark=Mark.QUOTE)),
-            context=f"{chain_label(self.chain)} · {about} on {self.chain} at block {self.block}",
+            describe_sources(self.sources),
+            context=f"{chain_label(self.chain)} · {about} on {self.chain} at block {self.block}, {self.request_id}",
             urgent=map(foreign, self.cautions),
             notes=(
                 *map(foreign, self.computed_notes),
@@ -341,6 +344,7 @@ class PlanView(RecordedView):
             lines(*self._picture, mark=Mark.VERBATIM),
             table(columns, rows, spare=spare, joiners={"range": " – "}) if rows else None,
             lines((quiet if known else foreign)(f"per 24 h, cost once, worth over 14 days after cost, in {unit}")),
+            None if self.transcript else lines(*self._reasons, mark=Mark.QUOTE),
         )
 
     @property
@@ -366,6 +370,7 @@ class PlanView(RecordedView):
 
     @property
     def _reasons(self) -> Iterator[Value]:
+        """What spoke against the candidates, for a plan without the transcript that says so."""
         for candidate in self.candidates:
             if candidate.verdict != "accept":
                 about = f"{candidate.index} {self._describe(candidate)}, {candidate.verdict}"
