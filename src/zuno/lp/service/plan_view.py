@@ -344,7 +344,7 @@ class PlanView(RecordedView):
             lines(*self._picture, mark=Mark.VERBATIM),
             table(columns, rows, spare=spare, joiners={"range": " – "}) if rows else None,
             lines((quiet if known else foreign)(f"per 24 h, cost once, worth over 14 days after cost, in {unit}")),
-            None if self.transcript else lines(*self._reasons, mark=Mark.QUOTE),
+            lines(*self._reasons, mark=Mark.QUOTE),
         )
 
     @property
@@ -370,9 +370,9 @@ class PlanView(RecordedView):
 
     @property
     def _reasons(self) -> Iterator[Value]:
-        """What spoke against the candidates, for a plan without the transcript that says so."""
+        """What spoke against earlier candidates, and against these where no transcript says so."""
         for candidate in self.candidates:
-            if candidate.verdict != "accept":
+            if candidate.verdict != "accept" and not self.transcript:
                 about = f"{candidate.index} {self._describe(candidate)}, {candidate.verdict}"
                 yield foreign(f"{about}: {candidate.reason}")
         for earlier in self.earlier:
