@@ -41,7 +41,7 @@ from zuno.lp.mesh.peer_process import MeshPeer, run_receiver, run_retries
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Context, FlowFailed, FlowStart, Kind, PlanReady, Role
 from zuno.lp.ports.transport import ReceivedMessage
-from zuno.lp.service.recommend import load_context
+from zuno.lp.service.recorded_request import load_context
 
 HOPS = 60
 DEBATES = 1_000

@@ -556,14 +556,14 @@ def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, h
     for shown in (
         "PositionManager (0x",
         "your wallet",
-        "hash that is signed",
+        "signed hash",
         "drift 50",
         "slippage",
         "at most",
         plan_id,
     ):
         assert shown in said
-    assert re.search(r"hash that is signed\s+[0-9a-f]{64}\s", said), "not broken in two"
+    assert re.search(r"signed hash\s+[0-9a-f]{64}\s", said), "not broken in two"
     assert len(re.findall(r"– [\d,.]+ USDC per WETH", said)) == 3, "the range, and the band twice, in prices"
     assert state(zuno, plan_id) == "approved"
     code, said = at_terminal(home, "plan", "apply", plan_id, typed=b"apply\n")

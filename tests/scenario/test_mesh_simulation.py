@@ -37,8 +37,8 @@ from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import Arguing, Context, FlowFailed, Kind, PlanReady, Role, Thought
 from zuno.lp.ports.transport import ReceivedMessage
-from zuno.lp.service.plan_view import decided_hash
-from zuno.lp.service.recommend import load_context
+from zuno.lp.service.plan_record import decided_hash
+from zuno.lp.service.recorded_request import load_context
 
 SEEDS, SOAK_SEEDS, CHUNK = 300, 2_000, 50
 """`make test` plays the first of them; `make soak` the others."""

@@ -52,8 +52,10 @@ from zuno.lp.model.debate import (
 from zuno.lp.model.market import Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
-from zuno.lp.service.plan_view import PlanView, decided_hash, plan_view
-from zuno.lp.service.recommend import LocalDebateRunner, load_context
+from zuno.lp.service.plan_record import build_plan, decided_hash
+from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.recommend import LocalDebateRunner
+from zuno.lp.service.recorded_request import load_context
 
 ROLES = ("scout", "strategist", "critic", "arbiter")
 NOW = 1_700_000_000_000
@@ -157,7 +159,7 @@ class Table:
 
     async def plan(self, profile: RiskProfile = RiskProfile.BALANCED, max_rounds: int = 2) -> PlanView:
         ready = await self.debate(profile, max_rounds)
-        return plan_view(self.request, await load_context(self.journal, ready.debate.context), ready)
+        return build_plan(self.request, await load_context(self.journal, ready.debate.context), ready)[0]
 
     def room(self, max_rounds: int) -> LocalDebateRunner:
         model_context = self.model_context()

@@ -32,9 +32,10 @@ from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Context, FlowStart, PlanReady, PoolFacts, Role
-from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
+from zuno.lp.service.archive import Archive
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint, OwnerInbox
-from zuno.lp.service.recommend import load_context
+from zuno.lp.service.plan_replay import ReplayDebateRunner
+from zuno.lp.service.recorded_request import RecordedRequest, load_context
 
 REQUEST = "req_00000000000000ab"
 START = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)

@@ -73,11 +73,9 @@ class DecisionRecord(Generic[V]):
     async def show(self, code: str) -> V:
         """The stored view; where none can be read it is computed, and says by which Zuno and why."""
         try:
-            return self.shape.model_validate(self._unpack()["view"], strict=False)
+            return read_view(self.shape, self.decided, self.stored)
         except Malformed as error:
             why = str(error)
-        except ValidationError as error:
-            why = f"the view on record has {error.error_count()} fields that do not fit"
         view, _ = await self.compute()
         return view.model_copy(update={"computed_by": code, "computed_why": why})
 
@@ -98,23 +96,34 @@ class DecisionRecord(Generic[V]):
         return pack_view(view, facts)
 
     def _unpack(self) -> dict[str, Any]:
-        """`Malformed` says why nothing stored can be shown."""
-        if self.stored is None:
-            raise Malformed("its view is not on record")
-        try:
-            stored = StoredView.model_validate(dict(self.stored))
-            if stored.version > self.shape.VERSION:
-                raise Malformed(f"the view on record is of version {stored.version}, which this Zuno does not know")
-            opener = zlib.decompressobj()
-            content = opener.decompress(b64decode(stored.content, validate=True), MAX_CONTENT)
-            parts = decode_canonical(content) if opener.eof and not opener.unused_data else None
-        except (ValueError, zlib.error) as error:
-            raise Malformed(f"the view on record cannot be read ({type(error).__name__})") from error
-        if not isinstance(parts, dict) or parts.keys() != {"view", "facts"} or not isinstance(parts["view"], dict):
-            raise Malformed("the view on record is cut, too large or has other parts")
-        if not stored.decided == parts["view"].get("hash") == self.decided:
-            raise Malformed("the view on record is of another decision")
-        return parts
+        return _unpack_view(self.shape, self.decided, self.stored)
+
+
+def read_view(shape: type[V], decided: str, stored: Mapping[str, Json] | None) -> V:
+    """The view that was stored of a decision, by its hash; `Malformed` says why none can be shown."""
+    try:
+        return shape.model_validate(_unpack_view(shape, decided, stored)["view"], strict=False)
+    except ValidationError as error:
+        raise Malformed(f"the view on record has {error.error_count()} fields that do not fit") from error
+
+
+def _unpack_view(shape: type[RecordedView], decided: str, stored: Mapping[str, Json] | None) -> dict[str, Any]:
+    if stored is None:
+        raise Malformed("its view is not on record")
+    try:
+        packed = StoredView.model_validate(dict(stored))
+        if packed.version > shape.VERSION:
+            raise Malformed(f"the view on record is of version {packed.version}, which this Zuno does not know")
+        opener = zlib.decompressobj()
+        data = opener.decompress(b64decode(packed.content, validate=True), MAX_CONTENT)
+        content = decode_canonical(data) if opener.eof and not opener.unused_data else None
+    except (ValueError, zlib.error) as error:
+        raise Malformed(f"the view on record cannot be read ({type(error).__name__})") from error
+    if not isinstance(content, dict) or content.keys() != {"view", "facts"} or not isinstance(content["view"], dict):
+        raise Malformed("the view on record is cut, too large or has other parts")
+    if not packed.decided == content["view"].get("hash") == decided:
+        raise Malformed("the view on record is of another decision")
+    return content
 
 
 def _write_content(view: RecordedView, facts: Facts) -> Json:

@@ -27,16 +27,18 @@ if TYPE_CHECKING:
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
     from zuno.lp.model.history import JournaledPlans
     from zuno.lp.ports.chain import Chain
-    from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
+    from zuno.lp.service.archive import Archive
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
     from zuno.lp.service.mesh import MeshService
     from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
+    from zuno.lp.service.plan_replay import ReplayDebateRunner
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
+    from zuno.lp.service.recorded_request import RecordedRequest
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor, Watch
@@ -280,7 +282,7 @@ class LpWiring(SharedWiring):
         from zuno.adapters.model.recorded import RecordedModels
         from zuno.adapters.store.memory import MemoryStore
         from zuno.journal.journal import ChainedJournal
-        from zuno.lp.service.archive import ReplayDebateRunner
+        from zuno.lp.service.plan_replay import ReplayDebateRunner
 
         journal = ChainedJournal(MemoryStore(), self._key(), code=code_version, now=unix_millis, secrets=())
         registry = RecordedModels(recorded.attempts)

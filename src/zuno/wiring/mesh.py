@@ -38,7 +38,8 @@ from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint, OwnerInbox
 from zuno.lp.service.mesh_peer import PeerPerDebate, PeerService
 from zuno.lp.service.mesh_supervisor import MeshHost
-from zuno.lp.service.recommend import LocalDebateRunner, load_context
+from zuno.lp.service.recommend import LocalDebateRunner
+from zuno.lp.service.recorded_request import load_context
 from zuno.settings import Settings
 from zuno.wiring.models import Models
 from zuno.wiring.outbox import print_line

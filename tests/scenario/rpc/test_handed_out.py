@@ -26,7 +26,8 @@ from zuno.lp.execute.handed_out import explain_waiting
 from zuno.lp.model.plan import PlanState, StepKind, StepState
 from zuno.lp.model.plan_events import Action, Instruction
 from zuno.lp.plan import calldata
-from zuno.lp.service.execution_view import UnsignedView, execution_view, unsigned_view
+from zuno.lp.service.execution_to_views import execution_view, unsigned_view
+from zuno.lp.service.execution_view import UnsignedView
 from zuno_devnet.keys import dev_key
 from zuno_devnet.node import DevnetNode
 

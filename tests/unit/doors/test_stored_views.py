@@ -14,7 +14,6 @@ from rich.console import Console
 
 from tests.paths import GOLDEN
 from tests.wire.told import told
-from zuno.doors.chat import lp_facts
 from zuno.doors.chat.facts import FactWriter
 from zuno.doors.cli.render import _render_view as cli_screen
 from zuno.doors.telegram.render import render as telegram_message
@@ -72,7 +71,7 @@ def of_plan(view: PlanView) -> dict[str, str]:
         "why": screen(why),
         "document": write_document(view),
         "message": telegram_message(why).html,
-        "chat": lp_facts.write_plan(view, FactWriter("plan")).model_dump_json(),
+        "chat": FactWriter("plan").document(view.to_document()).model_dump_json(),
     }
 
 

@@ -202,8 +202,8 @@ class FactWriter:
                     self.line(f"row {number}" if rows[1:] else "", *cells)
             case Lines(_, Mark.VERBATIM):
                 pass
-            case Lines(texts):
-                for text in texts:
+            case Lines(texts, mark):
+                for text in texts[:MAX_ROWS] if mark is Mark.QUOTE else texts:
                     self.line(self._tell_value("text", text))
 
     def _tell_value(self, label: str, value: Value) -> str:

@@ -139,7 +139,6 @@ TOOLS: Final = {
             _look_at_reference,
             "why",
             {"reference": False},
-            write=lp_facts.write_why,
         ),
         Tool(
             "memory_list",
@@ -220,7 +219,6 @@ TOOLS: Final = {
             "the LP plans and how far they have come",
             lambda zuno, slots: zuno.archive().plans(),
             "plans",
-            write=lp_facts.write_plans,
         ),
         Tool(
             "plan",
@@ -229,7 +227,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.archive().plan(slots["plan"]),
             "plan",
             {"plan": True},
-            write=lp_facts.write_plan,
         ),
         Tool(
             "alerts",

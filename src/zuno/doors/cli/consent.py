@@ -58,13 +58,12 @@ def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
                 f"networks only."
             )
         from zuno.doors.cli.render import render
-        from zuno.doors.plan_text import approval_text
 
         if word == "approve":
             render(view)
         typed = "anyway" if view.exits and word == "approve" else word
         with _interruptible():
-            sys.stderr.write(f"{approval_text(view)}\nType {typed} to {word} {view.plan_id}: ")
+            sys.stderr.write(f"{view.summarise()}\nType {typed} to {word} {view.plan_id}: ")
             sys.stderr.flush()
             return sys.stdin.readline().strip().lower() == typed
 

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from zuno.doors.cli.layout import QUIET, console, heading
-from zuno.doors.cli.screen import print_document
+from zuno.doors.cli.screen import paint_document, print_document
 from zuno.present.document import Documented
 
 if TYPE_CHECKING:
@@ -31,19 +31,12 @@ def render(view: View) -> None:
     if isinstance(view, Documented):
         print_document(view.to_document())
         return
-    screen = console()
-    screen.print(_render_view(view))
-    if type(view).__name__ == "UnsignedView":
-        from zuno.doors.cli.plan_screens import copyable_lines
-        from zuno.lp.service.execution_view import UnsignedView
-
-        assert isinstance(view, UnsignedView)
-        for title, line in copyable_lines(view):
-            screen.print(heading(title))
-            screen.print(Text(line), soft_wrap=True)
+    console().print(_render_view(view))
 
 
 def _render_view(view: View) -> RenderableType:
+    if isinstance(view, Documented):
+        return Text.from_ansi(paint_document(view.to_document()))
     return _find_screen(type(view))(view)
 
 
@@ -97,10 +90,6 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "WalletsView": ("lp_screens", "show_wallets"),
     "BalancesView": ("lp_screens", "show_balances"),
     "AllowancesView": ("lp_screens", "show_allowances"),
-    "PlanView": ("lp_screens", "show_plan"),
-    "PlanListView": ("lp_screens", "show_plan_list"),
-    "WhyView": ("lp_screens", "show_why"),
-    "PlanDiffView": ("lp_screens", "show_plan_diff"),
     "WhatIfView": ("portfolio_screens", "show_whatif"),
     "ClosedPositionsView": ("portfolio_screens", "show_closed"),
     "PortfolioView": ("portfolio_screens", "show_portfolio"),
@@ -108,7 +97,4 @@ _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "AnsweredView": ("alert_screens", "show_answer"),
     "RuleView": ("alert_screens", "show_rule"),
     "TickView": ("alert_screens", "show_tick"),
-    "SimulationView": ("plan_screens", "show_simulation"),
-    "ExecutionView": ("plan_screens", "show_execution"),
-    "UnsignedView": ("plan_screens", "show_unsigned"),
 }

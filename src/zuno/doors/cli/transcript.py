@@ -16,7 +16,6 @@ from zuno.kernel.text import plain_text
 from zuno.lp.model.debate import Role, Thought
 
 if TYPE_CHECKING:
-    from zuno.lp.service.plan_view import ThoughtView
     from zuno.lp.service.recommend import Waiting
 
 _COLOURS: Final = {"scout": "cyan", "strategist": "blue", "critic": "magenta", "arbiter": "yellow"}
@@ -24,7 +23,7 @@ _ROOM: Final = 6
 """Lines of the terminal that a preview leaves free; a thought may take two."""
 
 
-def thought_line(thought: Thought | ThoughtView) -> Text:
+def thought_line(thought: Thought) -> Text:
     line = Text()
     line.append(f"{thought.role:<11}", style=_COLOURS.get(str(thought.role), ""))
     line.append(f"{thought.round}  ", style="dim")

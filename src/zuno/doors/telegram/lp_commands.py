@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 from zuno.doors.telegram.commands import ChatRequest, Command, Level
-from zuno.doors.telegram.layout import warning
-from zuno.doors.telegram.plan_messages import show_debate_progress
+from zuno.doors.telegram.layout import bold, join, paragraphs, text, warning
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.lp.model.ballot import RiskProfile
-from zuno.lp.model.debate import Thought
+from zuno.lp.model.debate import Role, Thought
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import Listen, Waiting
 
 PROFILES: Final = frozenset(RiskProfile)
 CREATE: Final = "create"
+MOST_PLANS: Final = 10
+MOST_THOUGHTS: Final = 6
+"""Of a debate that goes on, the newest that are shown."""
+_THOUGHT_CHARS: Final = 240
 
 
 async def show_positions(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -38,7 +41,7 @@ async def show_portfolio(asked: ChatRequest, zuno: Zuno) -> Reply:
 async def show_plan(asked: ChatRequest, zuno: Zuno) -> Reply:
     match asked.words:
         case ():
-            return render(await zuno.archive().plans())
+            return render(await zuno.archive().plans(MOST_PLANS))
         case (plan,):
             return await _show_plan(zuno, plan)
         case (plan, "simulate"):
@@ -120,6 +123,17 @@ async def _follow_debate(
         raise
     yield render(plan)
     await message.finish(show_debate_progress(title, thoughts))
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _THOUGHT_CHARS else f"{line[: _THOUGHT_CHARS - 1]}…"
+
+
+def show_debate_progress(title: str, thoughts: Sequence[Thought], waiting: Waiting | None = None) -> str:
+    """The newest thoughts and, as long as it goes on, whom it waits for, for a message that is edited."""
+    newest = [thought for thought in thoughts if thought.role is not Role.CLI][-MOST_THOUGHTS:]
+    lines = [f"{bold(f'{thought.role} {thought.round}')} {text(_cut(thought.text))}" for thought in newest]
+    return paragraphs(bold(title), join(*lines), "" if waiting is None else f"⏳ {text(str(waiting))}")
 
 
 async def show_alerts(asked: ChatRequest, zuno: Zuno) -> Reply:

@@ -7,14 +7,10 @@ from typing import Any, Final
 
 from zuno.doors.telegram import (
     lp_messages,
-    plan_messages,
 )
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.telegram.terminal_words import chat_command, translate_commands
 from zuno.kernel.view import View
-from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
-from zuno.lp.service.execution_view import ApprovalView, ExecutionView, SimulationView, UnsignedView
-from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
 from zuno.lp.watch.alerts import AlertsView, AnsweredView, RuleView
@@ -47,13 +43,5 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     AlertsView: lp_messages.show_alerts,
     AnsweredView: lp_messages.show_answer,
     RuleView: lp_messages.show_rule,
-    PlanView: plan_messages.show_plan,
-    PlanListView: plan_messages.show_plan_list,
-    WhyView: plan_messages.show_debate,
-    PlanDiffView: plan_messages.show_plan_diff,
-    SimulationView: plan_messages.show_simulation,
-    ApprovalView: plan_messages.show_approval,
-    ExecutionView: plan_messages.show_execution,
-    UnsignedView: plan_messages.show_unsigned,
 }
 """A view is looked up by its class, then by what it is a kind of."""

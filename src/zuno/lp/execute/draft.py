@@ -107,8 +107,8 @@ class SimulatedDraft:
             least = least_change(tried, currency)
             if change < least:
                 pool = next((pool for pool, _ in list_positions(self.draft) if currency in currencies(pool.key)), None)
-                moved, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
-                return f"the wallet would change by {moved}, the bound is {bound}: does the token charge for transfers?"
+                gain, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
+                return f"the wallet would change by {gain}, the bound is {bound}: does the token charge for transfers?"
         return None
 
 
@@ -490,10 +490,10 @@ def measured_gas(kind: StepKind) -> int:
 
 
 async def _read_position(context: ExecutionContext, position_id: int) -> LpPosition:
-    answer = await context.chain.positions([position_id])
-    if answer.positions:
-        return answer.positions[0]
-    missing = answer.missing[0]
+    held = await context.chain.positions([position_id])
+    if held.positions:
+        return held.positions[0]
+    missing = held.missing[0]
     if missing.unread:
         raise Unavailable(f"Position {position_id} could not be read: {missing.reason}; try again.")
     raise NotFound(f"Position {position_id} is gone ({missing.reason}).")

@@ -201,6 +201,12 @@ class PlanProgress:
     def in_flight(self) -> Iterator[tuple[int, StepProgress]]:
         return ((index, step) for index, step in enumerate(self.steps) if step.in_flight)
 
+    @property
+    def awaited(self) -> list[tuple[int, StepProgress]]:
+        """What may still be mined; one that a signer elsewhere saw revert can be sent again. Nothing after its end."""
+        steps = enumerate(self.steps) if self.over is None else ()
+        return [(index, step) for index, step in steps if step.in_flight or step.awaited]
+
     def apply_event(self, event: PlanEvent, draft: Draft | None = None) -> None:
         """Take one more entry in; `Broken` for one that cannot follow what is there."""
         self.check_event(event, draft)

@@ -41,35 +41,26 @@ def check_not_killed(context: ExecutionContext, progress: PlanProgress) -> None:
         raise Refused(f"{why}: {progress.plan_id} is not begun. `zuno trade unlock` lifts it.")
 
 
+@dataclass(frozen=True, slots=True)
 class StepSender:
     """Signs, sends and confirms one plan's transactions, one after the other."""
 
-    def __init__(
-        self,
-        context: ExecutionContext,
-        progress: PlanProgress,
-        expires: Seconds,
-        most_fee: Wei,
-        notify: Notify,
-        *,
-        looks: bool = False,
-    ) -> None:
-        """`looks`: nothing is sent, and what is found changes `progress` alone, not the journal."""
-        self._context = context
-        self._progress = progress
-        self._expires = expires
-        self._most_fee = most_fee
-        self._notify = notify
-        self._looks = looks
+    context: ExecutionContext
+    progress: PlanProgress
+    expires: Seconds
+    most_fee: Wei
+    notify: Notify
+    looks: bool = False
+    """Nothing is sent, and what is found changes `progress` alone, not the journal."""
 
     async def run_step(self, index: int, prepare: PrepareStep | None) -> StepProgress:
         """Until the step is over; `Unavailable` where the chain keeps it waiting too long, and it stays in flight.
 
         Without `prepare` nothing new is signed: a step whose number somebody else took is over, too.
         """
-        begun = bid = self._context.stopwatch()
+        begun = bid = self.context.stopwatch()
         while True:
-            step = self._progress.steps[index]
+            step = self.progress.steps[index]
             match step.state:
                 case StepState.FINAL | StepState.REVERTED:
                     return step
@@ -79,43 +70,43 @@ class StepSender:
                     if prepare is None:
                         return step
                     ready = await prepare(index)
-                    check_not_killed(self._context, self._progress)
+                    check_not_killed(self.context, self.progress)
                     await self._sign_and_store(index, step_call(step.step), ready, cancels=False)
                     await self._broadcast(index)
-                    bid = self._context.stopwatch()
+                    bid = self.context.stopwatch()
                 case StepState.SIGNED | StepState.SENT | StepState.MINED:
                     if await self.sync_step(index):
                         continue
-                    now = self._context.stopwatch()
-                    if step.state is StepState.SENT and now - bid >= self._context.timeouts.speed_up:
+                    now = self.context.stopwatch()
+                    if step.state is StepState.SENT and now - bid >= self.context.timeouts.speed_up:
                         await self._raise_fee(index)
                         bid = now
-                    if now - begun >= self._context.timeouts.patience:
+                    if now - begun >= self.context.timeouts.patience:
                         raise Unavailable(self._timeout_message(index))
-                    await self._context.sleep(self._context.timeouts.poll_interval)
+                    await self.context.sleep(self.context.timeouts.poll_interval)
 
     async def sync_step(self, index: int, *, send: bool = True) -> bool:
         """Polls the chain once for a step in flight; True if its progress changed.
 
         `send=False` only looks: what a node forgot is not given to it again.
         """
-        step = self._progress.steps[index]
+        step = self.progress.steps[index]
         if step.handed_out is not None:
             return await self.sync_handed_out(index)
-        trace = await self._context.writer.trace(
-            self._context.wallet, step.nonce, [HexId(signed.hash) for signed in step.signed]
+        trace = await self.context.writer.trace(
+            self.context.wallet, step.nonce, [HexId(signed.hash) for signed in step.signed]
         )
         if trace.mined is not None:
             return await self._record_mined(index, trace, trace.mined)
         if step.state is StepState.MINED:
-            await self._append_event(StepUnmined(plan_id=self._progress.plan_id, step=index, hash=step.newest.hash))
-            self._notify(f"{self._step_label(index)}: its block was reorganised away; it is sent again")
+            await self._append_event(StepUnmined(plan_id=self.progress.plan_id, step=index, hash=step.newest.hash))
+            self.notify(f"{self._step_label(index)}: its block was reorganised away; it is sent again")
             return True
         if trace.settled_nonce > step.nonce:
             why = f"a transaction from elsewhere took the wallet's number {step.nonce}"
             await self._record_end(index, StepState.SUPERSEDED, why)
             return True
-        if not send or self._looks or trace.nonce > step.nonce:
+        if not send or self.looks or trace.nonce > step.nonce:
             return False
         if self._is_past_deadline(step, trace) and not step.newest.cancels:
             await self.cancel(index)  # never to be done any more; its number must be freed
@@ -127,34 +118,34 @@ class StepSender:
 
     async def sync_handed_out(self, index: int, tx: HexId | None = None) -> bool:
         """Looks for a step that a signer elsewhere was to send; True if its progress changed."""
-        step = self._progress.steps[index]
-        seen, mined = await find_step(self._context, self._progress, step, tx)
+        step = self.progress.steps[index]
+        seen, mined = await find_step(self.context, self.progress, step, tx)
         if mined is not None and (mined.success or step.state is not StepState.REVERTED):
             return await self._record_mined(index, NonceStatus(seen.head, mined, (), 0, 0), mined)
         if mined is None and step.mined is not None and step.state is StepState.MINED:
-            await self._append_event(StepUnmined(plan_id=self._progress.plan_id, step=index, hash=step.mined.hash))
-            self._notify(f"{self._step_label(index)}: its block was reorganised away; it is awaited again")
+            await self._append_event(StepUnmined(plan_id=self.progress.plan_id, step=index, hash=step.mined.hash))
+            self.notify(f"{self._step_label(index)}: its block was reorganised away; it is awaited again")
             return True
         return False
 
     async def cancel(self, index: int) -> None:
         """Sends an empty transaction with the step's nonce: only one of the two can be mined."""
-        step = self._progress.steps[index]
+        step = self.progress.steps[index]
         newest = step.newest
-        fees = self._replacement_fees(newest, suggest_fees(await self._context.chain.gas()))
-        call = Call(self._context.wallet, 0, b"")
+        fees = self._replacement_fees(newest, suggest_fees(await self.context.chain.gas()))
+        call = Call(self.context.wallet, 0, b"")
         empty = SigningInputs(newest.nonce, CANCEL_GAS, fees, newest.holdings)
         await self._sign_and_store(index, call, empty, cancels=True)
-        self._notify(f"{self._step_label(index)}: cancelling by an empty transaction of the same number")
+        self.notify(f"{self._step_label(index)}: cancelling by an empty transaction of the same number")
         await self._broadcast(index)
 
     # -- one transition each
 
     async def _sign_and_store(self, index: int, call: Call, ready: SigningInputs, *, cancels: bool) -> None:
-        signed = self._context.signer.sign(Unsigned(self._context.info.id, ready.nonce, call, ready.gas, ready.fees))
+        signed = self.context.signer.sign(Unsigned(self.context.info.id, ready.nonce, call, ready.gas, ready.fees))
         await self._append_event(
             StepSigned(
-                plan_id=self._progress.plan_id,
+                plan_id=self.progress.plan_id,
                 step=index,
                 nonce=ready.nonce,
                 hash=signed.hash,
@@ -168,37 +159,37 @@ class StepSender:
         )
 
     async def _broadcast(self, index: int) -> None:
-        step = self._progress.steps[index]
+        step = self.progress.steps[index]
         newest = step.newest
-        result = await self._context.writer.send(bytes.fromhex(newest.raw[2:]))
+        result = await self.context.writer.send(bytes.fromhex(newest.raw[2:]))
         if result is SendResult.UNDERPRICED and step.state is StepState.SIGNED and not newest.cancels:
             await self._raise_fee(index)
         elif step.state is StepState.SIGNED:
             await self._record_sent(index)
 
     async def _record_sent(self, index: int) -> None:
-        newest = self._progress.steps[index].newest
-        await self._append_event(StepSent(plan_id=self._progress.plan_id, step=index, hash=newest.hash))
-        self._notify(f"{self._step_label(index)}: sent {newest.hash}")
+        newest = self.progress.steps[index].newest
+        await self._append_event(StepSent(plan_id=self.progress.plan_id, step=index, hash=newest.hash))
+        self.notify(f"{self._step_label(index)}: sent {newest.hash}")
 
     async def _raise_fee(self, index: int) -> None:
         """The same bytes at a higher fee, inside the approved bound."""
-        newest = self._progress.steps[index].newest
-        fees = self._replacement_fees(newest, suggest_fees(await self._context.chain.gas()))
-        if fees.max_fee > self._most_fee:
-            if self._progress.steps[index].state is StepState.SIGNED:
+        newest = self.progress.steps[index].newest
+        fees = self._replacement_fees(newest, suggest_fees(await self.context.chain.gas()))
+        if fees.max_fee > self.most_fee:
+            if self.progress.steps[index].state is StepState.SIGNED:
                 raise Refused(
                     f"No node takes {self._step_label(index)} at {newest.max_fee} wei for a unit of gas, "
-                    f"and the bound is {self._most_fee} wei."
+                    f"and the bound is {self.most_fee} wei."
                 )
-            self._notify(
-                f"{self._step_label(index)}: still waiting; a higher fee would pass the bound of {self._most_fee} wei"
+            self.notify(
+                f"{self._step_label(index)}: still waiting; a higher fee would pass the bound of {self.most_fee} wei"
             )
             return
         again = SigningInputs(newest.nonce, newest.gas, fees, newest.holdings)
-        call = Call(self._context.wallet, 0, b"") if newest.cancels else step_call(self._progress.steps[index].step)
+        call = Call(self.context.wallet, 0, b"") if newest.cancels else step_call(self.progress.steps[index].step)
         await self._sign_and_store(index, call, again, cancels=newest.cancels)
-        self._notify(f"{self._step_label(index)}: sped up to {fees.max_fee} wei for a unit of gas")
+        self.notify(f"{self._step_label(index)}: sped up to {fees.max_fee} wei for a unit of gas")
         await self._broadcast(index)
 
     def _replacement_fees(self, newest: StepSigned, now: Fees) -> Fees:
@@ -209,11 +200,11 @@ class StepSender:
         )
 
     async def _record_mined(self, index: int, trace: NonceStatus, mined: Mined) -> bool:
-        step = self._progress.steps[index]
+        step = self.progress.steps[index]
         if step.mined is None or (step.mined.hash, step.mined.block.hash) != (mined.tx, mined.block.hash):
             await self._append_event(
                 StepMined(
-                    plan_id=self._progress.plan_id,
+                    plan_id=self.progress.plan_id,
                     step=index,
                     hash=mined.tx,
                     block=mined.block,
@@ -224,9 +215,9 @@ class StepSender:
                 )
             )
             how = "" if mined.success else " and reverted"
-            self._notify(f"{self._step_label(index)}: mined in block {mined.block.number}{how}, {mined.gas_used} gas")
+            self.notify(f"{self._step_label(index)}: mined in block {mined.block.number}{how}, {mined.gas_used} gas")
             return True
-        if trace.depth < self._context.depth:
+        if trace.depth < self.context.depth:
             return False
         if step.is_cancelled:
             await self._record_end(index, StepState.SUPERSEDED, "cancelled by an empty transaction of the same number")
@@ -237,27 +228,27 @@ class StepSender:
         return True
 
     async def _record_end(self, index: int, state: StepState, why: str) -> None:
-        await self._append_event(StepOver(plan_id=self._progress.plan_id, step=index, state=state, why=why))
-        self._notify(f"{self._step_label(index)}: {state}" + (f" ({why})" if why else ""))
+        await self._append_event(StepOver(plan_id=self.progress.plan_id, step=index, state=state, why=why))
+        self.notify(f"{self._step_label(index)}: {state}" + (f" ({why})" if why else ""))
 
     async def _append_event(self, event: PlanEvent) -> None:
-        if self._looks:
-            self._progress.apply_event(event)
+        if self.looks:
+            self.progress.apply_event(event)
             return
-        await append_event(self._context.journal, self._progress, event)
+        await append_event(self.context.journal, self.progress, event)
 
     def _is_past_deadline(self, step: StepProgress, trace: NonceStatus) -> bool:
         """Past its own deadline, or the approval's; taking an allowance back is never too late."""
-        deadline = self._expires if step.step.deadline is None else step.step.deadline
+        deadline = self.expires if step.step.deadline is None else step.step.deadline
         return step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline
 
     def _step_label(self, index: int) -> str:
-        return f"{number_step(self._progress, index)} ({step_name(self._progress.steps[index].step)})"
+        return f"{number_step(self.progress, index)} ({step_name(self.progress.steps[index].step)})"
 
     def _timeout_message(self, index: int) -> str:
-        newest = self._progress.steps[index].newest
+        newest = self.progress.steps[index].newest
         return (
-            f"{self._step_label(index).capitalize()} is not final after {self._context.timeouts.patience:g} s: "
-            f"{newest.hash} is still on its way; `zuno plan apply {self._progress.plan_id}` waits on, "
+            f"{self._step_label(index).capitalize()} is not final after {self.context.timeouts.patience:g} s: "
+            f"{newest.hash} is still on its way; `zuno plan apply {self.progress.plan_id}` waits on, "
             f"`zuno plan cancel` calls it off."
         )

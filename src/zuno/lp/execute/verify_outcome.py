@@ -125,9 +125,9 @@ def _check_balances(
         least = least_change([step.step for step in done], currency)
         if change < least:
             pool = next(pool for pool, _ in list_positions(draft) if currency in currencies(pool.key))
-            moved, bound = (amount_text(pool, currency, each) for each in (change, least))
+            gain, bound = (amount_text(pool, currency, each) for each in (change, least))
             problems.append(
-                f"the wallet changed by {moved}, the steps allow {bound} at worst: something is missing, or something "
+                f"the wallet changed by {gain}, the steps allow {bound} at worst: something is missing, or something "
                 f"else was spent meanwhile"
             )
     return problems
@@ -221,5 +221,5 @@ def gas_spent(progress: PlanProgress) -> int:
 
 
 async def _read_position(context: ExecutionContext, token_id: int) -> LpPosition | None:
-    answer = await context.chain.positions([token_id])
-    return answer.positions[0] if answer.positions else None
+    held = await context.chain.positions([token_id])
+    return held.positions[0] if held.positions else None

@@ -1,4 +1,4 @@
-"""What the journal remembers of the desk's debates: plans, why they came about, and whether they come about again."""
+"""Plans and debates as the journal holds them: listed, shown, explained, compared and replayed."""
 
 from __future__ import annotations
 
@@ -7,43 +7,23 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, Final
+from typing import ClassVar, Final
 
 from zuno.amm.model import Block
-from zuno.journal.decision_view import (
-    DECISION_VIEW,
-    DecisionRecord,
-    Facts,
-    JournalUpgradeView,
-    ReplayView,
-    store_missing_views,
-)
-from zuno.journal.port import Author, Entry, Journal
-from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest
-from zuno.kernel.errors import Broken, NotFound, Refused, UsageError, ZunoError
+from zuno.journal.decision_view import JournalUpgradeView, ReplayView, read_view
+from zuno.journal.port import Entry, Journal
+from zuno.kernel.errors import Malformed, NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, View, sanitise
-from zuno.llm.port import Attempt
 from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.agents.verify_peer_plan import NO_FIGURES, check_transcript
 from zuno.lp.execute.handed_out import explain_waiting
 from zuno.lp.execute.plan_state import load_progress
-from zuno.lp.mesh.envelope import Envelope, read_entry
-from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.debate import (
-    Arguing,
-    Context,
-    Debate,
-    FlowCreateStart,
-    FlowFailed,
-    FlowStart,
-    Kind,
-    PlanReady,
-    Role,
-    Thought,
-)
+from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry
+from zuno.lp.model.ballot import EDITION, Candidate, PlanVerdict
+from zuno.lp.model.debate import Arguing, Context, Debate, PlanReady, Role, Thought
 from zuno.lp.model.history import JournaledPlans
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import (
@@ -56,10 +36,20 @@ from zuno.lp.model.plan_events import (
     StepHandedOut,
     StepMined,
 )
-from zuno.lp.service import plan_view as plans
-from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView, SourceView, ThoughtView, plan_view
-from zuno.lp.service.recommend import LocalDebateRunner, load_context
+from zuno.lp.service.plan_replay import OpenReplay, plan_decision, replay_plan, store_missing_plan_views
+from zuno.lp.service.plan_view import PLAN_KIND, PlanRecord, PlanView, SourceView, ThoughtView, describe_sources
+from zuno.lp.service.recorded_request import (
+    RecordedRequest,
+    explain_failure,
+    load_context,
+    load_context_content,
+    load_entries,
+    parse_context,
+    read_request,
+)
 from zuno.lp.service.stress_fan import StressFanView, build_stress_fan
+from zuno.present.document import Document, Tone, Value, document, lines, table
+from zuno.present.values import bad, foreign, id_, when
 
 _PLAN = re.compile(r"plan_[0-9a-f]{12}")
 _REQUEST = re.compile(r"req_[0-9a-f]{16}")
@@ -81,11 +71,36 @@ class PlanLine(View):
     state: str
     """How far it has come, as the journal has it; `zuno plan status` also looks at the chain."""
 
+    @property
+    def cells(self) -> tuple[str | Value, ...]:
+        return (
+            id_(self.plan_id),
+            self.choice,
+            "–" if self.choice == "hold" else self.state,
+            "" if self.position_id is None else id_(self.position_id),
+            self.kind,
+            self.chain,
+            (self.verdict or "–").replace("_", " "),
+            when(self.at // 1_000),
+            self.decided_by,
+            id_(self.request_id),
+        )
+
 
 class PlanListView(View):
     plans: tuple[PlanLine, ...]
     notes: tuple[ForeignText, ...] = ()
-    """Of plans that wait: which others do no longer, and why."""
+    """In a list of waiting plans: which plans no longer wait, and why."""
+
+    def to_document(self) -> Document:
+        notes = [*map(foreign, self.notes)]
+        if not self.plans:
+            none = "No plan waits." if notes else "No plans yet; `zuno lp recommend rebalance 1` asks for one."
+            return document(none, notes=notes)
+        columns = ("plan", "choice", "state", "position", "for", "chain", "verdict", "when", "decided by", "request")
+        spare = ("request", "decided by", "when", "verdict", "chain", "for", "position")
+        rows = (line.cells for line in self.plans)
+        return document("Plans, newest first", table(columns, rows, spare=spare), notes=notes)
 
 
 class MessageLine(View):
@@ -93,6 +108,7 @@ class MessageLine(View):
     sender: str
     to: str
     kind: str
+    LEFT_OUT: ClassVar = frozenset({"at", "sender", "to", "kind"})
 
 
 class WhyView(View):
@@ -107,7 +123,25 @@ class WhyView(View):
     plan: PlanView | None
     failed: ForeignText | None
     seen_by: tuple[str, ...] = ()
-    """The peers of this home that took part in a debate it did not ask for: only what they heard and said is known."""
+    """Peers of this home in a debate that another home asked for: only their own messages are known."""
+    LEFT_OUT: ClassVar = frozenset({"messages"}) | PlanView.LEFT_OUT
+
+    def to_document(self) -> Document:
+        held = f"held by {self.code}"
+        end = None if self.failed is None else foreign(f"The flow failed: {self.failed}", Tone.BAD)
+        if self.plan is not None:
+            plan = self.plan.to_document()
+            urgent = plan.urgent if end is None else (*plan.urgent, end)
+            return replace(plan, context=Value(f"{plan.context.text}; {held}"), urgent=urgent, acts=plan.acts[1:])
+        if end is None and self.seen_by:
+            peers = " and the ".join(self.seen_by)
+            end = Value(f"As seen by the {peers} of this home; how it ended is with whoever asked.")
+        return document(
+            f"Why: {self.request_id}, {held}",
+            lines(*(thought.line for thought in self.transcript)),
+            describe_sources(self.sources),
+            urgent=(end or bad("The debate did not end: nothing was decided."),),
+        )
 
 
 class PlanChange(View):
@@ -121,6 +155,12 @@ class PlanDiffView(View):
     after: str
     changes: tuple[PlanChange, ...]
 
+    def to_document(self) -> Document:
+        if not self.changes:
+            return document(f"{self.before} and {self.after} say the same.")
+        rows = ((change.what, foreign(change.before), foreign(change.after)) for change in self.changes)
+        return document("Plans compared", table(("", self.before, self.after), rows))
+
 
 @dataclass(frozen=True, slots=True)
 class EndedPosition:
@@ -132,72 +172,36 @@ class EndedPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRequest:
-    """A request as the journal holds it."""
+class DecidedPlan:
+    """What a plan on record decided, to be carried out."""
 
-    request_id: str
-    entries: tuple[Entry, ...]
-    start: FlowStart | FlowCreateStart
-    key: str
-    """Who asked signed with it: in one process everybody does, on the mesh nobody else."""
-    edition: int
-    """Of the rules it was argued by."""
-    ready: PlanReady | None
-    """The end that was checked, and no other: whatever arrived beside it is not shown."""
-    end: Mapping[str, Any] | None
-    """The same as it is on record."""
-    failed: str | None
-    """Why there is no plan, where there is none."""
-    attempts: tuple[Attempt, ...]
-    plan: PlanRecord | None
-    view: Mapping[str, Any] | None
-    """The plan's view as it was stored."""
-
-    @property
-    def code(self) -> str:
-        return self.entries[-1].code
-
-    @property
-    def older(self) -> bool:
-        """Today's rules and prompts say other things than those it was argued by."""
-        return self.edition < EDITION
+    hash: str
+    context: Context
+    chosen: Candidate
+    rejected: str | None
+    """Why the desk advises against it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayDebateRunner:
-    """A room where a recorded debate is held again, and what it noticed on the way."""
-
-    room: LocalDebateRunner
-    differences: Callable[[], tuple[str, ...]]
-
-
-OpenReplay = Callable[[RecordedRequest, Context], Awaitable[ReplayDebateRunner]]
 PeerJournals = Callable[[], Sequence[Journal]]
 """The journals of this home's peers."""
 
 
+@dataclass(frozen=True, slots=True)
 class Archive:
     """Reads the journal. Only a replay runs anything, and it writes nothing."""
 
-    def __init__(
-        self,
-        open_journal: Callable[[], Awaitable[Journal]],
-        open_replay: OpenReplay,
-        code: Callable[[], str],
-        of_peers: PeerJournals = tuple,
-    ) -> None:
-        self._open_journal = open_journal
-        self._open_replay = open_replay
-        self._code = code
-        self._of_peers = of_peers
+    open_journal: Callable[[], Awaitable[Journal]]
+    open_replay: OpenReplay
+    code: Callable[[], str]
+    of_peers: PeerJournals = tuple
 
     async def plans(self, count: int = MOST, before: str | None = None) -> PlanListView:
         """The newest first; `before`: those that were made before it. `UsageError` where there is no such plan."""
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         start = None if before is None else await _find_plan_number(journal, before)
         made = [
             entry
-            for kind in (plans.PLAN_KIND, PlanInstructed.kind)
+            for kind in (PLAN_KIND, PlanInstructed.kind)
             for entry in await journal.latest(count, kind=kind, before=start)
         ]
         newest = sorted(made, key=lambda entry: entry.seq, reverse=True)[:count]
@@ -209,8 +213,8 @@ class Archive:
         return PlanListView(plans=tuple(_line(entry, states) for entry in newest))
 
     async def ended_positions(self, chain: str) -> dict[int, EndedPosition]:
-        """Positions of a chain that a plan of this home took down, by id."""
-        journal = await self._open_journal()
+        """Positions of a chain that a plan of this home closed or rebalanced, by id."""
+        journal = await self.open_journal()
         acted, ended = await _read_actions(journal, chain), dict[int, EndedPosition]()
         async for entry in journal.entries(kind=PlanOver.kind):
             over = PlanOver.model_validate(dict(entry.payload))
@@ -221,8 +225,8 @@ class Archive:
         return ended
 
     async def journaled_plans(self, chain: str) -> JournaledPlans:
-        """Which positions of a chain came from which, and what else the plans about them sent."""
-        journal = await self._open_journal()
+        """Which position of a chain replaced which, and the other transactions of their plans."""
+        journal = await self.open_journal()
         acted, mined = await _read_actions(journal, chain), dict[str, list[StepMined]]()
         async for entry in journal.entries(kind=StepMined.kind):
             step = StepMined.model_validate(dict(entry.payload))
@@ -242,52 +246,60 @@ class Archive:
         return JournaledPlans(mints, sent)
 
     async def plan(self, plan_id: str) -> PlanView:
-        """As it was decided; a step that was handed out and is not on record as mined leads its cautions."""
-        journal = await self._open_journal()
-        recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
-        view = await _decision(journal, recorded).show(self._code())
+        """The plan as it was decided. A step that waits for a signer elsewhere is its first caution."""
+        journal, recorded = await self._load(plan_id)
+        view = await plan_decision(journal, recorded).show(self.code())
         waiting = explain_waiting(await load_progress(journal, view.plan_id))
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
-        """The paths its ranges were judged against."""
-        _, context, _ = await self._load_plan(plan_id)
-        return build_stress_fan(plan_id, context)
+        """The simulated price paths that the plan's ranges were judged by."""
+        journal, recorded = await self._load(plan_id)
+        return build_stress_fan(plan_id, await load_context(journal, _end_of(recorded).debate.context))
 
-    async def decision(self, plan_id: str, *, current: bool = False) -> tuple[str, Context, PlanReady]:
-        """A plan's hash, checked, with the context and the decision it stands on, as its owner took it. `current`:
-        `Refused` unless it was argued by today's rules."""
-        recorded, context, ready = await self._load_plan(plan_id)
+    async def decision(self, plan_id: str, *, current: bool = False) -> DecidedPlan:
+        """A plan with its hash checked. `current`: `Refused` unless it was argued by today's rules."""
+        journal, recorded = await self._load(plan_id)
+        ready, plan = _end_of(recorded), recorded.plan
         if recorded.older and current:
             raise Refused(
                 f"{plan_id} was argued in edition {recorded.edition} and this Zuno argues in edition {EDITION}: "
                 "nothing of it is signed yet, so ask the desk again."
             )
-        ready = _as_chosen(recorded, context, ready)
-        if recorded.older:
-            return await self._check_record(recorded), context, ready
-        then = plans.decided_hash(context, ready)
-        if recorded.plan is not None and recorded.plan.hash != then:
-            raise Broken(_other_hash(plan_id))
-        return then, context, ready
+        content = await load_context_content(journal, ready.debate.context)
+        index, verdict, rejected = ready.decision.index, ready.decision.verdict, None
+        if plan is not None:
+            index, verdict = plan.owner_choice if plan.owner_choice is not None else index, PlanVerdict(plan.verdict)
+        if verdict is PlanVerdict.REJECT:
+            rejected = f"`zuno plan show {plan_id}` says why"
+            with suppress(Malformed):  # nothing is computed on the way to money
+                view = read_view(PlanView, "" if plan is None else plan.hash, recorded.view)
+                rejected = "; ".join(map(sanitise, view.cautions)) or "no move passed its rules"
+        chosen = ready.debate.rounds[-1].candidates[index]
+        return DecidedPlan(recorded.check_hash(content), parse_context(ready.debate.context, content), chosen, rejected)
 
     async def why(self, reference: str) -> WhyView:
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         request_id, plan_id = await self._request_of(journal, reference)
-        own = [message async for entry in journal.entries(request_id=request_id) if (message := read_entry(entry))]
-        others = [journal] if _is_of_peer(own) else [] if own else self._of_peers()
-        if seen := await _tell_what_peers_saw(request_id, others):
+        entries = await load_entries(journal, request_id)
+        if _is_of_peer(entries):
+            seen = await _list_what_peers_saw(request_id, [(journal, entries)])
+        else:
+            others = [] if entries else self.of_peers()
+            seen = await _list_what_peers_saw(
+                request_id, [(peer, await load_entries(peer, request_id)) for peer in others]
+            )
+        if seen is not None:
             return seen
-        recorded = await self._load_request(journal, request_id, plan_id)
-        ready = recorded.ready
-        plan = None if ready is None else await _decision(journal, recorded).show(self._code())
-        argued = _last_own_debate(recorded) if ready is None else None
+        recorded = await read_request(journal, request_id, entries, plan_id)
+        plan = None if recorded.ready is None else await plan_decision(journal, recorded).show(self.code())
+        argued = _last_own_debate(recorded) if plan is None else None
         context = None if argued is None else await load_context(journal, argued.context)
         return WhyView(
             request_id=recorded.request_id,
             code=recorded.code,
-            messages=_message_lines(filter(None, map(read_entry, recorded.entries))),
-            transcript=plan.transcript if plan else plans.thoughts_of(context, argued) if argued and context else (),
+            messages=_message_lines(recorded.messages),
+            transcript=plan.transcript if plan else _thought_views(context, argued) if argued and context else (),
             sources=plan.sources if plan else (),
             plan=plan,
             failed=recorded.failed,
@@ -299,120 +311,29 @@ class Archive:
         if message is None or not isinstance(message.payload, Arguing):
             return ()
         debate = message.payload.debate
-        context = await load_context(await self._open_journal(), debate.context)
+        context = await load_context(await self.open_journal(), debate.context)
         printed = list(print_thoughts(context, debate))
         turn = (message.from_, printed[-1].round) if printed else None
         newest = [*takewhile(lambda thought: (thought.role, thought.round) == turn, reversed(printed))]
         return tuple(reversed(newest))
 
     async def diff(self, before: str, after: str) -> PlanDiffView:
-        first, second = await self.plan(before), await self.plan(after)
-        changes = tuple(_compare_plans(first, second))
-        return PlanDiffView(before=first.plan_id, after=second.plan_id, changes=changes)
+        views = [await plan_decision(*await self._load(plan_id)).show(self.code()) for plan_id in (before, after)]
+        changes = tuple(_compare_plans(*views))
+        return PlanDiffView(before=views[0].plan_id, after=views[1].plan_id, changes=changes)
 
     async def replay(self, reference: str) -> ReplayView:
-        """Hold the debate again from what was recorded, with no key and no network.
-
-        The record itself is checked first: a debate with a part missing is not replayed to the rest of it.
-        """
-        journal = await self._open_journal()
-        recorded = await self._load_request(journal, *await self._request_of(journal, reference))
-        ready, now, problems = recorded.ready, None, list[str]()
-        then = None if recorded.plan is None else recorded.plan.hash
-        if ready is None:
-            reason = recorded.failed or "it did not end"
-            raise Refused(f"{recorded.request_id} decided nothing ({reason}), so there is nothing to replay.")
-        if not recorded.older:
-            then, now, problems = await self._argue_again(journal, recorded, ready)
-        else:  # the chain and its signatures hold, or we would not be here; so must the hash
-            try:
-                then = await self._check_record(recorded)
-            except Broken as error:
-                problems.append(str(error))
-        return ReplayView(
-            ok=not problems,
-            identical=None if recorded.older else not problems,
-            edition=recorded.edition,
-            request_id=recorded.request_id,
-            hash=then,
-            replayed_hash=now,
-            code_then=recorded.code,
-            code_now=self._code(),
-            differences=tuple(problems),
-            view_differences=await _decision(journal, recorded).compare(),
-        )
-
-    async def _argue_again(
-        self, journal: Journal, recorded: RecordedRequest, ready: PlanReady
-    ) -> tuple[str, str | None, list[str]]:
-        """The hash then and now, and what is not the same."""
-        context = await load_context(journal, ready.debate.context)
-        then = plans.decided_hash(context, _as_chosen(recorded, context, ready))
-        problems: list[str] = []
-        if recorded.plan is not None and recorded.plan.hash != then:
-            problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
-        replay = await self._open_replay(await self._with_replies(recorded, ready), context)
-        now: str | None = None
-        try:
-            again = await replay.room.debate(recorded.start, lambda thought: None)
-            now = plans.decided_hash(context, _as_chosen(recorded, context, again.ready))
-        except ZunoError as error:
-            problems.append(f"the replay ended in an error: {error}")
-        problems += replay.differences()
-        if now is not None and now != then:
-            problems.append("the decided bytes differ")
-        return then, now, problems
-
-    async def _check_record(self, recorded: RecordedRequest) -> str:
-        """The hash of an older edition's plan, if its record gives it; else `Broken`. Of the owner's own choice the
-        reasons are not on record, nor is the verdict that doubts capped: there the id must follow from the hash."""
-        plan, end = recorded.plan, recorded.end
-        if end is None:
-            raise Broken(f"{recorded.request_id} has no plan")
-        content: Any = decode_canonical(await (await self._open_journal()).bundle(Digest(end["debate"]["context"])))
-        then = plans.hash_decided(content, end)
-        if plan is None:
-            return then
-        chosen = plan.owner_choice is not None or bool(plan.doubts)
-        if plan.plan_id != plans.plan_id_of(recorded.request_id, plan.hash) or not (chosen or plan.hash == then):
-            raise Broken(_other_hash(plan.plan_id))
-        return plan.hash
-
-    async def _with_replies(self, recorded: RecordedRequest, ready: PlanReady) -> RecordedRequest:
-        """A debate of the mesh left what models said with the peers; without it there is nothing to replay."""
-        if any(entry.kind == Kind.CONTEXT_OBSERVED.value for entry in recorded.entries):
-            return recorded
-        attempts = tuple(
-            [
-                Attempt.model_validate(dict(entry.payload))
-                for journal in self._of_peers()
-                async for entry in journal.entries(request_id=recorded.request_id, kind="model_attempt")
-            ]
-        )
-        known = {(attempt.role, attempt.round) for attempt in attempts}
-        asked = [speech for speech in ready.debate.spoke if speech.speaker != "deterministic"]
-        if gone := sorted({speech.role.value for speech in asked if (speech.role.value, speech.round) not in known}):
-            raise Refused(
-                f"{recorded.request_id} was argued on the mesh, and what models said for the {', '.join(gone)} is in "
-                "journals elsewhere; replay it where those peers are."
-            )
-        return replace(recorded, attempts=attempts)
-
-    async def _load_plan(self, plan_id: str) -> tuple[RecordedRequest, Context, PlanReady]:
-        journal = await self._open_journal()
-        recorded = await self._load_request(journal, *await self._request_of(journal, plan_id))
-        if recorded.ready is None:
-            raise NotFound(f"{plan_id} names no finished plan; `zuno plan list` shows them.")
-        return recorded, await load_context(journal, recorded.ready.debate.context), recorded.ready
+        """Hold the debate again from what was recorded, with no key and no network. The record itself is verified
+        first: a debate with a part missing is not replayed to the rest of it."""
+        return await replay_plan(*await self._load(reference), self.open_replay, self.of_peers(), self.code())
 
     async def store_missing_views(self) -> JournalUpgradeView:
-        """Store the view of every plan that has none, as this Zuno computes it."""
-        journal = await self._open_journal()
+        return await store_missing_plan_views(await self.open_journal())
 
-        async def load(request_id: str) -> DecisionRecord[PlanView]:
-            return _decision(journal, await self._load_request(journal, request_id, None))
-
-        return await store_missing_views(journal, plans.PLAN_KIND, Author(Role.CLI.value), load)
+    async def _load(self, reference: str) -> tuple[Journal, RecordedRequest]:
+        journal = await self.open_journal()
+        request_id, plan_id = await self._request_of(journal, reference)
+        return journal, await read_request(journal, request_id, await load_entries(journal, request_id), plan_id)
 
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
         """The request, and the plan where one was named."""
@@ -422,64 +343,35 @@ class Archive:
         if not _PLAN.fullmatch(text):
             forms = "no plan (plan_ and 12 hex digits), no request (req_ and 16) and no run (run_ and 16)"
             raise UsageError(f"{text[:80]!r} is {forms}.")
-        async for entry in journal.entries(kind=plans.PLAN_KIND):
+        async for entry in journal.entries(kind=PLAN_KIND):
             if entry.payload["planId"] == text and entry.request_id is not None:
                 return entry.request_id, text
         if await journal.latest(1, request_id=text, kind=PlanInstructed.kind):
             raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
         raise NotFound(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
-    async def _load_request(self, journal: Journal, request_id: str, plan_id: str | None) -> RecordedRequest:
-        entries, view = list[Entry](), None
-        async for entry in journal.entries(request_id=request_id):
-            if entry.kind != DECISION_VIEW:
-                entries.append(entry)
-            else:
-                view = view or entry.payload
-        if not entries:
-            raise NotFound(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
-        record = next((entry for entry in entries if _records(entry, plan_id)), None)
-        ended = record or next((entry for entry in entries if entry.kind == Kind.FLOW_FAILED.value), None)
-        await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
-        messages = [envelope for envelope in map(read_entry, entries) if envelope is not None]
-        opening = next(
-            (message for message in messages if isinstance(message.payload, FlowStart | FlowCreateStart)), None
-        )
-        if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
-            raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
-        end = _end(request_id, entries, record, opening.key)
-        ready = None if end is None else PlanReady.model_validate(end)
-        return RecordedRequest(
-            request_id=request_id,
-            entries=tuple(entries),
-            start=opening.payload,
-            key=opening.key,
-            edition=opening.edition,
-            ready=ready,
-            end=end,
-            failed=None if record is not None else _failure(request_id, messages, opening.key, heard=ready is None),
-            attempts=tuple(
-                Attempt.model_validate(dict(entry.payload)) for entry in entries if entry.kind == "model_attempt"
-            ),
-            plan=None if record is None else PlanRecord.model_validate(dict(record.payload)),
-            view=view,
-        )
+
+def _end_of(recorded: RecordedRequest) -> PlanReady:
+    if recorded.ready is None:
+        raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
+    return recorded.ready
 
 
-def _is_of_peer(messages: Sequence[Envelope]) -> bool:
+def _is_of_peer(entries: Sequence[Entry]) -> bool:
     """Whether these are from a peer's own journal: agents who speak to each other, each under a key of its own."""
-    between_agents = any(Role.CLI not in (message.from_, message.to) for message in messages)
-    return between_agents and len({message.key for message in messages}) > 1
+    messages = [entry.payload for entry in entries if entry.kind in MESSAGE_KINDS]
+    between_agents = any(Role.CLI.value not in (message["from"], message["to"]) for message in messages)
+    return between_agents and len({message["key"] for message in messages}) > 1
 
 
-async def _tell_what_peers_saw(request_id: str, journals: Sequence[Journal]) -> WhyView | None:
-    """A debate as far as peers heard and said it; None where none took part."""
+async def _list_what_peers_saw(request_id: str, peers: Iterable[tuple[Journal, Sequence[Entry]]]) -> WhyView | None:
+    """A debate by what peers sent and received; None where none took part."""
     messages: dict[str, Envelope] = {}
     seen: dict[Role, str] = {}
     furthest: tuple[Context, Debate, int | None] | None = None
-    for journal in journals:
+    for journal, entries in peers:
         role: Role | None = None
-        async for entry in journal.entries(request_id=request_id):
+        for entry in entries:
             if (message := read_entry(entry)) is None:
                 continue
             role = role or message.to  # the first is one it was sent
@@ -499,12 +391,17 @@ async def _tell_what_peers_saw(request_id: str, journals: Sequence[Journal]) -> 
         request_id=request_id,
         code=next(iter(seen.values())),
         messages=_message_lines(sorted(messages.values(), key=lambda message: message.ts)),
-        transcript=() if furthest is None else plans.thoughts_of(*furthest),
+        transcript=() if furthest is None else _thought_views(*furthest),
         sources=() if furthest is None else tuple(map(SourceView.model_validate, furthest[0].sources)),
         plan=None,
-        failed=_failure(request_id, [*messages.values()], "", heard=False),
+        failed=explain_failure(request_id, [*messages.values()], "", heard=False),
         seen_by=tuple(role.value for role in seen),
     )
+
+
+def _thought_views(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
+    """The transcript of a debate that has no stored view."""
+    return tuple(map(ThoughtView.model_validate, print_thoughts(context, debate, decided)))
 
 
 def _message_lines(messages: Iterable[Envelope]) -> tuple[MessageLine, ...]:
@@ -513,108 +410,29 @@ def _message_lines(messages: Iterable[Envelope]) -> tuple[MessageLine, ...]:
     )
 
 
-def _other_hash(plan_id: str) -> str:
-    return f"{plan_id} is on record with another hash than its debate gives; run `zuno journal verify`."
-
-
-def _records(entry: Entry, plan_id: str | None) -> bool:
-    """Whether this is the record of that plan, or of any; the first of a request is its plan."""
-    return entry.kind == plans.PLAN_KIND and plan_id in (None, entry.payload["planId"])
-
-
-def _end(request_id: str, entries: Sequence[Entry], record: Entry | None, own: str) -> Mapping[str, Any] | None:
-    """The end that was checked: the one that the plan's record, or a refused choice, names.
-
-    Without either nothing was checked, and only what this process said itself, under its own key, is shown. A record
-    from before messages were named stands on the first end in front of it, the one that was checked then, too.
-    """
-    ends = [entry for entry in entries if entry.kind == Kind.PLAN_READY.value]
-    named = _checked_message(entries, record)
-    if named is not None:
-        ends = [entry for entry in ends if digest(canonical(dict(entry.payload))) == named]
-    elif record is not None:
-        ends = [entry for entry in ends if entry.seq < record.seq]
-    else:
-        ends = [entry for entry in ends if entry.author.key == own]
-    if ends:
-        payload: Any = ends[0].payload["payload"]
-        return dict(payload)
-    if record is not None:
-        raise Broken(f"The plan of {request_id} stands on a message that is gone; run `zuno journal verify`.")
-    return None
-
-
-def _checked_message(entries: Sequence[Entry], record: Entry | None) -> str | None:
-    """The checked message, by its hash."""
-    if record is not None:
-        return PlanRecord.model_validate(dict(record.payload)).message
-    refused = next((entry for entry in entries if entry.kind == plans.REFUSED_KIND), None)
-    return None if refused is None else ChoiceRefused.model_validate(dict(refused.payload)).message
-
-
-def _failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
-    """Why no plan is on record: the first end that a peer told, or what went wrong here since."""
-    ends = [message for message in messages if isinstance(message.payload, PlanReady | FlowFailed)]
-    first = next((end for end in ends if end.key != own), None)
-    reason: str | None = None
-    for end in ends:
-        if isinstance(end.payload, FlowFailed) and (end.key == own or end is first):
-            reason = sanitise(end.payload.reason)
-    if reason is None and heard and first is not None:
-        return f"A plan came and was never checked; `zuno mesh join {request_id}` does so."
-    return reason
-
-
-def _as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanReady:
-    """The debate's end as the owner took it. How sure an older edition was is not worked out again by newer rules."""
-    if recorded.plan is None:
-        return ready
-    choice, taken = recorded.plan.owner_choice, ready
-    if choice is not None:
-        taken = plans.chosen_by_owner(context, ready, choice)
-        taken = taken.model_copy(update={"confidence": ready.confidence}) if recorded.older else taken
-    return plans.with_doubts(taken, recorded.plan.doubts)
-
-
 _ENDS: Final = {Action.CLOSE: "closed", Action.REBALANCE: "rebalanced"}
 
 
 async def _read_actions(journal: Journal, chain: str) -> dict[str, tuple[Action, tuple[int, ...]]]:
     """What every plan of a chain does, and to which positions."""
     acted: dict[str, tuple[Action, tuple[int, ...]]] = {}
-    async for entry in journal.entries(kind=plans.PLAN_KIND):
+    async for entry in journal.entries(kind=PLAN_KIND):
         record = PlanRecord.model_validate(dict(entry.payload))
         if record.chain == chain and record.choice != "hold":
             action = Action.CREATE if record.position_id is None else Action.REBALANCE
             positions = () if record.position_id is None else (int(record.position_id),)
             acted[record.plan_id] = Action.CLOSE if record.choice == "close" else action, positions
     async for entry in journal.entries(kind=PlanInstructed.kind):
-        told = PlanInstructed.model_validate(dict(entry.payload))
-        if told.instruction.chain == chain:
-            ids = (single.position_id for single in told.instruction.each())
-            acted[told.plan_id] = told.instruction.action, tuple(id_ for id_ in ids if id_ is not None)
+        instructed = PlanInstructed.model_validate(dict(entry.payload))
+        if instructed.instruction.chain == chain:
+            ids = (single.position_id for single in instructed.instruction.each())
+            acted[instructed.plan_id] = instructed.instruction.action, tuple(id_ for id_ in ids if id_ is not None)
     return acted
 
 
-def _decision(journal: Journal, recorded: RecordedRequest) -> DecisionRecord[PlanView]:
-    """The view of a debate that has ended."""
-    plan, ready = recorded.plan, recorded.ready
-    if ready is None:
-        raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
-
-    async def compute() -> tuple[PlanView, Facts]:
-        context = await load_context(journal, ready.debate.context)
-        taken = _as_chosen(recorded, context, ready)
-        on_record = plan.hash if recorded.older and plan is not None else None
-        return plan_view(recorded.request_id, context, taken, on_record), plans.cite_facts(context, taken)
-
-    return DecisionRecord(PlanView, "" if plan is None else plan.hash, recorded.view, compute)
-
-
 def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
-    """The argument as far as it came in this process; what peers elsewhere argued is shown once it is checked."""
-    messages = [message for message in map(read_entry, recorded.entries) if message is not None]
-    own = [message.payload for message in messages if message.key == recorded.key]
+    """The newest state of the debate under this process's own key. What peers elsewhere sent is shown once checked."""
+    own = [message.payload for message in recorded.messages if message.key == recorded.key]
     debates = [payload.debate for payload in own if isinstance(payload, Arguing)]
     return debates[-1] if debates else None
 
@@ -626,18 +444,18 @@ _STATES = (
     (StepHandedOut.kind, PlanState.HANDED_OUT.value),
     (PlanOver.kind, None),
 )
-"""What an entry of a kind says about its plan, the later in a plan's life the further down."""
+"""The state of a plan by the kind of its newest entry, in the order of a plan's life; None: the entry names it."""
 
 
 async def _find_plan_number(journal: Journal, plan_id: str) -> int:
     """The number of the entry that made a plan, looked for from the newest on."""
-    for kind in (plans.PLAN_KIND, PlanInstructed.kind) if _PLAN.fullmatch(plan_id) else ():
+    for kind in (PLAN_KIND, PlanInstructed.kind) if _PLAN.fullmatch(plan_id) else ():
         start: int | None = None
-        while found := await journal.latest(_SCANNED, kind=kind, before=start):
-            for entry in found:
+        while entries := await journal.latest(_SCANNED, kind=kind, before=start):
+            for entry in entries:
                 if entry.payload["planId"] == plan_id:
                     return entry.seq
-            start = found[-1].seq
+            start = entries[-1].seq
     raise UsageError(f"{plain_text(plan_id, 40)!r} is no plan of this home.")
 
 
@@ -651,17 +469,17 @@ def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
 
 
 def _instructed_line(entry: Entry, state: str) -> PlanLine:
-    told = PlanInstructed.model_validate(dict(entry.payload))
-    position = told.instruction.position_id
+    instructed = PlanInstructed.model_validate(dict(entry.payload))
+    position = instructed.instruction.position_id
     return PlanLine(
-        plan_id=told.plan_id,
+        plan_id=instructed.plan_id,
         request_id="",
         at=entry.at,
-        kind=told.instruction.action,
-        chain=told.instruction.chain,
+        kind=instructed.instruction.action,
+        chain=instructed.instruction.chain,
         position_id=None if position is None else str(position),
         verdict=None,
-        choice=told.instruction.action,
+        choice=instructed.instruction.action,
         decided_by="owner",
         state=state,
     )
@@ -676,7 +494,7 @@ def _span(lower: object, upper: object) -> str:
 
 
 def _compare_plans(first: PlanView, second: PlanView) -> Iterator[PlanChange]:
-    """What a person would compare, in the order of the card."""
+    """Facts of two plans that differ, in the order in which a plan is shown."""
     before, after = _compared_facts(first), _compared_facts(second)
     for name in dict.fromkeys((*before, *after)):
         if before.get(name) != after.get(name):

@@ -100,19 +100,19 @@ def pips_of(number: str, unit: str) -> int:
 
 def fee_of(text: str) -> int:
     """A fee with its unit, in pips."""
-    found = _FEE.fullmatch(text.strip())
-    if found is None:
+    match = _FEE.fullmatch(text.strip())
+    if match is None:
         # 500 may be pips and 5 may be basis points: a bare number once opened the wrong pool.
         raise UsageError(f"{plain_text(text, 40)!r} is not a fee; write it with its unit, such as 5bps or 0.3%.")
-    return pips_of(found["number"], found["unit"])
+    return pips_of(match["number"], match["unit"])
 
 
 def pair_of(text: str) -> tuple[str, str]:
     """Two tokens, by symbol or address."""
-    found = _PAIR.fullmatch(text.strip())
-    if found is None:
+    match = _PAIR.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
-    return token_named(found["base"]), token_named(found["quote"])
+    return token_named(match["base"]), token_named(match["quote"])
 
 
 def plan_id(text: str) -> str:
@@ -139,10 +139,10 @@ def share(text: str) -> Fraction:
 
 def capital(text: str) -> tuple[Decimal, str]:
     """An amount and its token: `0.5 WETH`."""
-    found = _CAPITAL.fullmatch(text.strip())
-    if found is None:
+    match = _CAPITAL.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"{plain_text(text, 40)!r} is not an amount of a token; write it like 0.5 WETH.")
-    return parse_amount(found["amount"]), token_named(found["token"])
+    return parse_amount(match["amount"]), token_named(match["token"])
 
 
 def own_range(prices: tuple[str, str] | None, ticks: tuple[str, str] | None) -> OwnRange | None:

@@ -1,7 +1,7 @@
 """What the owner wants to open, read from a sentence and from flags: by rules a person can check, never by a model.
 
 Words that change nothing are listed and passed over; every other word must be understood or is asked back, because a
-wish that was read wrongly looks exactly like one that was read right.
+request that was read wrongly looks exactly like one that was read right.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """A wish that is complete, with what the sentence said about where and how boldly."""
+    """A complete request, with the chain and the risk profile that the sentence named."""
 
     position: PositionRequest
     chain: str | None
@@ -90,7 +90,7 @@ class CreateRequest:
 
 
 def parse_create_request(text: str, flags: Flags | None = None) -> CreateRequest:
-    """The whole wish; `UsageError` names what is missing or cannot be read."""
+    """The whole request; `UsageError` names what is missing or cannot be read."""
     flags = flags or Flags()
     parsed = parse_sentence(text)
     lines = _with_flags(parsed.lines, flags)
@@ -117,7 +117,7 @@ def same_token(name: str, other: str) -> bool:
 def parse_sentence(text: str, known: Collection[str] = ()) -> ParsedSentence:
     """What the sentence says, complete or not. `known`: more words that change nothing."""
     if len(text) > MAX_TEXT:
-        raise UsageError(f"A wish has at most {MAX_TEXT} characters.")
+        raise UsageError(f"A request has at most {MAX_TEXT} characters.")
     return _Reader(split_phrase(text), known).read()
 
 
@@ -210,14 +210,14 @@ class _Reader:
     def _is_filler(self, word: str) -> bool:
         return word in FILLERS or word in self._known
 
-    def _capital(self, number: str, token: str, said: str, took: int) -> int:
+    def _capital(self, number: str, token: str, words: str, took: int) -> int:
         if self._low(-1) in _NOT_BEFORE_AMOUNT:
             raise UsageError(
-                f"'{self._low(-1)} {said}' is not understood; name only what you bring, or say it with --token, "
+                f"'{self._low(-1)} {words}' is not understood; name only what you bring, or say it with --token, "
                 "--amount and --with."
             )
         self._heard.lines.append(CapitalLine(parse_amount(number), token))
-        self._note(said, "capital")
+        self._note(words, "capital")
         return took
 
     def _set_fee(self, term: Term, fee: str) -> None:
@@ -259,20 +259,20 @@ class _Reader:
             return 2
         return 1 if self._is_filler(word) else self._not_understood(term.text)
 
-    def _stay_long(self, token: str, said: str, took: int) -> int:
+    def _stay_long(self, token: str, words: str, took: int) -> int:
         self._heard.long_token = _once("token to stay long", self._heard.long_token, token)
-        return self._set_exposure(Exposure.LONG_TOKEN, said, took)
+        return self._set_exposure(Exposure.LONG_TOKEN, words, took)
 
-    def _set_exposure(self, exposure: Exposure, said: str, took: int) -> int:
+    def _set_exposure(self, exposure: Exposure, words: str, took: int) -> int:
         self._heard.exposure = _once("exposure", self._heard.exposure, exposure)
-        self._note(said, f"exposure {exposure}")
+        self._note(words, f"exposure {exposure}")
         return took
 
     def _not_understood(self, text: str) -> int:
         raise UsageError(f"{plain_text(text, 40)!r} is not understood; {_HINT}.")
 
-    def _note(self, said: str, meant: str) -> None:
-        self._heard.notes.append(f"{said!r} is {meant}")
+    def _note(self, words: str, meant: str) -> None:
+        self._heard.notes.append(f"{words!r} is {meant}")
 
 
 def _is_picture(text: str) -> bool:
@@ -308,8 +308,8 @@ def _with_flags(lines: Sequence[CapitalLine], flags: Flags) -> list[CapitalLine]
         if token is None or amount is None:
             if len(kept) > 1:
                 raise UsageError("The sentence brings two tokens; give --token and --amount together.")
-            said = kept[0] if kept else CapitalLine(None, None)
-            token, amount = token or said.token, said.amount if amount is None else amount
+            first = kept[0] if kept else CapitalLine(None, None)
+            token, amount = token or first.token, first.amount if amount is None else amount
         kept = [CapitalLine(amount, token)]
     if flags.with_ is not None:
         kept = [*kept[:1], _line_flag(flags.with_)]
@@ -317,10 +317,10 @@ def _with_flags(lines: Sequence[CapitalLine], flags: Flags) -> list[CapitalLine]
 
 
 def _line_flag(text: str) -> CapitalLine:
-    found = _LINE.fullmatch(text.strip())
-    if found is None:
+    match = _LINE.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f'{plain_text(text, 40)!r} is not an amount of a token; write --with "50 USDC".')
-    return CapitalLine(parse_amount(found["number"]), token_named(found["token"]))
+    return CapitalLine(parse_amount(match["number"]), token_named(match["token"]))
 
 
 def _put_kept_first(lines: Sequence[CapitalLine], token: str) -> list[CapitalLine]:

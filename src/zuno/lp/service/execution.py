@@ -1,4 +1,4 @@
-"""Carrying plans out: try, approve, apply, cancel, follow; and the plans an owner makes without a debate."""
+"""Plans carried out: simulate, approve, apply, cancel, status; and plans that an owner makes without a debate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
-from zuno.kernel.view import sanitise
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import approval_hash, usd_value
 from zuno.lp.execute.context import ExecutionContext
@@ -23,8 +22,7 @@ from zuno.lp.execute.gate import Gate
 from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, load_progress
 from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
-from zuno.lp.model.ballot import CandidateKind, PlanVerdict
-from zuno.lp.model.debate import Context, PlanReady
+from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.plan import Flow, PlanState
 from zuno.lp.model.plan_events import (
     Action,
@@ -42,35 +40,25 @@ from zuno.lp.rules.fee_yield import Compounding, weigh_compounding
 from zuno.lp.rules.portfolio import annual_rate, figures_of_history, figures_of_window
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.service import arguments
-from zuno.lp.service.archive import Archive, PlanLine, PlanListView
-from zuno.lp.service.execution_view import (
-    ApprovalView,
-    CompoundView,
-    ExecutionView,
-    SimulationView,
-    UnsignedView,
-    approval_view,
-    execution_view,
-    simulation_view,
-    unsigned_view,
-)
-from zuno.lp.service.plan_view import print_cautions
+from zuno.lp.service.archive import Archive, DecidedPlan, PlanLine, PlanListView
+from zuno.lp.service.execution_to_views import approval_view, execution_view, simulation_view, unsigned_view
+from zuno.lp.service.execution_view import ApprovalView, CompoundView, ExecutionView, SimulationView, UnsignedView
 from zuno.lp.service.positions import LpDesk
 
 MOST_WAITING: Final = 20
-"""Plans that are looked at for whether they wait."""
+"""The newest plans that are checked for whether they wait."""
 OpenContext = Callable[[str], Awaitable[ExecutionContext]]
 """What it takes to act on a chain, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """How the owner is asked: they see what it is about and say yes or no."""
+    """How the owner is asked to confirm: each function shows the approval and returns yes or no."""
 
     to_approve: Callable[[ApprovalView], bool]
     to_apply: Callable[[ApprovalView], bool]
     scripted: bool = False
-    """Somebody's script says yes for them, which is heard only where money is play money."""
+    """A script confirms in the owner's place: `Refused` on networks with real money."""
     who: str = "cli"
 
     @staticmethod
@@ -81,7 +69,7 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalOffer:
-    """What the owner is shown before an approval, and how exactly that is signed; offers end with the process."""
+    """What the owner is shown before an approval; `sign` signs exactly that. An offer ends with its process."""
 
     view: ApprovalView
     sign: Callable[[], Awaitable[ExecutionView]]
@@ -89,7 +77,7 @@ class ApprovalOffer:
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """A plan as something to be done."""
+    """A plan with the instruction that carries it out."""
 
     plan_id: str
     plan_hash: str
@@ -99,30 +87,22 @@ class PlanTask:
     """Why the desk advises against it."""
 
 
+@dataclass(frozen=True, slots=True)
 class Execution:
     """Everything a person can do with a plan beyond reading it."""
 
-    def __init__(
-        self,
-        open_journal: Callable[[], Awaitable[Journal]],
-        archive: Archive,
-        context_of: OpenContext,
-        desk_of: Callable[[str], LpDesk],
-        default_chain: str,
-        random: Callable[[int], bytes],
-    ) -> None:
-        self._open_journal = open_journal
-        self._archive = archive
-        self._context_of = context_of
-        self._desk_of = desk_of
-        self._default_chain = default_chain
-        self._random = random
+    open_journal: Callable[[], Awaitable[Journal]]
+    archive: Archive
+    context_of: OpenContext
+    desk_of: Callable[[str], LpDesk]
+    default_chain: str
+    random: Callable[[int], bytes]
 
     async def simulate(self, plan_id: str) -> SimulationView:
         """Exact calldata on the latest block: balance changes, gas, price impact."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
-        drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction)
+        execution = await self.context_of(task.instruction.chain)
+        drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction, task.progress)
         return simulation_view(execution, drafted, await execution.chain.gas())
 
     async def approve(self, plan_id: str, consent: Consent) -> ExecutionView:
@@ -134,18 +114,18 @@ class Execution:
     async def offer_approval(self, plan_id: str, who: str, *, scripted: bool = False) -> ApprovalOffer:
         """Everything an approval is bound to, for the owner to read. Signing checks expiry and state again."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         _check_scripted(execution, scripted)
         gate = Gate(execution)
         if task.reject is not None:
-            await gate.reject(task.plan_id, task.reject)
+            await gate.reject(task.plan_id, task.reject, task.progress)
             raise Refused(f"The desk rejected {plan_id}: {task.reject}. Ask it again, or take another candidate.")
-        drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction)
+        drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction, task.progress)
         approval = gate.approval(drafted.draft, who)
         shown = approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
 
         async def sign() -> ExecutionView:
-            progress = await gate.approve(drafted.draft, approval)
+            progress = await gate.approve(drafted.draft, approval, task.progress)
             return await execution_view(execution, progress, task.instruction)
 
         return ApprovalOffer(shown, sign)
@@ -154,7 +134,7 @@ class Execution:
         """What the owner reads before an approved plan is applied, for `Consent.bound_to`; of a step that waits for its
         signer elsewhere, that step. A look: it takes no lock and writes nothing."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         drafted, approval = await Gate(execution).offer(task.progress)
         if task.progress.state is PlanState.HANDED_OUT:
             return unsigned_view(task.progress)
@@ -165,7 +145,7 @@ class Execution:
     ) -> ExecutionView | UnsignedView:
         """`tx`: the hash under which a step that was handed out was sent, where it is not found by itself."""
         task = await self._load_task(plan_id, current=True)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
         gas = await execution.chain.gas()
@@ -188,21 +168,21 @@ class Execution:
     async def uses_play_money(self, plan_id: str) -> bool:
         """Whether it is of a simulated, local or test network."""
         task = await self._load_task(plan_id)
-        return (await self._context_of(task.instruction.chain)).local
+        return (await self.context_of(task.instruction.chain)).local
 
     async def cancel(self, plan_id: str, tell: Notify) -> ExecutionView:
         task = await self._load_task(plan_id)
-        execution = await self._context_of(task.instruction.chain)
+        execution = await self.context_of(task.instruction.chain)
         try:
-            await Gate(execution).cancel(plan_id, tell)
+            await Gate(execution).cancel(plan_id, tell, task.progress)
         finally:
             await self._note_outcome(execution, task.progress)
         return await execution_view(execution, task.progress, task.instruction)
 
     async def status(self, plan_id: str) -> ExecutionView:
         task = await self._load_task(plan_id, holding=True)
-        execution = await self._context_of(task.instruction.chain)
-        progress, late = await Gate(execution).status(plan_id)
+        execution = await self.context_of(task.instruction.chain)
+        progress, late = await Gate(execution).status(plan_id, task.progress)
         return await execution_view(execution, progress, task.instruction, late=late)
 
     async def list_waiting(self) -> PlanListView:
@@ -210,7 +190,7 @@ class Execution:
         rules, no approval that has run out, and their position still there."""
         waiting: list[PlanLine] = []
         notes: list[str] = []
-        for line in (await self._archive.plans(MOST_WAITING)).plans:
+        for line in (await self.archive.plans(MOST_WAITING)).plans:
             if line.choice == Action.HOLD or PlanState(line.state).over:
                 continue
             try:
@@ -233,16 +213,17 @@ class Execution:
         if task.reject is not None:
             return f"the desk rejected it: {task.reject}"
         if line.state == PlanState.APPROVED:
-            _, late = await Gate(await self._context_of(line.chain)).status(line.plan_id)
+            _, late = await Gate(await self.context_of(line.chain)).status(line.plan_id, task.progress)
             if late:
                 return "its approval has run out"
         if line.state in (PlanState.APPLYING, PlanState.HANDED_OUT, PlanState.PARTIAL) or line.position_id is None:
             return None
         try:
-            found = (await self._desk_of(line.chain).positions([line.position_id])).positions
+            positions = (await self.desk_of(line.chain).positions([line.position_id])).positions
         except NotFound:
-            found = ()
-        return None if any(int(position.liquidity) for position in found) else f"position {line.position_id} is gone"
+            positions = ()
+        there = any(int(position.liquidity) for position in positions)
+        return None if there else f"position {line.position_id} is gone"
 
     # -- plans without a debate
 
@@ -257,8 +238,8 @@ class Execution:
         return await self._instruct_one_or_all(Action.CLOSE, position, chain, every=every, anyway=anyway)
 
     async def revoke(self, chain: str | None) -> ExecutionView:
-        """Take back everything that others may take of the wallet's tokens."""
-        execution = await self._context_of(chain or self._default_chain)
+        """Revoke every allowance on the wallet's tokens."""
+        execution = await self.context_of(chain or self.default_chain)
         held = (await execution.chain.holdings(execution.wallet)).snapshot.positions
         pools = [position.pool for position in held] or list((await execution.chain.pools()).pools)
         known = (*execution.info.tokens, *(token for pool in pools for token in (pool.token0, pool.token1)))
@@ -274,10 +255,10 @@ class Execution:
 
     async def compound(self, position: str, chain: str | None, *, anyway: bool = False) -> CompoundView:
         """Put the fees back into their position, where what they earn there pays for the gas."""
-        execution = await self._context_of(chain or self._default_chain)
-        found = await self._own_position(execution, position)
-        check_owed(found)
-        weighed, owed = await _weigh_compounding(execution, found)
+        execution = await self.context_of(chain or self.default_chain)
+        own = await self._own_position(execution, position)
+        check_owed(own)
+        weighed, owed = await _weigh_compounding(execution, own)
         figures = {
             "fees_usd": f"{float(owed):.2f}",
             "goes_in_usd": f"{float(weighed.goes_in):.2f}",
@@ -294,7 +275,7 @@ class Execution:
             best = "" if not weighed.best_in_hours else f" It pays best in {figures['best_in_hours']} h."
             raise Refused(
                 f"Gas of ${figures['gas_usd']} would put ${figures['goes_in_usd']} of fees back into position "
-                f"{found.id}, which {back}.{best} --anyway does it."
+                f"{own.id}, which {back}.{best} --anyway does it."
             )
         plan = await self._instruct(Action.COMPOUND, position, chain)
         return CompoundView(**dict(plan), **figures)
@@ -320,11 +301,11 @@ class Execution:
             )
         if position is not None:
             return await self._instruct(action, position, chain, anyway=anyway)
-        execution = await self._context_of(chain or self._default_chain)
-        found = await execution.chain.holdings(execution.wallet)
-        if not found.owned.complete:
-            raise Refused(f"Not every position of the wallet is known ({found.owned.note}); name one after the other.")
-        held = [each for each in found.snapshot.positions if action is Action.CLOSE or each.fees0 or each.fees1]
+        execution = await self.context_of(chain or self.default_chain)
+        holdings = await execution.chain.holdings(execution.wallet)
+        if not holdings.owned.complete:
+            raise Refused(f"Not every position of the wallet is known ({holdings.owned.note}); name them one by one.")
+        held = [each for each in holdings.snapshot.positions if action is Action.CLOSE or each.fees0 or each.fees1]
         if not held:
             owed = "is owed fees" if action is Action.COLLECT else "is there"
             raise Refused(f"No position of {execution.wallet} {owed}: there is nothing to {action}.")
@@ -342,16 +323,16 @@ class Execution:
         amounts: Sequence[str] = (),
         anyway: bool = False,
     ) -> ExecutionView:
-        execution = await self._context_of(chain or self._default_chain)
-        found = await self._own_position(execution, position)
+        execution = await self.context_of(chain or self.default_chain)
+        own = await self._own_position(execution, position)
         if action is Action.COLLECT:
-            check_owed(found)
-        capital, counterpart = await _fix_capital(execution, found, amounts) if amounts else ((0, 0), None)
+            check_owed(own)
+        capital, counterpart = await _fix_capital(execution, own, amounts) if amounts else ((0, 0), None)
         return await self._record(
             execution,
             action,
-            found.pool,
-            position_id=found.id,
+            own.pool,
+            position_id=own.id,
             capital0=capital[0],
             capital1=capital[1],
             counterpart=counterpart,
@@ -360,10 +341,10 @@ class Execution:
         )
 
     async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:
-        found = await self._desk_of(execution.info.name).position(arguments.position_id(position))
-        if found.owner != execution.wallet:
-            raise Refused(f"Position {found.id} belongs to {found.owner}, not to {execution.wallet}.")
-        return found
+        own = await self.desk_of(execution.info.name).position(arguments.position_id(position))
+        if own.owner != execution.wallet:
+            raise Refused(f"Position {own.id} belongs to {own.owner}, not to {execution.wallet}.")
+        return own
 
     async def _record(
         self, execution: ExecutionContext, action: Action, pool: PoolState, **terms: Any
@@ -372,7 +353,7 @@ class Execution:
         chain = execution.info.name
         instruction = Instruction(action=action, chain=chain, pool_id=pool.id, tick=pool.tick, **terms)
         digest = hashlib.sha256(canonical(instruction)).hexdigest()
-        plan_id = "plan_" + hashlib.sha256(self._random(16) + digest.encode()).hexdigest()[:12]
+        plan_id = "plan_" + hashlib.sha256(self.random(16) + digest.encode()).hexdigest()[:12]
         progress = PlanProgress(plan_id)
         event = PlanInstructed(plan_id=plan_id, plan_hash=digest, instruction=instruction)
         await append_event(execution.journal, progress, event)
@@ -382,32 +363,29 @@ class Execution:
 
     async def _load_task(self, plan_id: str, *, holding: bool = False, current: bool = False) -> PlanTask:
         """`current`: unless something of it is signed, it must have been argued by today's rules."""
-        journal = await self._open_journal()
+        journal = await self.open_journal()
         arguments.plan_id(plan_id)
         progress = await load_progress(journal, plan_id)
         if progress.instructed is not None:
             return PlanTask(plan_id, progress.instructed.plan_hash, progress.instructed.instruction, progress)
         if progress.draft is not None and progress.begun:  # approved, whatever edition argued it
             return PlanTask(plan_id, progress.draft.plan_hash, progress.draft.instruction, progress)
-        plan_hash, context, ready = await self._archive.decision(plan_id, current=current and progress.over is None)
-        instruction = _build_instruction(context, ready)
+        decided = await self.archive.decision(plan_id, current=current and progress.over is None)
+        instruction = _build_instruction(decided)
         if instruction.action is Action.HOLD and not holding:
             raise Refused(f"{plan_id} says hold: there is nothing to do.")
-        why = None
-        if ready.decision.verdict is PlanVerdict.REJECT:
-            why = "; ".join(map(sanitise, print_cautions(context, ready))) or "no move passed its rules"
-        return PlanTask(plan_id, plan_hash, instruction, progress, why)
+        return PlanTask(plan_id, decided.hash, instruction, progress, decided.rejected)
 
     async def _attribute(self, chain: str, position_id: int) -> tuple[dict[str, Any] | None, str]:
-        """Where a position's money went, or why nobody can say."""
+        """A position's attribution, or why it is unknown."""
         try:
-            lowered = to_json(await self._desk_of(chain).pnl(str(position_id), None))
+            lowered = to_json(await self.desk_of(chain).pnl(str(position_id), None))
         except ZunoError as error:
             return None, str(error)
         return (lowered if isinstance(lowered, dict) else None), ""
 
     async def _note_outcome(self, execution: ExecutionContext, progress: PlanProgress) -> None:
-        """What came of it in money; a question that fails here must not hide what was done."""
+        """Journal where the positions' money went. A failed query is recorded as unknown and hides nothing else."""
         await catch_up(execution.journal, progress)
         draft = progress.draft
         if progress.over is None or progress.outcome is not None or draft is None or draft.position is None:
@@ -415,9 +393,9 @@ class Execution:
         if progress.over.state is not PlanState.CONFIRMED and not progress.halfway:
             return  # nothing became of the position
         first, *others = [
-            PositionOutcome(position_id=position.id, attribution=found, why=why)
+            PositionOutcome(position_id=position.id, attribution=attribution, why=why)
             for position in (draft.position, *draft.others)
-            for found, why in [await self._attribute(draft.instruction.chain, position.id)]
+            for attribution, why in [await self._attribute(draft.instruction.chain, position.id)]
         ]
         outcome = PlanOutcome(
             plan_id=progress.plan_id,
@@ -438,9 +416,9 @@ def _check_scripted(execution: ExecutionContext, scripted: bool) -> None:
 _ACTIONS = {CandidateKind.HOLD: Action.HOLD, CandidateKind.OPEN: Action.CREATE, CandidateKind.CLOSE: Action.CLOSE}
 
 
-def _build_instruction(context: Context, ready: PlanReady) -> Instruction:
+def _build_instruction(decided: DecidedPlan) -> Instruction:
     """What a debate decided, as an instruction; a hold has one too, so that its status can be asked for."""
-    chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
+    context, chosen = decided.context, decided.chosen
     action = _ACTIONS.get(chosen.kind, Action.REBALANCE)
     pool_facts = context.scenes[0 if action is Action.HOLD else chosen.pool_index]
     creates = action is Action.CREATE
@@ -460,7 +438,7 @@ def _build_instruction(context: Context, ready: PlanReady) -> Instruction:
 
 
 async def _weigh_compounding(execution: ExecutionContext, position: LpPosition) -> tuple[Compounding, Fraction]:
-    """Gas against what the fees would earn, in dollars, and what the fees are worth."""
+    """Gas in dollars against what the reinvested fees would earn, and what the fees are worth."""
     pool, price = position.pool, position.pool.sqrt_price_x96
 
     async def usd(amount0: int, amount1: int) -> Fraction:

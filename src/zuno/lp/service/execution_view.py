@@ -3,44 +3,32 @@ number that will be signed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from zuno.amm.model import PoolKey, PoolState, whole_price
-from zuno.kernel.errors import Refused
-from zuno.kernel.numbers_text import decimal_text, time_text
-from zuno.kernel.text import NATIVE, Token, format_units
-from zuno.kernel.units import Address, HexId, Millis
+from zuno.kernel.numbers_text import short_text
+from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
-from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import (
-    SimulatedDraft,
-    all_steps,
-    data_fee,
-    decode_step,
-    find_position_of_step,
-    list_positions,
-    plan_currencies,
-    step_name,
-    wrapped_native,
+from zuno.lp.model.plan_events import ExitWorth, SafeBatch, UnsignedTransaction
+from zuno.lp.service.views import POOL_DETAILS, LeftoverView, PoolKeyView, warn_unverified
+from zuno.lp.watch.alerts import chain_label
+from zuno.present.document import (
+    Act,
+    Document,
+    Lines,
+    Mark,
+    Section,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    section,
+    table,
 )
-from zuno.lp.execute.handed_out import explain_waiting, is_incomplete_batch
-from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
-from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
-from zuno.lp.model.chains import ETH
-from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import Flow, PlanState, Step, StepState
-from zuno.lp.model.plan_events import Action, Approval, Draft, ExitWorth, Instruction, SafeBatch, UnsignedTransaction
-from zuno.lp.plan.calls import Mint, MintFromDeltas
-from zuno.lp.plan.describe import AddressBook, describe_call
-from zuno.lp.plan.unsigned import build_unsigned, safe_batch
-from zuno.lp.service.to_views import key_view, leftover_view, price_unit, tick_prices
-from zuno.lp.service.views import LeftoverView, PoolKeyView
-
-IMPACT_DIGITS = 4
+from zuno.present.values import amount, bad, count, foreign, good, id_, number, strong
 
 
 class FlowView(View):
@@ -50,6 +38,14 @@ class FlowView(View):
     symbol: str
     amount: str
     amount_human: str
+    LEFT_OUT: ClassVar = frozenset({"currency", "amount"})
+
+    def __str__(self) -> str:
+        return f"{short_text(self.amount_human)} {self.symbol}"
+
+    @property
+    def signed(self) -> str:
+        return str(self) if self.amount.startswith("-") else f"+{self}"
 
 
 class CapitalView(FlowView):
@@ -57,6 +53,9 @@ class CapitalView(FlowView):
 
     named: bool
     """False: nobody named it; it is what goes with the other token."""
+
+    def __str__(self) -> str:
+        return FlowView.__str__(self) if self.named else f"{FlowView.__str__(self)} (what goes with it)"
 
 
 class BoundsView(View):
@@ -74,6 +73,7 @@ class BoundsView(View):
     """The most that all steps together may cost in gas."""
     most_out: tuple[FlowView, ...]
     """The most of each currency that leaves the wallet in any one step."""
+    LEFT_OUT: ClassVar = frozenset({"expires", "permit2_seconds"})
 
 
 class CallView(View):
@@ -91,6 +91,16 @@ class CallView(View):
     least_in: tuple[FlowView, ...]
     gas_used: int | None
     error: str | None
+    LEFT_OUT: ClassVar = frozenset({"to", "value", "data", "most_out", "least_in", "gas_used"})
+
+    @property
+    def blocks(self) -> tuple[Lines | None, ...]:
+        later = " (as it would be now; it is built again from what the first half pays)" if self.later else ""
+        return (
+            lines(strong(f"{self.index + 1}. {self.kind.replace('_', ' ')}{later}")),
+            lines(foreign(f"would revert: {self.error}"), mark=Mark.WARNING) if self.error else None,
+            lines(*(foreign(f"· {plain_text(line, 2_000)}") for line in self.words), mark=Mark.QUOTE),
+        )
 
 
 class SimulationView(View):
@@ -127,6 +137,53 @@ class SimulationView(View):
     exits: tuple[ExitWorth, ...]
     """For each position, where the plan was made with `--anyway`."""
     notes: tuple[str, ...]
+    LEFT_OUT: ClassVar = frozenset({"exits"}) | POOL_DETAILS
+
+    def to_document(self) -> Document:
+        return self._write((Act("Approve…", f"plan approve {self.plan_id}"),) if self.ok else ())
+
+    def _write(self, acts: Sequence[Act], *more: Section) -> Document:
+        about = _name_positions(self, f" {_PREPOSITIONS.get(self.action, 'of')}")
+        outcome = good("it goes through") if self.error is None else foreign(f"it would fail: {self.error}", Tone.BAD)
+        words = Value if self.pool.verified else foreign
+        before, after = short_text(self.price_before), short_text(self.price_after or "0")
+        bounds = self.bounds
+        most = ", ".join(f"at most {flow}" for flow in bounds.most_out) or "nothing"
+        gas_bound = f"at most {short_text(bounds.most_gas_eth)} ETH, {short_text(bounds.max_fee_gwei)} gwei a unit"
+        return document(
+            f"{self.action.capitalize()}{about} on {self.chain}",
+            facts(
+                ("outcome", outcome if self.ok or self.error else bad("it would fail")),
+                ("plan", id_(self.plan_id)),
+                ("pool", self.pool.name),
+                ("changes", words(", ".join(flow.signed for flow in self.changes) or "nothing")),
+                ("found by", _METHODS.get(self.how, self.how)),
+                ("gas", f"{self.gas_used:,} units, about {short_text(self.gas_cost_eth)} ETH"),
+                ("range", words(self._format_span(self.range_low, self.range_high))) if self.range_low else None,
+                ("stays home", words(self.leftover.text)) if self.leftover else None,
+                ("price", f"{before} → {after} (moved {self.price_impact_bps} bps)") if self.price_after else None,
+                ("wallet", id_(self.wallet)),
+            ),
+            section(
+                "Bounds",
+                facts(
+                    ("price", words(self._format_span(bounds.price_low, bounds.price_high))),
+                    ("tick", f"{bounds.tick_low} to {bounds.tick_high} (drift {bounds.tick_drift})"),
+                    ("slippage", number(bounds.slippage_bps, 0, unit="bps")),
+                    ("leaves the wallet", words(most)),
+                    ("gas", gas_bound),
+                    ("until", bounds.expires_text),
+                ),
+            ),
+            section("Steps", *(block for call in self.steps for block in call.blocks)),
+            *more,
+            context=f"{chain_label(self.chain)} · at block {self.block}{', play money' if self.play_money else ''}",
+            notes=(*self.notes, *warn_unverified([self.pool])),
+            acts=acts,
+        )
+
+    def _format_span(self, low: str | None, high: str | None) -> str:
+        return f"{short_text(low or '0')} – {short_text(high or '0')} {self.price_unit}"
 
 
 class ApprovalView(SimulationView):
@@ -138,6 +195,31 @@ class ApprovalView(SimulationView):
     chain_id: int
     genesis: str
     who: str
+
+    def to_document(self) -> Document:
+        signed = facts(
+            ("plan", id_(self.plan_hash)),
+            ("what it does", id_(self.draft_hash)),
+            ("signed hash", id_(self.approval_hash)),
+            ("chain id", count(self.chain_id)),
+            ("genesis", id_(self.genesis)),
+            ("who", self.who),
+        )
+        return self._write((), section("What is signed", signed))
+
+    def summarise(self) -> str:
+        """What is about to happen in two lines: id, amounts, bounds."""
+        moved = ", ".join(flow.signed for flow in self.changes) or "see the steps above"
+        bounds = self.bounds
+        out = ", ".join(map(str, bounds.most_out))
+        leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"
+        return (
+            f"{self.plan_id}: {self.action}{_name_positions(self)} on {self.chain}; expected: {moved}; {leaves}, "
+            f"gas at most {short_text(bounds.most_gas_eth)} ETH.\n"
+            f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high} "
+            f"({self._format_span(bounds.price_low, bounds.price_high)}), slippage {bounds.slippage_bps} bps, "
+            f"until {bounds.expires_text}. Hash {self.approval_hash}"
+        )
 
 
 class StepView(View):
@@ -153,6 +235,21 @@ class StepView(View):
     attempts: int
     why: str
     words: tuple[str, ...]
+    LEFT_OUT: ClassVar = frozenset({"part", "nonce", "gas_cost_eth", "words"})
+
+    @property
+    def cells(self) -> tuple[str | Value, ...]:
+        gas = "" if self.gas_used is None else count(self.gas_used)
+        block = "" if self.block is None else str(self.block)
+        return str(self.index + 1), self.kind.replace("_", " "), Value(self.state, _judge_state(self.state)), block, gas
+
+    @property
+    def facts(self) -> Iterator[tuple[str, Value]]:
+        if self.why or self.attempts > 1:
+            attempts = f"{self.attempts} attempts" if self.attempts > 1 else ""
+            yield f"step {self.index + 1}", foreign("; ".join(filter(None, (self.why, attempts))))
+        if self.tx_hash:
+            yield f"tx {self.index + 1}", id_(self.tx_hash)
 
 
 class ExecutionView(View):
@@ -186,6 +283,47 @@ class ExecutionView(View):
     outcome_note: str
     next: str
     """What can be done now."""
+    LEFT_OUT: ClassVar = frozenset({"expires", "wallet"})
+
+    def to_document(self) -> Document:
+        about = _name_positions(self, f" {_PREPOSITIONS.get(self.action, 'of')}")
+        label = chain_label(self.chain)
+        capital = sorted(self.capital, key=lambda brought: not brought.named)
+        verbs = {"approved": "apply", "handed_out": "apply", "drafted": "simulate approve", "simulated": "approve"}
+        acts = [Act(_LABELS[verb], f"plan {verb} {self.plan_id}") for verb in verbs.get(self.state, "").split()]
+        outcomes = zip((self.position_id, *self.other_position_ids), (self.outcome, *self.other_outcomes), strict=False)
+        results = [
+            ("result so far", Value(f"position {position}: {_describe_result(outcome)}"))
+            for position, outcome in (outcomes if self.outcome is not None else ())
+        ]
+        return document(
+            Value(f"{label} · {self.action}{about} on {self.chain}: {self.state}", _judge_state(self.state)),
+            lines(foreign(self.why)),
+            table(_STEP_COLUMNS, (step.cells for step in self.steps), spare=("gas used", "block"))
+            if self.steps
+            else None,
+            facts(
+                *(fact for step in self.steps for fact in step.facts),
+                ("brings at most", foreign(" and ".join(map(str, capital)))) if capital else None,
+                *self._more_facts(),
+                None if self.new_position_id is None else ("new position", id_(self.new_position_id)),
+                ("stays home", foreign(self.leftover.text)) if self.leftover else None,
+                ("in the wallet now", foreign(" and ".join(map(str, self.in_wallet)))) if self.in_wallet else None,
+                ("gas paid", amount(self.gas_cost_eth, "ETH")) if self.gas_cost_eth != "0" else None,
+                ("approved until", f"{self.expires_text} by the chain's clock")
+                if self.expires_text and self.state not in _ENDED
+                else None,
+                *results,
+                ("next", self.next) if self.next and not acts else None,
+                ("plan", id_(self.plan_id)),
+            ),
+            urgent=(foreign(f"problem: {problem}", Tone.BAD) for problem in self.problems),
+            notes=map(foreign, filter(None, [self.outcome_note])),
+            acts=acts,
+        )
+
+    def _more_facts(self) -> Iterator[tuple[str, str | Value]]:
+        yield from ()
 
 
 class CompoundView(ExecutionView):
@@ -204,6 +342,13 @@ class CompoundView(ExecutionView):
     best_in_hours: str | None
     """From now, when it pays best: waiting longer would cost more than another transaction."""
 
+    def _more_facts(self) -> Iterator[tuple[str, str | Value]]:
+        yield "fees owed", f"${self.fees_usd}, of which ${self.goes_in_usd} go in; gas about ${self.gas_usd}"
+        yield "earned back", "never" if self.break_even_hours is None else f"in {self.break_even_hours} h"
+        if self.best_in_hours is not None:
+            best = "now" if float(self.best_in_hours) == 0 else f"in {self.best_in_hours} h"
+            yield "pays best", f"{best}, at ${self.fees24h_usd} of fees a day, ${self.net24h_usd} after LVR"
+
 
 class UnsignedView(View):
     """For a wallet whose key is elsewhere: what was handed out to be signed there, one by one or as one batch."""
@@ -219,300 +364,56 @@ class UnsignedView(View):
     deadline: int
     """Unix time of the chain after which it is of no use any more."""
     notes: tuple[str, ...]
+    LEFT_OUT: ClassVar = frozenset({"deadline", "state"})
+
+    def to_document(self) -> Document:
+        """What is copied from it stands on one line: a break inside would spoil it."""
+        sections = []
+        for index, transaction in enumerate(self.transactions, 1):
+            fields = transaction.model_dump(by_alias=True, exclude={"data", "serialized"})
+            shown = facts(*((name, id_(str(value))) for name, value in fields.items()))
+            sections.append(section(f"Transaction {index}", shown))
+            sections.append(_copyable(f"Transaction {index} with its data, for another signer", transaction))
+        if self.safe is not None:
+            sections.append(_copyable("For a Safe: save as a file and load it in the Transaction Builder", self.safe))
+        what = "a Safe's batch" if self.safe else f"{len(self.transactions)} of its transactions"
+        return document(
+            f"{what} of {self.plan_id} to sign elsewhere",
+            facts(("wallet", id_(self.wallet)), ("plan", id_(self.plan_id))),
+            *sections,
+            context=f"{chain_label(self.chain)} · on {self.chain}",
+            notes=(*self.notes, f"`zuno plan apply {self.plan_id} --json` prints what another signer or a Safe takes"),
+        )
 
 
-# -- shaping
+_STEP_COLUMNS: Final = ("step", "does", "state", "block", "gas used")
+_PREPOSITIONS: Final = {"add": "to", "remove": "from"}
+_METHODS: Final = {
+    "simulated": "running every step on the latest block",
+    "computed": "our own arithmetic; the node can only try the first step",
+}
+_LABELS: Final = {"simulate": "Simulate", "approve": "Approve…", "apply": "Apply…"}
+_GOOD: Final = frozenset({"confirmed", "approved", "final"})
+_BAD: Final = frozenset({"failed", "rejected", "expired", "cancelled", "reverted", "partial", "superseded"})
+_ENDED: Final = frozenset({"confirmed", "failed", "rejected", "cancelled"})
 
 
-def approval_view(
-    execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval, hash: str
-) -> ApprovalView:
-    return ApprovalView(
-        **dict(simulation_view(execution, drafted, gas)),
-        plan_hash=approval.plan_hash,
-        draft_hash=approval.draft,
-        approval_hash=hash,
-        chain_id=approval.chain_id,
-        genesis=approval.genesis,
-        who=approval.who,
-    )
+def _judge_state(state: str) -> Tone:
+    return Tone.GOOD if state in _GOOD else Tone.BAD if state in _BAD else Tone.WARN
 
 
-def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
-    draft, simulation = drafted.draft, drafted.simulation
-    pool, tokens = draft.pool, draft_tokens(execution, draft)
-    steps, used = all_steps(draft), [call.gas_used for call in simulation.calls]
-    after = drafted.sqrt_price_after_x96
-    before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
-    then = None if after is None else whole_price(after, pool.token0, pool.token1)
-    opened = (
-        action.range
-        for step in steps
-        for action in position_actions(execution, step)
-        if isinstance(action, Mint | MintFromDeltas)
-    )
-    span = next(opened, None)
-    edges = None if span is None else tick_prices(pool, span.lower, span.upper)
-    return SimulationView(
-        plan_id=draft.plan_id,
-        action=draft.instruction.action,
-        chain=draft.instruction.chain,
-        play_money=execution.local,
-        wallet=draft.wallet,
-        position_id=_id(draft.instruction.position_id),
-        other_position_ids=tuple(str(position.id) for position in draft.others),
-        pool=key_view(pool.key, pool.token0, pool.token1),
-        block=simulation.block.number,
-        ok=drafted.error is None,
-        error=drafted.error,
-        how=drafted.how,
-        changes=tuple(
-            flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
-        ),
-        gas_used=sum(used),
-        gas_cost_eth=format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
-        price_before=decimal_text(before, 10),
-        price_after=None if then is None else decimal_text(then, 10),
-        price_impact_bps=None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
-        price_unit=price_unit(pool.token0, pool.token1),
-        range_low=None if edges is None else edges[0],
-        range_high=None if edges is None else edges[1],
-        leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
-        steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
-        bounds=bounds_view(draft, tokens),
-        exits=draft.exits,
-        notes=draft.notes,
-    )
+def _name_positions(view: SimulationView | ExecutionView, before: str = "") -> str:
+    """The positions a plan is about, after a preposition of its own."""
+    ids = [*filter(None, [view.position_id]), *view.other_position_ids]
+    return f"{before} position{'s' if ids[1:] else ''} {', '.join(ids)}" if ids else ""
 
 
-def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
-    bounds, instruction = draft.bounds, draft.instruction
-    low, high = tick_prices(draft.pool, instruction.tick - bounds.tick_drift, instruction.tick + bounds.tick_drift)
-    return BoundsView(
-        slippage_bps=bounds.slippage_bps,
-        tick_drift=bounds.tick_drift,
-        tick_low=instruction.tick - bounds.tick_drift,
-        tick_high=instruction.tick + bounds.tick_drift,
-        price_low=low,
-        price_high=high,
-        expires=draft.expires,
-        expires_text=time_text(draft.expires),
-        permit2_seconds=bounds.permit2_seconds,
-        max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
-        most_gas_eth=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
-        most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
-    )
+def _describe_result(outcome: Mapping[str, Any] | None) -> str:
+    terms = None if outcome is None else outcome.get("inToken1")
+    if not isinstance(terms, dict):
+        return "not known"
+    return f"{short_text(str(terms['result']))} {terms['token']} against its deposits (`zuno lp pnl` explains it)"
 
 
-def _call_view(
-    execution: ExecutionContext,
-    draft: Draft,
-    index: int,
-    step: Step,
-    drafted: SimulatedDraft,
-    tokens: Mapping[Address, Token],
-) -> CallView:
-    tried = drafted.simulation.calls
-    return CallView(
-        index=index,
-        kind=step.kind,
-        later=index >= len(draft.steps),
-        to=step.to,
-        value=str(step.value),
-        data="0x" + step.data.hex(),
-        words=in_words(execution, step, find_position_of_step(draft, step)[0].key, tokens),
-        most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
-        least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
-        gas_used=tried[index].gas_used if index < len(tried) else None,
-        error=tried[index].error if index < len(tried) else None,
-    )
-
-
-def in_words(execution: ExecutionContext, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
-    """A call from its bytes alone; times as people read them."""
-    return describe_call(
-        decode_step(execution, step), AddressBook(execution.info.deployment, execution.wallet, tokens, time_text), key
-    )
-
-
-def tokens_of(pool: PoolState) -> dict[Address, Token]:
-    return {NATIVE: ETH, pool.key.currency0: pool.token0, pool.key.currency1: pool.token1}
-
-
-def draft_tokens(execution: ExecutionContext, draft: Draft) -> dict[Address, Token]:
-    """The tokens of the chain and of all the plan's pools."""
-    tokens = {token.address: token for token in execution.info.tokens}
-    for pool, _ in list_positions(draft):
-        tokens |= tokens_of(pool)
-    return tokens
-
-
-def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
-    token = tokens[flow.currency]
-    return FlowView(
-        currency=flow.currency,
-        symbol=token.display_name,
-        amount=str(flow.amount),
-        amount_human=format_units(flow.amount, token.decimals),
-    )
-
-
-async def execution_view(
-    execution: ExecutionContext, progress: PlanProgress, instruction: Instruction, *, late: bool = False
-) -> ExecutionView:
-    draft, over = progress.draft, progress.over
-    state = PlanState.EXPIRED if late else progress.state
-    outcome = progress.outcome
-    resting = await _resting_tokens(execution, progress)
-    left = (None if draft is None else draft.leftover) if over is None else over.leftover
-    return ExecutionView(
-        plan_id=progress.plan_id,
-        state=state,
-        action=instruction.action,
-        chain=instruction.chain,
-        wallet=execution.wallet if draft is None else draft.wallet,
-        position_id=_id(instruction.position_id),
-        other_position_ids=tuple(str(target.position_id) for target in instruction.others),
-        capital=await _capital_views(execution, draft, instruction),
-        new_position_id=None if over is None else _id(over.new_position_id),
-        leftover=None if draft is None or left is None else leftover_view(left, draft.pool),
-        why=explain_waiting(progress) if over is None else over.why,
-        steps=tuple(
-            _step_view(execution, index, step, draft) for index, step in enumerate(_list_steps_to_show(progress))
-        ),
-        gas_cost_eth=format_units(gas_spent(progress), 18),
-        expires=None if draft is None else draft.expires,
-        expires_text=None if draft is None else time_text(draft.expires),
-        problems=() if over is None else over.problems,
-        outcome=None if outcome is None else outcome.attribution,
-        other_outcomes=() if outcome is None else tuple(other.attribution for other in outcome.others),
-        outcome_note=""
-        if outcome is None or not outcome.why
-        else f"the result of position {outcome.position_id} could not be attributed: {outcome.why}",
-        in_wallet=tuple(resting),
-        next=("" if over else _next(progress.plan_id, state, instruction.action, progress.begun))
-        or _offer_create(instruction.chain, resting),
-    )
-
-
-async def _resting_tokens(execution: ExecutionContext, progress: PlanProgress) -> list[FlowView]:
-    """What a plan that is half done, or ended so, has left in the wallet."""
-    draft, over = progress.draft, progress.over
-    if draft is None or not progress.halfway or (over is not None and over.state is PlanState.CONFIRMED):
-        return []
-    wallet_state = await execution.writer.wallet_state(execution.wallet, plan_currencies(draft), ())
-    paid = measure_proceeds(progress, draft, wallet_state.holdings)
-    return [flow_view(flow, tokens_of(draft.pool)) for flow in paid if flow.amount]
-
-
-def _offer_create(chain: str, resting: Sequence[FlowView]) -> str:
-    """The command that puts tokens that rest in the wallet to work again."""
-    if not resting:
-        return ""
-    first, *rest = resting
-    beside = "".join(f' --with "{flow.amount_human} {flow.symbol}"' for flow in rest)
-    brought = f"--token {first.symbol} --amount {first.amount_human}{beside}"
-    return f"`zuno lp recommend create --chain {chain} {brought}` opens a position with them"
-
-
-async def _capital_views(
-    execution: ExecutionContext, draft: Draft | None, instruction: Instruction
-) -> tuple[CapitalView, ...]:
-    if not instruction.capital0 and not instruction.capital1:
-        return ()
-    pool = await execution.chain.pool(HexId(instruction.pool_id)) if draft is None else draft.pool
-    tokens, wrapper = tokens_of(pool), wrapped_native(execution) if instruction.brings_ether else None
-    sides = ((pool.key.currency0, instruction.capital0), (pool.key.currency1, instruction.capital1))
-    taken = (Flow(NATIVE if currency == wrapper else currency, amount) for currency, amount in sides)
-    views = ((side, flow_view(flow, tokens)) for side, flow in enumerate(taken) if flow.amount)
-    return tuple(CapitalView(**view.model_dump(), named=side in instruction.named_amounts) for side, view in views)
-
-
-def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
-    """The steps there are, and those of a second half that is not built yet as they were approved."""
-    draft = progress.draft
-    built = any(step.part is PlanPart.LATER for step in progress.steps)
-    if draft is None or draft.later is None or built or progress.over is not None:
-        return progress.steps
-    return [*progress.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
-
-
-def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
-    mined = step.mined
-    newest = step.signed[-1] if step.signed else None
-    tokens = {} if draft is None else draft_tokens(execution, draft)
-    return StepView(
-        index=index,
-        kind=step.step.kind,
-        part=step.part,
-        state=step.state,
-        tx_hash=step.tx,
-        nonce=newest.nonce if newest else None,
-        block=mined.block.number if mined else None,
-        gas_used=mined.gas_used if mined else None,
-        gas_cost_eth=format_units(mined.cost, 18) if mined else None,
-        attempts=len(step.signed),
-        why=step.why,
-        words=()
-        if draft is None
-        else in_words(execution, step.step, find_position_of_step(draft, step.step)[0].key, tokens),
-    )
-
-
-def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
-    match state:
-        case _ if action is Action.HOLD:
-            return "nothing to do"
-        case PlanState.DRAFTED:
-            return f"`zuno plan simulate {plan_id}`, then `zuno plan approve {plan_id}`"
-        case PlanState.SIMULATED:
-            return f"`zuno plan approve {plan_id}`"
-        case PlanState.EXPIRED:
-            return f"the approval has run out: `zuno plan approve {plan_id}` again"
-        case PlanState.APPROVED:
-            return f"`zuno plan apply {plan_id}`"
-        case PlanState.HANDED_OUT:
-            return f"`zuno plan apply {plan_id}` once it is mined, `zuno plan cancel {plan_id}` calls it off"
-        case PlanState.APPLYING | PlanState.PARTIAL if begun:
-            return f"`zuno plan apply {plan_id}` goes on, `zuno plan cancel {plan_id}` calls it off"
-        case _:
-            return ""
-
-
-def unsigned_view(progress: PlanProgress) -> UnsignedView:
-    """What was handed out and is not on the chain yet, as it was handed out: asked for again, the same bytes."""
-    draft = progress.draft
-    events = [step.handed_out for step in progress.steps if step.handed_out and step.state is StepState.HANDED_OUT]
-    if draft is None or not events or is_incomplete_batch(progress):
-        raise Refused(f"Nothing of {progress.plan_id} is handed out yet; `zuno plan apply {progress.plan_id}` does so.")
-    chain_id, wallet, first = draft.chain_id, Address(draft.wallet), events[0]
-    moment, name = Millis(1_000 * first.block.timestamp), f"Zuno {progress.plan_id}"
-    what = _describe_batch(draft, [progress.steps[event.step].step for event in events])
-    batch = safe_batch(chain_id=chain_id, wallet=wallet, calls=events, created_at=moment, name=name, description=what)
-    gas, max_fee, tip = first.gas, first.max_fee, first.tip
-    advised = build_unsigned(
-        chain_id=chain_id, wallet=wallet, nonce=first.nonce, call=first, gas=gas, max_fee=max_fee, tip=tip
-    )
-    return UnsignedView(
-        plan_id=progress.plan_id,
-        state=progress.state,
-        chain=draft.instruction.chain,
-        wallet=wallet,
-        transactions=() if first.batch else (advised,),
-        safe=batch if first.batch else None,
-        deadline=first.deadline,
-        notes=(
-            explain_waiting(progress),
-            f"good until {time_text(first.deadline)}; `zuno plan apply {progress.plan_id}` goes on once it is mined",
-        ),
-    )
-
-
-def _describe_batch(draft: Draft, steps: Sequence[Step]) -> str:
-    kinds = ", ".join(map(step_name, steps))
-    about = "" if draft.instruction.position_id is None else f" of position {draft.instruction.position_id}"
-    return f"{draft.instruction.action}{about} on {draft.instruction.chain}: {kinds}"
-
-
-def _id(number: int | None) -> str | None:
-    return None if number is None else str(number)
+def _copyable(title: str, content: BaseModel) -> Section:
+    return section(title, lines(content.model_dump_json(by_alias=True), mark=Mark.VERBATIM))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -176,33 +177,22 @@ class DownView(View):
         return document(self.said)
 
 
+@dataclass(frozen=True, slots=True)
 class MeshService:
     """A home's mesh, seen from outside its debates."""
 
-    def __init__(
-        self,
-        folder: MeshFolder,
-        where: str,
-        key_of: Callable[[Role], NodeKey],
-        node_key_of: Callable[[Role], NodeKey],
-        axl_of: Callable[[Role], tuple[str | None, str | None]],
-        default_transport: Callable[[], str],
-        open_endpoint: OpenEndpoint,
-        open_room: Callable[[str], Awaitable[MeshDebateRunner]],
-        end_process: Callable[[int], Awaitable[bool]],
-        end_orphans: Callable[[], Awaitable[tuple[int, ...]]],
-    ) -> None:
-        """`axl_of`: the peer id and API URL that are set for a role; `open_room`: one for a request that began."""
-        self._folder = folder
-        self._where = where
-        self._key_of = key_of
-        self._node_key_of = node_key_of
-        self._axl_of = axl_of
-        self._default_transport = default_transport
-        self._open_endpoint = open_endpoint
-        self._open_room = open_room
-        self._end_process = end_process
-        self._end_orphans = end_orphans
+    folder: MeshFolder
+    where: str
+    key_of: Callable[[Role], NodeKey]
+    node_key_of: Callable[[Role], NodeKey]
+    axl_of: Callable[[Role], tuple[str | None, str | None]]
+    """The peer id and API URL that are set for a role."""
+    default_transport: Callable[[], str]
+    open_endpoint: OpenEndpoint
+    open_room: Callable[[str], Awaitable[MeshDebateRunner]]
+    """For a request that began."""
+    end_process: Callable[[int], Awaitable[bool]]
+    end_orphans: Callable[[], Awaitable[tuple[int, ...]]]
 
     # -- setting up
 
@@ -214,15 +204,15 @@ class MeshService:
         if host is not None and not _HOST.fullmatch(host):
             raise UsageError(f"{host[:80]!r} is no host; give a name or an IPv4 address others reach this machine by.")
         taken = self._read_other_table(join, there)
-        before = self._folder.table() or {}
+        before = self.folder.table() or {}
         for role in Role:
-            self._key_of(role).ensure()
-            self._node_key_of(role).ensure()
+            self.key_of(role).ensure()
+            self.node_key_of(role).ensure()
         table = {role: taken.get(role) or self._line(role, before.get(role), host) for role in Role}
-        self._folder.keep_table(table)
+        self.folder.keep_table(table)
         for role in Role:
             if self._here(role, table[role]):
-                self._folder.keep_node(role, table)
+                self.folder.keep_node(role, table)
         return self._table_view(table, "The mesh is set up; `zuno mesh up` starts it.")
 
     def _read_other_table(self, path: str | None, there: Sequence[str]) -> Table:
@@ -233,14 +223,14 @@ class MeshService:
         if not there:
             raise UsageError("--join needs --role for each role that lives on the other machine, e.g. --role critic.")
         roles = [parse_role(text) for text in there]
-        other = self._folder.table_of(path)
+        other = self.folder.table_of(path)
         return {role: other[role] for role in roles}
 
     def _line(self, role: Role, before: PeerAddress | None, host: str | None) -> PeerAddress:
         """A role of this machine, or as it stood."""
         if before is not None and not self._here(role, before):
             return before
-        known, url = self._axl_of(role)
+        known, url = self.axl_of(role)
         stood, _, port = before.iroh_address.rpartition(":") if before else ("127.0.0.1", "", "")
         at = host or stood
         if url is not None:
@@ -248,30 +238,30 @@ class MeshService:
         elif before is not None:
             url, listens = before.axl_api_url, before.axl_listens.rpartition(":")[2]
         else:
-            url, listens = f"http://127.0.0.1:{self._folder.free_port('127.0.0.1')}", str(self._folder.free_port(at))
+            url, listens = f"http://127.0.0.1:{self.folder.free_port('127.0.0.1')}", str(self.folder.free_port(at))
         return PeerAddress(
-            key=self._key_of(role).public,
-            iroh_address=f"{at}:{port or self._folder.free_port(at)}",
-            axl_peer_id=known or self._node_key_of(role).public,
+            key=self.key_of(role).public,
+            iroh_address=f"{at}:{port or self.folder.free_port(at)}",
+            axl_peer_id=known or self.node_key_of(role).public,
             axl_api_url=url,
             axl_listens=f"tls://{at}:{listens}",
         )
 
     def _here(self, role: Role, line: PeerAddress) -> bool:
-        key = self._key_of(role)
+        key = self.key_of(role)
         return key.exists() and key.public == line.key
 
-    def _table_view(self, table: Table, said: str) -> MeshTableView:
+    def _table_view(self, table: Table, text: str) -> MeshTableView:
         shown = {role: line.model_dump(by_alias=False, exclude={"axl_listens"}) for role, line in table.items()}
         lines = tuple(
             RoleLine(role=role.value, here=self._here(role, table[role]), **line) for role, line in shown.items()
         )
-        return MeshTableView(folder=self._where, roles=lines, said=said)
+        return MeshTableView(folder=self.where, roles=lines, said=text)
 
     # -- looking
 
     def exists(self) -> bool:
-        return self._folder.table() is not None
+        return self.folder.table() is not None
 
     async def status(self, transport: str | None, listen: Listen = ignore_event) -> MeshView:
         """What the peers of this machine say of themselves, and who answers a ping."""
@@ -280,7 +270,7 @@ class MeshService:
 
     async def glance(self) -> MeshView | None:
         """The status where there is a mesh; nobody is waited for where nobody can be there."""
-        table = self._folder.table()
+        table = self.folder.table()
         if table is None:
             return None
         way = self.way(None)
@@ -294,7 +284,7 @@ class MeshService:
         """`Unavailable`, with who is silent, unless all four answer."""
         self.table()
         way = self.way(transport)
-        endpoint = await self._open_endpoint(way)
+        endpoint = await self.open_endpoint(way)
         try:
             answered = await self._ask_all(endpoint, way, listen)
         finally:
@@ -308,12 +298,12 @@ class MeshService:
         self, table: Table, transport: str, answered: Answers | None, node: NodeHealth | None = None
     ) -> MeshView:
         peers = tuple(self._peer(role, table[role], answered) for role in AGENTS)
-        kept_by = self._folder.lock("up").holder()
+        kept_by = self.folder.lock("up").holder()
         return MeshView(transport=transport, kept_by=kept_by, peers=peers, **_node_fields(node))
 
     def _peer(self, role: Role, line: PeerAddress, answered: Answers | None) -> PeerView:
-        pid, kept = self._folder.lock(role.value).holder(), self._folder.last_mesh()
-        report = self._folder.report(role)
+        pid, kept = self.folder.lock(role.value).holder(), self.folder.last_mesh()
+        report = self.folder.report(role)
         if report is not None and report.pid != pid:
             report = None  # of a life before
         counts = dict.fromkeys(_COUNTS) if report is None else report.model_dump(by_alias=False, include=_COUNTS)
@@ -337,14 +327,14 @@ class MeshService:
         """As we measured it, else as its neighbours did."""
         if pong is not None:
             return round(pong.milliseconds, 3)
-        others = [self._folder.report(other) for other in AGENTS if other is not role]
+        others = [self.folder.report(other) for other in AGENTS if other is not role]
         trips = [
             (other.at, other.round_trips[role]) for other in others if other is not None and role in other.round_trips
         ]
         return round(max(trips)[1], 3) if trips else None
 
     def table(self) -> Table:
-        table = self._folder.table()
+        table = self.folder.table()
         if table is None:
             raise Refused(NOT_SET_UP)
         return table
@@ -357,7 +347,7 @@ class MeshService:
     async def _ping(self, transport: str, listen: Listen) -> tuple[Answers, NodeHealth | None]:
         """Who answers, and how our own node does."""
         answered: dict[Role, PingReply] = {}
-        endpoint = await self._open_endpoint(transport)
+        endpoint = await self.open_endpoint(transport)
         try:
             async with tell_waiting(listen, *AGENTS, answered=answered):
                 return await endpoint.ping(PING_SECONDS, AGENTS, answered), endpoint.node
@@ -371,7 +361,7 @@ class MeshService:
             await endpoint.ping(PING_SECONDS, AGENTS, answered)
             silent = tuple(role for role in AGENTS if role not in answered)
             here, longest = self.here(), FIRST_CONTACT_SECONDS.get(way, 0.0) if endpoint.has_node else 0.0
-            if longest and all(role not in here or self._folder.lock(role.value).holder() for role in silent):
+            if longest and all(role not in here or self.folder.lock(role.value).holder() for role in silent):
                 await endpoint.ping(longest - PING_SECONDS, silent, answered)
         return answered
 
@@ -381,7 +371,7 @@ class MeshService:
         longest = FIRST_CONTACT_SECONDS.get(way)
         if longest is None:
             return ()
-        endpoint = await self._open_endpoint(way)
+        endpoint = await self.open_endpoint(way)
         try:
             answered = await endpoint.ping(longest, tuple(roles)) if endpoint.has_node else {}
             if not endpoint.has_node:
@@ -391,8 +381,8 @@ class MeshService:
         return tuple(role for role in roles if role not in answered)
 
     def way(self, transport: str | None) -> str:
-        kept = self._folder.running_mesh()
-        return parse_transport(transport) or (kept.transport if kept else None) or self._default_transport()
+        kept = self.folder.running_mesh()
+        return parse_transport(transport) or (kept.transport if kept else None) or self.default_transport()
 
     # -- debates
 
@@ -420,12 +410,12 @@ class MeshService:
 
     def _may_answer(self) -> bool:
         """Whether it is worth asking: with every key in this home, a peer that answers has a seat in it."""
-        return len(self.here()) < len(AGENTS) or any(self._folder.lock(role.value).holder() for role in AGENTS)
+        return len(self.here()) < len(AGENTS) or any(self.folder.lock(role.value).holder() for role in AGENTS)
 
     async def _open_answering(
         self, way: str, code: Callable[[], str], tell: Callable[[str], None], listen: Listen
     ) -> OwnerEndpoint:
-        endpoint = await self._open_endpoint(way)
+        endpoint = await self.open_endpoint(way)
         answered = await self._ask_all(endpoint, way, listen)
         try:
             check_answers(answered, endpoint, way)
@@ -440,25 +430,25 @@ class MeshService:
     # -- ending and joining
 
     async def down(self) -> DownView:
-        pid = self._folder.lock("up").holder()
-        if pid is not None and not await self._end_process(pid):
-            raise Unavailable(f"The mesh (process {pid}) does not end; its peers' logs are in {self._where}.")
+        pid = self.folder.lock("up").holder()
+        if pid is not None and not await self.end_process(pid):
+            raise Unavailable(f"The mesh (process {pid}) does not end; its peers' logs are in {self.where}.")
         left = await self._orphans()
-        said = "No mesh of this home is kept running." if pid is None else f"The mesh (process {pid}) has ended."
+        ended = "No mesh of this home is kept running." if pid is None else f"The mesh (process {pid}) has ended."
         also = f" Nodes that a killed mesh had left behind were ended: {format_pids(left)}." if left else ""
-        return DownView(said=said + also)
+        return DownView(said=ended + also)
 
     async def _orphans(self) -> tuple[int, ...]:
         """Nodes that nobody keeps running any more are ended; those of a mesh that has just begun are its own."""
         if not self.exists():
             return ()
-        lock = self._folder.lock("up")
+        lock = self.folder.lock("up")
         try:
             lock.take()
         except Refused:
             return ()
         try:
-            return await self._end_orphans()
+            return await self.end_orphans()
         finally:
             lock.leave()
 
@@ -468,7 +458,7 @@ class MeshService:
         if not _REQUEST.fullmatch(request_id):
             raise UsageError(f"{request[:80]!r} is no request; it is req_ and 16 hex digits.")
         self.table()
-        room = await self._open_room(request_id)
+        room = await self.open_room(request_id)
         if await room.journal.latest(1, request_id=request_id, kind=PLAN_KIND):
             raise Refused(f"{request_id} has its plan already; `zuno why {request_id}` shows it.")
         async with tell_waiting(listen, Role.SCOUT) as hear:

@@ -43,7 +43,8 @@ from zuno.lp.model.debate import (
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
 from zuno.lp.ports.transport import NodeHealth
-from zuno.lp.service.recommend import DebateEnd, Listen, Waiting, error_of, load_context
+from zuno.lp.service.recommend import DebateEnd, Listen, Waiting, error_of
+from zuno.lp.service.recorded_request import load_context
 
 DISBELIEVED: Final = "mesh_disbelieved"
 """The journal's kind of an entry that says which message was not believed, and why."""

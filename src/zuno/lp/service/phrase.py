@@ -1,4 +1,4 @@
-"""Split a line into words and slots such as amounts, ids and chains. The shell and create wishes share it."""
+"""Split a line into words and slots such as amounts, ids and chains. The shell and create requests share it."""
 
 from __future__ import annotations
 
@@ -162,61 +162,57 @@ def plain_number(text: str) -> str | None:
 
 def _pieces(text: str) -> list[Term]:
     terms: list[Term] = []
-    for found in _PIECE.finditer(text):
-        kind, said = str(found.lastgroup), found.group()
-        if found["number"] is not None:
-            terms += _number_terms(found["number"], found["scale"] or "", found["glued"] or "")
+    for match in _PIECE.finditer(text):
+        kind, piece = str(match.lastgroup), match.group()
+        if match["number"] is not None:
+            terms += _number_terms(match["number"], match["scale"] or "", match["glued"] or "")
             continue
         match kind:
             case "dull":
                 continue
             case "badid":
-                terms.append(Term(Form.AMBIGUOUS, said, ""))
+                terms.append(Term(Form.AMBIGUOUS, piece, ""))
             case "money" | "percent" | "fee" | "times":
-                terms.append(_quantity(Form(kind), said))
+                terms.append(_quantity(Form(kind), piece))
             case "span":
-                number, unit = re.split(r"(?<=[0-9])\s?(?=[a-z])", said.lower(), maxsplit=1)
+                number, unit = re.split(r"(?<=[0-9])\s?(?=[a-z])", piece.lower(), maxsplit=1)
                 days = unit.startswith("mo")
                 span = f"{int(number) * 30}d" if days else number + (_UNITS.get(unit[:2]) or _UNITS[unit[0]])
-                terms.append(Term(Form.SPAN, said, span))
+                terms.append(Term(Form.SPAN, piece, span))
             case "pair":
-                terms.append(Term(Form.PAIR, said, "/".join(token_named(name.strip()) for name in said.split("/"))))
+                terms.append(Term(Form.PAIR, piece, "/".join(token_named(name.strip()) for name in piece.split("/"))))
             case "option" | "word":
-                terms.append(Term(Form.WORD, said, said.lower()))
+                terms.append(Term(Form.WORD, piece, piece.lower()))
             case "file":
-                terms.append(Term(Form.FILE, said, said))
+                terms.append(Term(Form.FILE, piece, piece))
             case "odd" | "hex":
-                terms.append(Term(Form.ODD, said, said))
+                terms.append(Term(Form.ODD, piece, piece))
             case _:
-                terms.append(Term(Form(kind), said, said.lower()))
+                terms.append(Term(Form(kind), piece, piece.lower()))
     return terms
 
 
-def _quantity(kind: Form, said: str) -> Term:
-    digits = re.search(_NUMBER, said)
+def _quantity(kind: Form, piece: str) -> Term:
+    digits = re.search(_NUMBER, piece)
     number = None if digits is None else plain_number(digits.group())
     if number is None:
-        return Term(Form.AMBIGUOUS, said, "")
+        return Term(Form.AMBIGUOUS, piece, "")
     if kind is Form.FEE:
-        return Term(kind, said, f"{number}{'pips' if 'pip' in said.lower() else 'bps'}")
-    scaled = re.search(r"[0-9]k", said, re.IGNORECASE)
-    return Term(kind, said, _times_thousand(number) if scaled else number)
+        return Term(kind, piece, f"{number}{'pips' if 'pip' in piece.lower() else 'bps'}")
+    scaled = re.search(r"[0-9]k", piece, re.IGNORECASE)
+    return Term(kind, piece, _times_thousand(number) if scaled else number)
 
 
 def _number_terms(number: str, scale: str, glued: str) -> list[Term]:
     """A number, with what is glued to it: `1.5k`, `0.05ETH`."""
-    plain, said = plain_number(number.lstrip("#")), number + scale
+    plain, piece = plain_number(number.lstrip("#")), number + scale
     if plain is not None and not glued:
-        return [Term(Form.NUMBER, said, _times_thousand(plain) if scale else plain)]
-    if plain is None or (glued.lower() not in TOKENS and not _is_symbol(glued)):
+        return [Term(Form.NUMBER, piece, _times_thousand(plain) if scale else plain)]
+    if plain is None or (glued.lower() not in TOKENS and not (len(glued) > 2 and glued.isupper())):
         ordinal = _ORDINALS.get(f"{number}{glued}".lower())
-        return [Term(Form.ORDINAL, said + glued, ordinal)] if ordinal else [Term(Form.AMBIGUOUS, said + glued, "")]
+        return [Term(Form.ORDINAL, piece + glued, ordinal)] if ordinal else [Term(Form.AMBIGUOUS, piece + glued, "")]
     value = _times_thousand(plain) if scale else plain
-    return [Term(Form.AMOUNT, said + glued, f"{value} {token_named(glued)}")]
-
-
-def _is_symbol(text: str) -> bool:
-    return len(text) > 2 and text.isupper()
+    return [Term(Form.AMOUNT, piece + glued, f"{value} {token_named(glued)}")]
 
 
 def _times_thousand(number: str) -> str:

@@ -1,42 +1,35 @@
-"""A finished debate as the plan people and scripts read."""
+"""A plan's record in the journal, and its view: stored when the debate ends, read by every look."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from typing import Any
+from decimal import Decimal
+from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict, Field
 
-from zuno.amm.model import PoolState
-from zuno.journal.decision_view import Facts
-from zuno.kernel.canonical import Digest, canonical
-from zuno.kernel.errors import Refused
-from zuno.kernel.numbers_text import decimal_text, money_text, short_text
-from zuno.kernel.text import format_units
+from zuno.kernel.canonical import canonical
+from zuno.kernel.numbers_text import short_text
 from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.pool_choice import to_wrap
-from zuno.lp.agents.pool_inputs import build_own_moves
-from zuno.lp.agents.prompt_facts import cite_pool, facts_of, print_thoughts
-from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
-from zuno.lp.model.debate import Context, Debate, PlanReady, PositionRequest, Round
-from zuno.lp.plan.inventory import leftover_of
-from zuno.lp.rules.ballot import owner_decides
-from zuno.lp.rules.stress import HORIZON_HOURS
-from zuno.lp.rules.worth import best_rival, edge_over_hold, is_worth_moving, least_edge, worth_token1
-from zuno.lp.service.to_views import key_view, leftover_view, tick_prices
-from zuno.lp.service.views import LeftoverView, PoolKeyView
-from zuno.provenance.facts import Figure, Unit
-from zuno.provenance.slots import cite_round, list_cited, render
+from zuno.lp.service.views import POOL_DETAILS, LeftoverView, PoolKeyView, warn_unverified
+from zuno.lp.watch.alerts import chain_label
+from zuno.present.document import Act, Document, Mark, Section, Tone, Value, document, facts, lines, section, table
+from zuno.present.values import amount, foreign, id_, number, quiet, share
 
-HOURS_DIGITS = 6
 PLAN_KIND = "plan"
 """The journal's kind of an entry that says which plan came of a request."""
 REFUSED_KIND = "choice_refused"
+_PICTURE_WIDTH: Final = 38
+_NAME_WIDTH: Final = 9
+"""Of a candidate beside the picture of its range."""
+_TONES: Final = {"approve": Tone.GOOD, "reject": Tone.BAD, "accept": Tone.GOOD, "veto": Tone.BAD}
+_COLUMNS: Final = ("range", "1×/2×/3× h", "fees", "LVR", "net", "cost", "worth", "even", "verdict")
+_ACTS: Final = {"Why": "why", "Simulate": "plan simulate", "Approve…": "plan approve"}
+_SPARE: Final = ("even", "cost", "fees", "LVR", "1×/2×/3× h", "range", "pool")
 
 
 class PlanRecord(Wire):
@@ -67,12 +60,30 @@ class ChoiceRefused(Wire):
     why: str
 
 
+def hash_decided(context: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
+    """The same of a debate as it is on record, whatever this Zuno's own shapes are."""
+    rounds, decision = ready["debate"]["rounds"], ready["decision"]
+    sources = [{name: note[name] for name in ("feed", "source", "stale")} for note in context["sources"]]
+    decided = {
+        "context": {**context, "sources": sources},
+        "rounds": rounds,
+        "candidates": len(rounds[-1]["candidates"]),
+        "decision": {name: decision[name] for name in ("index", "verdict", "decidedBy", "cautions")},
+    }
+    return hashlib.sha256(canonical(decided)).hexdigest()
+
+
+def plan_id_of(request_id: str, digest: str) -> str:
+    return "plan_" + hashlib.sha256(f"{request_id} {digest}".encode()).hexdigest()[:12]
+
+
 class StressPointView(View):
     median_hours: int
     p10_hours: int
     p_exit24h: float = Field(alias="pExit24h")
     in_range_share: float
     censored: bool
+    LEFT_OUT: ClassVar = frozenset({"p10_hours", "p_exit24h", "in_range_share"})
 
 
 class StressView(View):
@@ -101,6 +112,7 @@ class EdgeView(View):
     cost: str | None
     breakeven_hours: str | None
     token: str
+    LEFT_OUT: ClassVar = frozenset({"cost", "breakeven_hours"})
 
 
 class CandidateView(View):
@@ -117,6 +129,17 @@ class CandidateView(View):
     reason: ForeignText
     own: bool = False
     """The range the owner named."""
+    LEFT_OUT: ClassVar = frozenset({"pool", "tick_lower", "tick_upper"})
+
+    def span(self, between: str = " – ") -> str:
+        if self.price_lower is None or self.price_upper is None:
+            return ""
+        return f"{short_text(self.price_lower)}{between}{short_text(self.price_upper)}"
+
+    @property
+    def stress_hours(self) -> str:
+        points = () if self.stress is None else (self.stress.x1, self.stress.x2, self.stress.x3)
+        return "/".join(f"{'≥' if point.censored else ''}{point.median_hours}" for point in points)
 
 
 class RecommendedView(CandidateView):
@@ -127,6 +150,8 @@ class RecommendedView(CandidateView):
     leftover: LeftoverView | None
     """What stays in the wallet; None where nothing is put to work."""
     prep_action: str | None
+    LEFT_OUT: ClassVar = frozenset({"index", "amount0", "amount1", "stress", "carry", "verdict", "reason", "own"})
+    """The candidate of the same index shows them."""
 
 
 class RecordView(View):
@@ -140,6 +165,11 @@ class ThoughtView(RecordView):
     round: int
     text: ForeignText
     speaker: str
+    LEFT_OUT: ClassVar = frozenset({"speaker"})
+
+    @property
+    def line(self) -> Value:
+        return foreign(f"{self.role} {self.round} {self.text}")
 
 
 class SourceView(RecordView):
@@ -149,6 +179,16 @@ class SourceView(RecordView):
     age_seconds: int | None
     stale: bool | None
     notes: tuple[ForeignText, ...]
+    LEFT_OUT: ClassVar = frozenset({"as_of"})
+
+    def __str__(self) -> str:
+        about = f"{self.source}, {self.age_seconds} s old" if self.source else "none"
+        return "; ".join((f"{self.feed}: {about}{' STALE' if self.stale else ''}", *self.notes))
+
+
+def describe_sources(sources: Sequence[SourceView]) -> Section:
+    text = " · ".join(map(str, sources))
+    return section("", lines(foreign(f"sources: {text}", Tone.QUIET), mark=Mark.QUOTE) if text else None)
 
 
 class SpeakerView(RecordView):
@@ -159,6 +199,7 @@ class SpeakerView(RecordView):
     model: ForeignText | None
     tokens: int
     usd: str | None
+    LEFT_OUT: ClassVar = frozenset({"round"})
 
 
 class EarlierView(View):
@@ -174,12 +215,14 @@ class EarlierView(View):
     price_upper: str
     verdict: str
     reason: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"index", "pool", "tick_lower", "tick_upper"})
 
 
 class PoolRegimeView(View):
     pool: str
     regime: str
     why: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"why"})
 
 
 class PlanView(RecordedView):
@@ -213,288 +256,150 @@ class PlanView(RecordedView):
     """Of every pool that was argued about."""
     own_range: str | None = None
     """Where the range that the owner named lies on the pool's grid."""
+    LEFT_OUT: ClassVar = frozenset({"timestamp", "hash"}) | POOL_DETAILS
 
-
-def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady:
-    """The same debate with the owner's own choice; a vetoed candidate is refused."""
-    last = ready.debate.rounds[-1]
-    try:
-        decision = owner_decides(index, last.candidates, last.judgments, context.profile, doubts=data_cautions(context))
-    except Refused as error:
-        raise Refused(render(str(error), facts_of(context, ready.debate.rounds), index)) from None
-    return conclude(context, ready.debate, decision)
-
-
-def with_doubts(ready: PlanReady, doubts: Sequence[str]) -> PlanReady:
-    """The end as an owner with doubts takes it: never a plain approval."""
-    if not doubts:
-        return ready
-    said = ready.decision
-    capped = max(said.verdict, PlanVerdict.APPROVE_WITH_CAUTION, key=lambda verdict: verdict.severity)
-    decision = replace(said, verdict=capped, cautions=(*said.cautions, *doubts))
-    return ready.model_copy(update={"decision": decision})
-
-
-def print_cautions(context: Context, ready: PlanReady) -> tuple[str, ...]:
-    facts = facts_of(context, ready.debate.rounds)
-    return tuple(render(caution, facts, ready.decision.index) for caution in ready.decision.cautions)
-
-
-def decided_hash(context: Context, ready: PlanReady) -> str:
-    """What was decided and from what: no ids, no wall clock, no ages (so no confidence, which counts them), no cost.
-
-    The context counts with all its figures; of its sources their names and whether they were stale, not their times.
-    """
-    return hash_decided(context.model_dump(by_alias=True), ready.model_dump(by_alias=True))
-
-
-def hash_decided(context: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
-    """The same of a debate as it is on record, whatever this Zuno's own shapes are."""
-    rounds, decision = ready["debate"]["rounds"], ready["decision"]
-    sources = [{name: note[name] for name in ("feed", "source", "stale")} for note in context["sources"]]
-    decided = {
-        "context": {**context, "sources": sources},
-        "rounds": rounds,
-        "candidates": len(rounds[-1]["candidates"]),
-        "decision": {name: decision[name] for name in ("index", "verdict", "decidedBy", "cautions")},
-    }
-    return hashlib.sha256(canonical(decided)).hexdigest()
-
-
-def record_of(plan: PlanView, owner_choice: int | None, message: Digest, doubts: Sequence[str] = ()) -> PlanRecord:
-    same = plan.model_dump(include=set(PlanRecord.model_fields), by_alias=False)
-    return PlanRecord(
-        **same, choice=plan.recommended.kind, owner_choice=owner_choice, message=message, doubts=tuple(doubts)
-    )
-
-
-def plan_id_of(request_id: str, digest: str) -> str:
-    return "plan_" + hashlib.sha256(f"{request_id} {digest}".encode()).hexdigest()[:12]
-
-
-def _earlier_view(number: int, view: CandidateView) -> EarlierView:
-    same = view.model_dump(include=set(EarlierView.model_fields) - {"pool"}, by_alias=False)
-    return EarlierView(round=number, pool=view.pool.label, **same)
-
-
-def thoughts_of(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
-    return tuple(ThoughtView.model_validate(thought) for thought in print_thoughts(context, debate, decided))
-
-
-def cite_facts(context: Context, ready: PlanReady) -> Facts:
-    """What the texts of a plan's view cite, by ids of the last round: `r0.c2.cost` is of candidate 2 of round 0."""
-    rounds = ready.debate.rounds
-    last = len(rounds) - 1
-    said = [(number, judgment.reason) for number, round_ in enumerate(rounds) for judgment in round_.judgments]
-    said += [(thought.round, thought.text) for thought in ready.debate.transcript]
-    texts = [cite_round(text, number) if number < last else text for number, text in said]
-    texts += [cite_pool(context, index, pool.regime_why) for index, pool in enumerate(context.scenes)]
-    return list_cited((*texts, *ready.decision.cautions), facts_of(context, rounds))
-
-
-def plan_view(request_id: str, context: Context, ready: PlanReady, recorded_hash: str | None = None) -> PlanView:
-    """`recorded_hash`: of a plan of an older edition, whose bytes are not made again."""
-    last, decision = ready.debate.rounds[-1], ready.decision
-    candidates = _candidate_views(context, ready.debate, len(ready.debate.rounds) - 1)
-    chosen = last.candidates[decision.index]
-    pool_facts = context.scenes[chosen.pool_index]
-    digest = recorded_hash or decided_hash(context, ready)
-    position = context.scenes[0].position
-    return PlanView(
-        plan_id=plan_id_of(request_id, digest),
-        request_id=request_id,
-        kind=context.flow,
-        chain=context.chain,
-        position_id=None if position is None else str(position.id),
-        profile=context.profile,
-        verdict=decision.verdict,
-        confidence=ready.confidence,
-        over_runner_up=ready.over_runner_up,
-        edge_over_hold=_edge_view(chosen, last.candidates[0], pool_facts.pool),
-        because=_compare_with_hold(chosen, last, pool_facts.pool),
-        decided_by=decision.decided_by,
-        cautions=print_cautions(context, ready),
-        rounds=len(ready.debate.rounds) - 1,
-        regime=pool_facts.regime,
-        recommended=_recommended_view(candidates[decision.index], chosen, pool_facts.pool, context.wish),
-        candidates=candidates,
-        earlier=tuple(
-            _earlier_view(number, view)
-            for number, round_ in enumerate(ready.debate.rounds[:-1])
-            for candidate, view in zip(round_.candidates, _candidate_views(context, ready.debate, number), strict=True)
-            if candidate.kind.move and not view.own
-        ),
-        transcript=thoughts_of(context, ready.debate, decision.index),
-        voices=tuple(map(SpeakerView.model_validate, ready.debate.spoke)),
-        sources=tuple(map(SourceView.model_validate, context.sources)),
-        block=context.block.number,
-        timestamp=context.block.timestamp,
-        hash=digest,
-        regimes=_regime_views(context, ready),
-        own_range=_own_range_text(context),
-    )
-
-
-def _regime_views(context: Context, ready: PlanReady) -> tuple[PoolRegimeView, ...]:
-    facts = facts_of(context, ready.debate.rounds)
-    return tuple(
-        PoolRegimeView(
-            pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
-            regime=pool_facts.regime,
-            why=render(cite_pool(context, index, pool_facts.regime_why), facts),
+    def to_document(self) -> Document:
+        chosen = self.recommended
+        opens_nothing = self._opens_nothing(chosen)
+        verdict = self.verdict.replace("_", " ")
+        moves = chosen.tick_lower is not None
+        edge = self.edge_over_hold
+        beaten = self.over_runner_up
+        ahead = "" if beaten is None else f", ahead of the runner-up on {share(beaten).text} of paths"
+        words = Value if chosen.pool.verified else foreign
+        unit = "" if edge is None or not chosen.pool.currency1.verified else edge.token
+        capital = chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
+        revisions = "1 revision" if self.rounds == 1 else f"{self.rounds} revisions"
+        about = " ".join(filter(None, (self.kind, self.position_id)))
+        plan = facts(
+            ("plan", id_(self.plan_id)),
+            None if self.position_id is None else ("position", id_(self.position_id)),
+            ("decided by", f"{self.decided_by} after {revisions}, profile {self.profile}, regime {self.regime}"),
+            ("why", foreign(self.because)),
+            ("confidence", replace(number(self.confidence), text=f"{self.confidence:.2f}{ahead}")),
+            None if edge is None else ("over holding", amount(edge.worth, unit)),
+            ("regimes", foreign("; ".join(f"{line.pool} {line.regime}" for line in self.regimes)))
+            if self.regimes[1:]
+            else None,
+            None if self.own_range is None else ("your range", self.own_range),
+            None if opens_nothing else ("pool", chosen.pool.name),
+            ("ticks", f"{chosen.tick_lower} to {chosen.tick_upper}") if moves else None,
+            ("holds" if chosen.kind == "hold" else "puts in", capital) if moves else None,
+            ("before", words(chosen.prep_action.removesuffix(" first"))) if chosen.prep_action else None,
+            ("stays home", words(chosen.leftover.text)) if chosen.leftover else None,
+            ("voices", foreign(self._voices)),
         )
-        for index, pool_facts in enumerate(context.scenes)
-    )
-
-
-def _own_range_text(context: Context) -> str | None:
-    """An edge rarely lies on the grid: where the spacing has put it."""
-    if context.own_range is None:
-        return None
-    placed: dict[str, None] = {}
-    for move in build_own_moves(context):
-        pool = context.scenes[move.pool_index].pool
-        low, high = tick_prices(pool, move.range.lower, move.range.upper)
-        ticks = f"ticks {move.range.lower} to {move.range.upper}"
-        placed[f"{low} to {high} on the pool's grid of {pool.key.tick_spacing} ({ticks})"] = None
-    return f"{context.own_range}: {'; '.join(placed)}"
-
-
-def _edge_view(chosen: Candidate, hold: Candidate, pool: PoolState) -> EdgeView | None:
-    if chosen.kind is CandidateKind.HOLD:
-        return None
-    return EdgeView(
-        worth=_money(edge_over_hold(chosen, hold), pool),
-        cost=_money(chosen.carry.cost.total_token1, pool),
-        breakeven_hours=_hours(chosen.carry.breakeven_hours),
-        token=pool.token1.symbol,
-    )
-
-
-def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
-    hold, days = last.candidates[0], f"{HORIZON_HOURS // 24} days"
-    opens = chosen.kind is CandidateKind.OPEN or hold.range is None
-
-    def amount(value: Fraction) -> str:
-        return Figure("edge", value / 10**pool.token1.decimals, Unit.AMOUNT, symbol=pool.token1.symbol).print()
-
-    staying = "opening nothing" if opens else "holding"
-    if chosen.kind is not CandidateKind.HOLD:
-        edge, cost = edge_over_hold(chosen, hold), chosen.carry.cost.total_token1
-        if edge is None or cost is None:
-            return f"What {chosen.kind} earns is not known, so it is not known to beat {staying}."
-        after = f"over {days}, after {amount(cost)} of cost"
-        hours = chosen.carry.breakeven_hours
-        back = f", earned back in {int(hours)} h" if hours is not None and cost else ""
-        if edge >= 0:
-            return f"{chosen.kind.capitalize()} is worth {amount(edge)} more than {staying} {after}{back}."
-        return f"{chosen.kind.capitalize()} is worth {amount(-edge)} less than {staying} {after}."
-    if not any(candidate.kind.move for candidate in last.candidates):
-        return f"No range was left that answers the critique: {staying} is what remains."
-    rival = best_rival(last.candidates, last.judgments, chosen.index)
-    if rival is None or (least := least_edge(rival)) is None or (edge := edge_over_hold(rival, hold)) is None:
-        return "No other candidate is known to be worth more."
-    name, not_worth = f"{rival.kind} ({rival.index})", "Not worth opening" if opens else "Not worth moving"
-    if edge < least:
-        more = f"gains {amount(edge)}" if edge > 0 else f"loses {amount(-edge)}"
-        return f"{not_worth}: {name} {more} over {days} against {staying}, where {amount(least)} is the least."
-    if not is_worth_moving(rival, hold):
-        return f"{not_worth}: {name} takes too long to earn back what it costs, for as long as its range lasts."
-    return f"By worth alone {name} would gain {amount(edge)} over {days} against {staying}."
-
-
-def _recommended_view(
-    view: CandidateView, candidate: Candidate, pool: PoolState, request: PositionRequest | None
-) -> RecommendedView:
-    put_in = candidate.deposit
-    left = leftover_view(leftover_of(put_in, pool.sqrt_price_x96), pool) if candidate.kind.move else None
-    return RecommendedView(
-        **dict(view),
-        amount0=str(put_in.amount0),
-        amount1=str(put_in.amount1),
-        amount0_human=format_units(put_in.amount0, pool.token0.decimals),
-        amount1_human=format_units(put_in.amount1, pool.token1.decimals),
-        leftover=left,
-        prep_action=_prep_action(candidate, pool, request),
-    )
-
-
-def _prep_action(candidate: Candidate, pool: PoolState, request: PositionRequest | None) -> str | None:
-    """What has to happen before the tokens can go in; None when nothing has."""
-    steps, prep = [], candidate.deposit.prep
-    wrapped = None if request is None or candidate.range is None else to_wrap(request, pool)
-    if wrapped is not None:
-        steps.append(f"wrap {wrapped.amount:f} ETH → WETH")
-    if prep is not None:
-        given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
-        amount = f"{short_text(format_units(prep.amount_in, given.decimals))} {given.symbol} → {got.symbol}"
-        holds_price = request is not None and len(request.capital) > 1
-        steps.append(f"swap {amount} and back (it holds the price)" if holds_price else f"swap {amount}")
-    return ", then ".join(steps) + " first" if steps else None
-
-
-def _candidate_views(context: Context, debate: Debate, number: int) -> tuple[CandidateView, ...]:
-    facts, round_ = facts_of(context, debate.rounds, number), debate.rounds[number]
-    own = build_own_moves(context)
-    return tuple(
-        _candidate_view(
-            candidate,
-            replace(judgment, reason=render(judgment.reason, facts, judgment.index)),
-            context.scenes[candidate.pool_index].pool,
-            own=any((candidate.pool_index, candidate.range) == (move.pool_index, move.range) for move in own),
+        acts = [Act(label, f"{command} {self.plan_id}") for label, command in _ACTS.items()]
+        return document(
+            Value(f"{verdict}: {self._describe(chosen)} {chosen.span()}".rstrip(), _TONES.get(self.verdict, Tone.WARN)),
+            plan,
+            self._candidates,
+            section("The debate", lines(*(thought.line for thought in self.transcript), mark=Mark.QUOTE)),
+            describe_sources(self.sources),
+            context=f"{chain_label(self.chain)} · {about} on {self.chain} at block {self.block}, {self.request_id}",
+            urgent=map(foreign, self.cautions),
+            notes=(
+                *map(foreign, self.computed_notes),
+                *warn_unverified(candidate.pool for candidate in self.candidates),
+            ),
+            acts=acts if chosen.kind != "hold" else acts[:1],
         )
-        for candidate, judgment in zip(round_.candidates, round_.judgments, strict=True)
-    )
+
+    def _opens_nothing(self, candidate: CandidateView) -> bool:
+        """What there is to hold in a create is nothing."""
+        return self.kind == "create" and candidate.tick_lower is None
+
+    def _describe(self, candidate: CandidateView) -> str:
+        return "open nothing" if self._opens_nothing(candidate) else candidate.kind
+
+    @property
+    def _candidates(self) -> Section:
+        """Their figures, and their ranges as a picture."""
+        creates = self.kind == "create"
+        rows = []
+        for candidate in self.candidates:
+            mark, carry = "→" if candidate.index == self.recommended.index else " ", candidate.carry
+            own = " (yours)" if candidate.own else ""
+            amounts = (carry.fees24h, carry.lvr24h, carry.net24h, carry.cost, carry.worth)
+            even = None if carry.breakeven_hours is None else Decimal(carry.breakeven_hours)
+            pool = "" if self._opens_nothing(candidate) else candidate.pool.name
+            rows.append(
+                (
+                    f"{mark} {candidate.index} {self._describe(candidate)}{own}",
+                    *((pool,) if creates else ()),
+                    candidate.span("\n"),
+                    candidate.stress_hours,
+                    *(_money(value, candidate) for value in amounts),
+                    number(even, 0, unit="h"),
+                    Value(candidate.verdict, _TONES.get(candidate.verdict, Tone.WARN)),
+                )
+            )
+        units = {candidate.carry.token for candidate in self.candidates}
+        unit = units.pop() if len(units) == 1 else "the second token of its pool"
+        known = all(candidate.pool.verified for candidate in self.candidates)
+        columns = ("", *(("pool",) if creates else ()), *_COLUMNS)
+        spare = _SPARE if creates else _SPARE[:-1]
+        return section(
+            "Candidates",
+            lines(*self._picture, mark=Mark.VERBATIM),
+            table(columns, rows, spare=spare, joiners={"range": " – "}) if rows else None,
+            lines((quiet if known else foreign)(f"per 24 h, cost once, worth over 14 days after cost, in {unit}")),
+            lines(*self._reasons, mark=Mark.QUOTE),
+        )
+
+    @property
+    def _picture(self) -> Iterator[str]:
+        """The ranges in the recommended pool, one under another by the logarithm of the price."""
+        spans = []
+        for candidate in self.candidates:
+            low, high = float(candidate.price_lower or 0), float(candidate.price_upper or 0)
+            if candidate.pool.id == self.recommended.pool.id and 0 < low < high < math.inf:
+                spans.append((math.log(low), math.log(high), candidate))
+        if not spans:
+            return
+        least, lowest = min((low, candidate.price_lower or "") for low, _, candidate in spans)
+        most, highest = max((high, candidate.price_upper or "") for _, high, candidate in spans)
+        room = _PICTURE_WIDTH - _NAME_WIDTH - 1
+        for low, high, candidate in spans:
+            start, end = (round((edge - least) / (most - least) * (room - 1)) for edge in (low, high))
+            bar = "├" + "─" * (end - start - 1) + "┤" if end > start else "│"
+            name = f"{candidate.index} {self._describe(candidate)}"[:_NAME_WIDTH]
+            yield f"{name:<{_NAME_WIDTH}} {' ' * start}{bar}"
+        left, right = short_text(lowest), short_text(highest)
+        yield f"{'':<{_NAME_WIDTH}} {left}{right:>{room - len(left)}}"
+
+    @property
+    def _reasons(self) -> Iterator[Value]:
+        """What spoke against earlier candidates, and against these where no transcript says so."""
+        for candidate in self.candidates:
+            if candidate.verdict != "accept" and not self.transcript:
+                about = f"{candidate.index} {self._describe(candidate)}, {candidate.verdict}"
+                yield foreign(f"{about}: {candidate.reason}")
+        for earlier in self.earlier:
+            span = f"{short_text(earlier.price_lower)} – {short_text(earlier.price_upper)}"
+            where = f" in {earlier.pool}" if self.kind == "create" else ""
+            about = f"round {earlier.round}: {earlier.kind} {span}{where}, {earlier.verdict}"
+            yield foreign(f"{about}: {earlier.reason}")
+
+    @property
+    def _voices(self) -> str:
+        """Who spoke: what ran as a fallback says so."""
+        roles: dict[str, list[str]] = {}
+        for voice in self.voices:
+            speaker = f"{voice.speaker} {voice.model}" if voice.model else voice.speaker
+            why = f" ({voice.why})" if voice.why else ""
+            roles.setdefault(speaker + why, []).append(voice.role)
+        tokens = sum(voice.tokens for voice in self.voices)
+        spent = [None if voice.usd is None else Decimal(voice.usd) for voice in self.voices]
+        known = sum(usd for usd in spent if usd is not None)
+        price = f"at least ${known}, some unpriced" if None in spent else f"${known}"
+        cost = f"; {tokens:,} tokens, {price}" if tokens else ""
+        return "; ".join(f"{', '.join(dict.fromkeys(names))}: {speaker}" for speaker, names in roles.items()) + cost
 
 
-def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *, own: bool) -> CandidateView:
-    span = candidate.range
-    edges: Sequence[str | None] = (None, None)
-    if span is not None:
-        edges = tick_prices(pool, span.lower, span.upper)
-    tested = candidate.stress
-    return CandidateView(
-        index=candidate.index,
-        kind=candidate.kind,
-        pool=key_view(pool.key, pool.token0, pool.token1),
-        tick_lower=None if span is None else span.lower,
-        tick_upper=None if span is None else span.upper,
-        price_lower=edges[0],
-        price_upper=edges[1],
-        stress=None if tested is None else StressView(x1=_point(tested.x1), x2=_point(tested.x2), x3=_point(tested.x3)),
-        carry=_carry_view(candidate, pool),
-        verdict=judgment.verdict,
-        reason=judgment.reason,
-        own=own,
-    )
-
-
-def _point(point: StressPoint) -> StressPointView:
-    return StressPointView(
-        median_hours=point.median_hours,
-        p10_hours=point.p10_hours,
-        p_exit24h=float(point.p_exit_24h),
-        in_range_share=round(float(point.in_range_share), 6),
-        censored=point.censored,
-    )
-
-
-def _carry_view(candidate: Candidate, pool: PoolState) -> CarryView:
-    carry = candidate.carry
-    return CarryView(
-        fees24h=_money(carry.fees24h_token1, pool),
-        lvr24h=_money(carry.lvr24h_token1, pool),
-        net24h=_money(carry.net24h_token1, pool),
-        cost=_money(carry.cost.total_token1, pool),
-        worth=_money(worth_token1(candidate), pool),
-        breakeven_hours=_hours(carry.breakeven_hours),
-        token=pool.token1.symbol,
-    )
-
-
-def _money(value: Fraction | None, pool: PoolState) -> str | None:
-    return None if value is None else money_text(value, pool.token1.decimals)
-
-
-def _hours(value: Fraction | None) -> str | None:
-    return None if value is None else decimal_text(value, HOURS_DIGITS)
+def _money(value: str | None, candidate: CandidateView) -> Value:
+    """An amount under a heading that names its unit."""
+    if value is None:
+        return Value("?")
+    unit = candidate.carry.token if candidate.pool.currency1.verified else ""
+    return Value(short_text(value), number=Decimal(value), unit=unit, digits=4)

@@ -22,13 +22,7 @@ from zuno.lp.model.market import Fact, Pair
 from zuno.lp.ports.chain import Chain, PositionsWindow
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import PoolSample, Samples
-from zuno.lp.rules.portfolio import (
-    WindowFigures,
-    annual_rate,
-    fees_from_samples,
-    figures_of_history,
-    figures_of_window,
-)
+from zuno.lp.rules.portfolio import WindowFigures, annual_rate, fees_from_samples, figures_of_history, figures_of_window
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.views import ChainView, PoolKeyView
 from zuno.lp.watch.monitor import Watch
@@ -239,10 +233,10 @@ class PortfolioDesk:
     async def _read_wallets(
         self, name: str, watches: Sequence[Watch], labels: Mapping[Address, str]
     ) -> list[_WalletRead]:
-        found = []
+        reads = []
         for watch in watches:
             read = _WalletRead(watch, watch.wallet or "", "")
-            found.append(read)
+            reads.append(read)
             try:
                 chain = self._chain_of(name)
                 owner = await chain.wallet() if watch.wallet is None else watch.wallet
@@ -257,7 +251,7 @@ class PortfolioDesk:
             read.positions = holdings.snapshot.positions
             read.complete = holdings.owned.complete and not missing
             read.note = "; ".join(filter(None, (holdings.owned.note, *missing)))
-        return found
+        return reads
 
     async def _read_chain(self, name: str, wallets: Sequence[_WalletRead], seconds: int) -> _ChainLines:
         seen = _ChainLines(name)
@@ -289,12 +283,12 @@ class PortfolioDesk:
         except (Unavailable, Malformed) as error:
             seen.notes.append(f"{seen.name}: {_clause(error)}")
             return await self._from_samples(positions, since)
-        found, reasons = dict[int, WindowFigures](), dict[int, str]()
+        known, reasons = dict[int, WindowFigures](), dict[int, str]()
         changed = [position for position in positions if position.id not in fees]
         for position in positions:
             if position.id in fees:
                 figures = figures_of_window(position, fees[position.id], paths[position.pool.id], how)
-                _keep(position.id, figures, found, reasons)
+                _keep(position.id, figures, known, reasons)
         for place, position in enumerate(changed):
             if place >= MOST_HISTORIES:
                 reasons[position.id] = (
@@ -307,13 +301,13 @@ class PortfolioDesk:
             except (Unavailable, Malformed, Broken) as error:
                 reasons[position.id] = _clause(error)
                 continue
-            _keep(position.id, figures, found, reasons)
-        return found, reasons
+            _keep(position.id, figures, known, reasons)
+        return known, reasons
 
     async def _from_samples(
         self, positions: Sequence[LpPosition], since: Seconds
     ) -> tuple[dict[int, WindowFigures], dict[int, str]]:
-        found, reasons = dict[int, WindowFigures](), dict[int, str]()
+        known, reasons = dict[int, WindowFigures](), dict[int, str]()
         kept: dict[HexId, tuple[PoolSample, ...]] = {}
         for position in positions:
             pool, now = position.pool, position.block
@@ -331,8 +325,8 @@ class PortfolioDesk:
             path = [PricedBlock(sample.block, sample.sqrt_price_x96) for sample in samples]
             how = "own samples, as if its liquidity had been the same throughout"
             figures = figures_of_window(position, fees_from_samples(samples, position), path, how)
-            _keep(position.id, figures, found, reasons)
-        return found, reasons
+            _keep(position.id, figures, known, reasons)
+        return known, reasons
 
     async def _usd(
         self, chain: Chain, position: LpPosition, prices: dict[str, tuple[Fraction | None, str]], seen: _ChainLines
@@ -371,12 +365,12 @@ def _find_start(window: PositionsWindow, since: Seconds) -> Seconds:
 
 
 def _keep(
-    position_id: int, figures: WindowFigures | None, found: dict[int, WindowFigures], reasons: dict[int, str]
+    position_id: int, figures: WindowFigures | None, known: dict[int, WindowFigures], reasons: dict[int, str]
 ) -> None:
     if figures is None or figures.seconds < LEAST_SECONDS:
         reasons[position_id] = "it has been in the pool for less than an hour"
     else:
-        found[position_id] = figures
+        known[position_id] = figures
 
 
 def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines], seconds: int) -> PortfolioView:

@@ -36,7 +36,7 @@ from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
 from zuno.lp.rules.worth import deposited_amounts, position_at_price
 from zuno.lp.service import arguments, to_views
-from zuno.lp.service.liquidity import liquidity_view
+from zuno.lp.service.to_views import liquidity_view
 from zuno.lp.service.views import (
     ClosedPositionsView,
     ClosedPositionView,
@@ -89,14 +89,14 @@ class LpDesk:
         self._now = now
 
     async def pools(self) -> PoolsView:
-        found = await self._chain.pools()
+        pools = await self._chain.pools()
         name = self._chain.info.name
         return PoolsView(
             chain=name,
-            block=found.block.number,
-            timestamp=found.block.timestamp,
-            pools=tuple(to_views.pool_view(pool, name) for pool in found.pools),
-            notes=(*found.notes, *self._clock_notes(found.block)),
+            block=pools.block.number,
+            timestamp=pools.block.timestamp,
+            pools=tuple(to_views.pool_view(pool, name) for pool in pools.pools),
+            notes=(*pools.notes, *self._clock_notes(pools.block)),
         )
 
     async def pool(self, which: str, fee: str | None = None) -> PoolView:

@@ -1,4 +1,4 @@
-"""Asking the desk: start a debate, listen to it, and hand back the plan that came of it."""
+"""Recommendations: start a debate, follow it, and record the plan that it decides."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Protocol
 
-from pydantic import ValidationError
-
-from zuno.journal.decision_view import DECISION_VIEW, pack_view
+from zuno.journal.decision_view import DECISION_VIEW, Facts, pack_view
 from zuno.journal.port import Author, Journal
-from zuno.kernel.canonical import Digest, decode_canonical, digest
-from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.canonical import Digest, digest
+from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope, to_bytes
@@ -24,7 +22,6 @@ from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import (
     AgentThought,
-    Context,
     FlowCreateStart,
     FlowFailed,
     FlowStart,
@@ -35,9 +32,11 @@ from zuno.lp.model.debate import (
     Thought,
 )
 from zuno.lp.ports.transport import Transport
-from zuno.lp.service import arguments, plan_view
+from zuno.lp.service import arguments
 from zuno.lp.service.create_request import Flags, parse_create_request
-from zuno.lp.service.plan_view import ChoiceRefused, PlanRecord, PlanView
+from zuno.lp.service.plan_record import build_plan, chosen_by_owner, record_of, with_doubts
+from zuno.lp.service.plan_view import PLAN_KIND, REFUSED_KIND, ChoiceRefused, PlanRecord, PlanView
+from zuno.lp.service.recorded_request import load_context
 from zuno.lp.service.wallets import BalancesView
 
 Listen = Callable[["Thought | Waiting"], None]
@@ -71,8 +70,8 @@ class Waiting:
 
 @asynccontextmanager
 async def tell_waiting(listen: Listen, *asked: Role, answered: Container[Role] = ()) -> AsyncIterator[Listen]:
-    """Tells every second who was asked and has not answered. What it hands out passes thoughts on, and has the next
-    speaker asked from then on."""
+    """Tells `listen` every second who was asked and has not answered. Yields the listener for the debate, which notes
+    who is asked next."""
     now, since = asyncio.get_running_loop().time, dict[Role, float]()
 
     def tell() -> None:
@@ -100,7 +99,7 @@ async def tell_waiting(listen: Listen, *asked: Role, answered: Container[Role] =
 
 
 def ignore_event(event: Thought | Waiting) -> None:
-    """Nobody listens: the transcript is in the plan all the same."""
+    """For callers that do not follow the debate: the plan holds the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class LocalDebateRunner:
             await asyncio.gather(ending, *running, return_exceptions=True)
 
     async def _record_timeout(self, signer: EnvelopeSigner, opening: Envelope) -> Unavailable:
-        """A silence goes on the record like any other end."""
+        """A timeout is journaled like any other end."""
         reason = (
             f"The debate did not end within {self.patience:g} s: a message was lost or a peer is silent; ask again."
         )
@@ -303,64 +302,42 @@ async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None)
     context = await load_context(room.journal, ready.debate.context)
     if candidate is not None:
         try:
-            ready = plan_view.chosen_by_owner(context, ready, candidate)
+            ready = chosen_by_owner(context, ready, candidate)
         except Refused as error:
             await _record_refusal(room, end, candidate, str(error))
             raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
 
-    def plan_with(doubts: Sequence[str]) -> tuple[PlanView, PlanRecord]:
-        plan = plan_view.plan_view(room.request_id, context, plan_view.with_doubts(ready, doubts))
-        return plan, plan_view.record_of(plan, candidate, end.message, doubts)
+    def plan_with(doubts: Sequence[str]) -> tuple[PlanView, Facts, PlanRecord]:
+        plan, facts = build_plan(room.request_id, context, with_doubts(ready, doubts))
+        return plan, facts, record_of(plan, candidate, end.message, doubts)
 
-    plan, record = plan_with(end.doubts)
-    entry = await room.journal.append_once(
-        kind=plan_view.PLAN_KIND, author=Author(Role.CLI.value), payload=record, request_id=room.request_id
-    )
+    plan, facts, record = plan_with(end.doubts)
+    author = Author(Role.CLI.value)
+    entry = await room.journal.append_once(kind=PLAN_KIND, author=author, payload=record, request_id=room.request_id)
     stands = PlanRecord.model_validate(dict(entry.payload))
     if stands.doubts != record.doubts:
-        plan, record = plan_with(stands.doubts)  # this home's sources said otherwise then: the first word stands
+        plan, facts, record = plan_with(stands.doubts)  # this home's sources differed then: the first record stands
     if stands != record:
         raise Broken(
             f"A request has one plan, and {room.request_id} has {stands.plan_id} on record ({stands.choice}, decided "
             f"by the {stands.decided_by}); this would be {plan.plan_id} ({record.choice}, decided by the "
             f"{record.decided_by}). `zuno plan show {stands.plan_id}` shows it; ask the desk again for another."
         )
-    await room.journal.append_once(
-        kind=DECISION_VIEW,
-        author=Author(Role.CLI.value),
-        payload=pack_view(plan, plan_view.cite_facts(context, plan_view.with_doubts(ready, record.doubts))),
-        request_id=room.request_id,
-    )
+    stored = pack_view(plan, facts)
+    await room.journal.append_once(kind=DECISION_VIEW, author=author, payload=stored, request_id=room.request_id)
     return plan
 
 
 async def _record_refusal(room: DebateRunner, end: DebateEnd, candidate: int, why: str) -> None:
-    """No plan came of it, yet the ballot can be looked at: it is on record which message was checked."""
+    """Record which message was checked, so that `zuno why` can show the ballot of a request without a plan."""
     note = ChoiceRefused(message=end.message, choice=candidate, why=sanitise(why))
     await room.journal.append(
-        kind=plan_view.REFUSED_KIND, author=Author(Role.CLI.value), payload=note, request_id=room.request_id
+        kind=REFUSED_KIND, author=Author(Role.CLI.value), payload=note, request_id=room.request_id
     )
 
 
-async def load_context(journal: Journal, digest: str) -> Context:
-    """The context behind a hash, from the journal's bundles: what a message names is there, or the books are cut."""
-    try:
-        content = await journal.bundle(Digest(digest))
-    except NotFound:
-        raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
-    try:
-        return Context.model_validate(decode_canonical(content))
-    except ValidationError as error:
-        raise Malformed(f"The context {digest[:12]}… is none this Zuno takes: {_first_error(error)}.") from error
-
-
-def _first_error(error: ValidationError) -> str:
-    told = error.errors(include_url=False, include_input=False)[0]
-    return sanitise(f"{'.'.join(map(str, told['loc']))}: {told['msg']}")
-
-
 def error_of(failed: FlowFailed) -> ZunoError:
-    """What a failed flow is to whoever asked; the reason may be a peer's own words."""
+    """The error that a failed flow raises for its caller; the reason may be a peer's text."""
     return _ERRORS[failed.error](sanitise(failed.reason))
 
 

@@ -5,8 +5,14 @@ Amounts, liquidity and ids are strings because JSON numbers lose digits; each am
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+from zuno.kernel.numbers_text import short_text
 from zuno.kernel.text import Token
 from zuno.kernel.view import View
+from zuno.present.document import Tone, Value
+from zuno.present.values import foreign, name
 
 
 class ChainView(View):
@@ -29,6 +35,33 @@ class PoolKeyView(View):
     dynamic_fee: bool
     label: str
 
+    @property
+    def verified(self) -> bool:
+        """Whether its tokens are known by more than their own contracts' word."""
+        return self.currency0.verified and self.currency1.verified
+
+    @property
+    def name(self) -> Value:
+        return name(self.label) if self.verified else foreign(self.label)
+
+    def pair(self, amount0: str, amount1: str) -> Value:
+        """Amounts of its two tokens."""
+        sides = ((amount0, self.currency0), (amount1, self.currency1))
+        text = ", ".join(f"{short_text(amount)} {token.display_name}" for amount, token in sides)
+        return Value(text) if self.verified else foreign(text)
+
+
+POOL_DETAILS = frozenset(f"PoolKeyView.{field}" for field in PoolKeyView.model_fields if field != "label")
+"""Fields of a pool that its name stands for."""
+
+
+def warn_unverified(pools: Iterable[PoolKeyView]) -> Iterator[Value]:
+    """A warning for each token that only its own contract vouches for."""
+    for token in {token.address: token for pool in pools for token in (pool.currency0, pool.currency1)}.values():
+        if not token.verified:
+            about = "its contract alone gives it this name, so no price is looked up"
+            yield foreign(f"{token.display_name} is {token.address}: {about}", Tone.BAD)
+
 
 class LeftoverView(View):
     """What a plan leaves in the wallet of the tokens it was to put to work, in whole tokens."""
@@ -40,6 +73,12 @@ class LeftoverView(View):
     share: float
     """Of what burn and swap paid, or of what was brought, by worth."""
     why: str
+
+    @property
+    def text(self) -> str:
+        tokens = ((self.token0, self.symbol0), (self.token1, self.symbol1))
+        amounts = " and ".join(f"{short_text(f'{Decimal(amount):.9f}')} {symbol}" for amount, symbol in tokens)
+        return f"{amounts}, {100 * self.share:.2f} %: {self.why}"
 
 
 class PoolView(PoolKeyView):

@@ -173,14 +173,14 @@ class WalletOnChain:
             holdings = await self._chain.holdings(self._wallet)
         except (Unavailable, Malformed) as error:
             return tuple((ether | known).values()), (f"tokens of positions are left out: {error}",)
-        found = {
+        tokens = {
             token.address: token
             for position in holdings.snapshot.positions
             for token in (position.pool.token0, position.pool.token1)
         }
         notes = () if holdings.owned.complete else (f"tokens of some positions may be left out: {holdings.owned.note}",)
         return tuple(
-            (ether | known | {address: found[address] for address in found if address not in known}).values()
+            (ether | known | {address: tokens[address] for address in tokens if address not in known}).values()
         ), notes
 
 

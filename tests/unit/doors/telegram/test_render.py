@@ -24,7 +24,7 @@ from tests.wire.telegram_views import ChatViews, collect_views
 from zuno.doors.telegram import analysis_commands, lp_commands, trading_commands
 from zuno.doors.telegram.analysis_commands import show_progress
 from zuno.doors.telegram.layout import TABLE_WIDTH
-from zuno.doors.telegram.plan_messages import show_debate_progress
+from zuno.doors.telegram.lp_commands import show_debate_progress
 from zuno.doors.telegram.render import MESSAGES, render, render_document
 from zuno.doors.telegram.reply import Reply, split_reply
 from zuno.doors.zuno import Zuno

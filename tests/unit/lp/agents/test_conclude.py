@@ -11,7 +11,7 @@ import pytest
 from tests.wire.debating import Table
 from zuno.lp.model.ballot import PlanVerdict
 from zuno.lp.model.debate import Context, PlanReady
-from zuno.lp.service.plan_view import chosen_by_owner
+from zuno.lp.service.plan_record import chosen_by_owner
 
 pytestmark = pytest.mark.slow
 

@@ -35,7 +35,7 @@ from zuno.lp.mesh.envelope import Envelope, signed_part, to_bytes
 from zuno.lp.model.ballot import Candidate, CandidateKind, DecidedBy, Fault, PlanVerdict, RiskProfile, Verdict
 from zuno.lp.model.debate import MOST_CANDIDATES, Context, FlowCreateStart, FlowStart, Kind, PlanReady, Role, Round
 from zuno.lp.rules.ballot import AXES
-from zuno.lp.service.plan_view import chosen_by_owner, plan_view
+from zuno.lp.service.plan_record import build_plan, chosen_by_owner
 
 Seat = Callable[..., Table]
 TURN = [Role.SCOUT, Role.STRATEGIST, Role.CRITIC, Role.ARBITER]
@@ -614,7 +614,7 @@ async def test_everything_said_is_in_the_journal_and_it_verifies(seat: Seat, rou
 @pytest.mark.slow
 async def test_the_plan_people_read(seat: Seat, calm: Context) -> None:
     ready = await seat(calm).debate()
-    view = plan_view(REQUEST, calm, ready)
+    view = build_plan(REQUEST, calm, ready)[0]
     assert view.recommended.index == ready.decision.index
     assert [one.index for one in view.candidates] == list(range(len(ready.debate.rounds[-1].candidates)))
     assert view.hash == outcome_of(ready)

@@ -12,7 +12,7 @@ import pytest
 from tests.wire.debating import CONTEXTS, REQUEST, Table, outcome_of
 from zuno.lp.model.ballot import DecidedBy, Fault, PlanVerdict, Verdict
 from zuno.lp.model.debate import Context, PlanReady, Role, Thought
-from zuno.lp.service.plan_view import plan_view
+from zuno.lp.service.plan_record import build_plan
 
 Seat = Callable[..., Table]
 
@@ -144,8 +144,8 @@ def test_how_it_came_about_does_not_count(ended: PlanReady, name: str) -> None:
 
 
 def test_the_plans_id_names_the_request_and_the_decision(ended: PlanReady, rough: Context) -> None:
-    one, same = plan_view(REQUEST, rough, ended), plan_view(REQUEST, rough, ended)
-    other = plan_view("req_00000000000000ff", rough, ended)
+    one, same = build_plan(REQUEST, rough, ended)[0], build_plan(REQUEST, rough, ended)[0]
+    other = build_plan("req_00000000000000ff", rough, ended)[0]
     assert one.plan_id == same.plan_id != other.plan_id
     assert one.hash == other.hash
 

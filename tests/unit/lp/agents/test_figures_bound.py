@@ -17,7 +17,7 @@ from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.rules.regime import classify
 from zuno.lp.rules.volatility import NANO, rolling_vol_bps
-from zuno.lp.service.plan_view import plan_view
+from zuno.lp.service.plan_record import build_plan
 
 Seat = Callable[..., Table]
 
@@ -54,7 +54,7 @@ def test_a_plan_prints_the_figures_of_whoever_reads_it(
     worlds: dict[str, Context], argued: dict[str, PlanReady]
 ) -> None:
     for name, ready in argued.items():
-        plan = plan_view("req_0123456789abcdef", worlds[name], ready)
+        plan = build_plan("req_0123456789abcdef", worlds[name], ready)[0]
         texts = [*plan.cautions, *(thought.text for thought in plan.transcript)]
         texts += [candidate.reason for candidate in (*plan.candidates, *plan.earlier)]  # type: ignore[attr-defined]
         assert not any("{" in text or "no fact" in text for text in texts)

@@ -34,7 +34,8 @@ from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.agents.verify_peer_plan import check_transcript
 from zuno.lp.model.debate import Context, PlanReady
 from zuno.lp.rules.ballot import judge_all
-from zuno.lp.service.plan_view import PlanView, plan_view
+from zuno.lp.service.plan_record import build_plan
+from zuno.lp.service.plan_view import PlanView
 
 Seat = Callable[..., Table]
 MARK = "98765.43"
@@ -199,7 +200,7 @@ async def test_a_hostile_model_changes_nothing_and_is_named(
     without = alone[0]
     assert outcome_of(ready) == outcome_of(without)
     assert [one.text for one in ready.debate.transcript] == [one.text for one in without.debate.transcript]
-    view = own(plan_view(table.request, baited, ready))
+    view = own(build_plan(table.request, baited, ready)[0])
     assert MARK not in view
     assert PLAIN not in view
     assert "xxxx" not in view
@@ -218,7 +219,7 @@ async def test_faulty_words_are_left_out_and_the_answer_stands(
     computed(ready, baited.model_copy(update={"max_rounds": 0}))
     (voice,) = [one for one in ready.debate.spoke if one.role == role]
     assert (voice.speaker, word in voice.why) == ("model", True), voice.why
-    view = own(plan_view(table.request, baited, ready))
+    view = own(build_plan(table.request, baited, ready)[0])
     assert MARK not in view
     assert "As told" not in view
     texts = [one.text for one in ready.debate.transcript if one.role == role]

@@ -15,6 +15,7 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import HexId
 from zuno.lp.execute import checks
 from zuno.lp.execute.context import Timeouts
+from zuno.lp.execute.plan_run import PlanRun
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress
 from zuno.lp.model.plan import PlanState, StepState
 from zuno.lp.model.plan_events import Action
@@ -718,14 +719,14 @@ async def test_the_bytes_themselves_are_read_once_more(bench: Any) -> None:
     """A book that was tampered with in memory: the bytes pay somebody else."""
     plan_id = await begun(bench)
     book = await bench.book(plan_id)
-    gate = bench.gate()
-    assert (await gate._prepare_signing(book, book.draft, 1)).nonce
+    run = PlanRun(bench.hands, book, book.draft, bench.heard.append)
+    assert (await run.prepare_signing(1)).nonce
     step = book.steps[1].step
     wallet, other = bytes.fromhex(bench.wallet[2:]), bytes.fromhex(bench.others[2:])
     assert wallet in step.data
     book.steps[1].step = replace(step, data=step.data.replace(wallet, other))
     with pytest.raises(Refused, match=bench.others):
-        await gate._prepare_signing(book, book.draft, 1)
+        await run.prepare_signing(1)
 
 
 # -- other plans, other worlds

@@ -14,6 +14,7 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import HexId, Liquidity, Tick
 from zuno.lp.execute.draft import read_onchain_state
+from zuno.lp.execute.plan_run import PlanRun
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.execute.verify_outcome import measure_proceeds, verify_outcome
 from zuno.lp.model.plan import Bounds, Flow, PlanState, Step, StepKind, StepState
@@ -72,44 +73,47 @@ def mint_of(draft: Draft) -> Step:
 async def test_a_later_step_has_to_be_what_was_approved(bench: Any) -> None:
     told = await bench.two_steps()
     draft = (await bench.drafted(told)).draft
-    gate, step = bench.gate(), mint_of(draft)
+    step = mint_of(draft)
+
+    def check(approved: Draft, step: Step) -> None:
+        PlanRun(bench.hands, PlanProgress(draft.plan_id), approved, bench.heard.append)._check_later(step)
+
     assert step.kind is StepKind.SWAP_AND_MINT
-    gate._check_later(draft, step)
+    check(draft, step)
     band = Range(Tick(told.range.lower - 10), told.range.upper)
     other = (await bench.drafted(told.model_copy(update={"range": band}))).draft
     with pytest.raises(Refused, match=f"ticks {band.lower} to {band.upper}"):
-        gate._check_later(draft, mint_of(other))
+        check(draft, mint_of(other))
     turned = replace(draft.later, zero_for_one=not draft.later.zero_for_one)
     with pytest.raises(Refused, match="way round"):
-        gate._check_later(draft.model_copy(update={"later": turned}), step)
+        check(draft.model_copy(update={"later": turned}), step)
     dearer = replace(draft.later, least_rate=draft.later.least_rate * Fraction(1001, 1000))
     with pytest.raises(Refused, match="rate"):
-        gate._check_later(draft.model_copy(update={"later": dearer}), step)
+        check(draft.model_copy(update={"later": dearer}), step)
     assert draft.later.guard_rate is not None
     guarded = replace(draft.later, guard_rate=draft.later.guard_rate * Fraction(1001, 1000))
     with pytest.raises(Refused, match="rate"):
-        gate._check_later(draft.model_copy(update={"later": guarded}), step)
-    gate._check_later(draft.model_copy(update={"later": replace(draft.later, guard_rate=None)}), step)
+        check(draft.model_copy(update={"later": guarded}), step)
+    check(draft.model_copy(update={"later": replace(draft.later, guard_rate=None)}), step)
     with pytest.raises(Refused, match="burn"):
-        gate._check_later(draft, draft.steps[0])
+        check(draft, draft.steps[0])
     with pytest.raises(Refused, match="later steps"):
-        gate._check_later(draft.model_copy(update={"later": None}), step)
+        check(draft.model_copy(update={"later": None}), step)
 
 
 @pytest.mark.slow
-async def test_every_later_step_is_looked_at_before_it_is_signed(bench: Any) -> None:
+async def test_every_later_step_is_looked_at_before_it_is_signed(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gate that is handed something else than it approved stops between the halves."""
     plan_id = await halfway(bench)
-    gate = bench.gate()
     seen: list[Step] = []
-    honest = gate._check_later
+    honest = PlanRun._check_later
 
-    def watched(draft: Draft, step: Step) -> None:
+    def watched(run: PlanRun, step: Step) -> None:
         seen.append(step)
-        honest(draft, step)
+        honest(run, step)
 
-    gate._check_later = watched
-    book = await gate.apply(plan_id, lambda *shown: True, bench.heard.append)
+    monkeypatch.setattr(PlanRun, "_check_later", watched)
+    book = await bench.gate().apply(plan_id, lambda *shown: True, bench.heard.append)
     assert seen == [step.step for step in book.steps if step.part is PlanPart.LATER]
 
 
@@ -117,11 +121,11 @@ async def test_every_later_step_is_looked_at_before_it_is_signed(bench: Any) -> 
 async def test_a_second_half_may_spend_what_the_first_paid_and_nothing_else(bench: Any) -> None:
     plan_id = await halfway(bench)
     book = await bench.apply(plan_id)
-    draft, gate = book.draft, bench.gate()
+    draft, run = book.draft, PlanRun(bench.hands, book, book.draft, bench.heard.append)
     assert book.finishing is not None
-    assert gate._step_caps(book, draft, PlanPart.LATER) == book.finishing.paid
-    assert gate._step_caps(book, draft, PlanPart.FIRST) == draft.caps
-    assert gate._step_caps(book, draft, PlanPart.REVOKING) == ()
+    assert run._step_caps(PlanPart.LATER) == book.finishing.paid
+    assert run._step_caps(PlanPart.FIRST) == draft.caps
+    assert run._step_caps(PlanPart.REVOKING) == ()
     position = draft.position
     paid = {flow.currency: flow.amount for flow in book.finishing.paid}
     key = draft.pool.key

@@ -16,7 +16,7 @@ from zuno.kernel.units import HexId
 from zuno.lp.execute.plan_state import PlanProgress
 from zuno.lp.model.plan import PlanState, StepState
 from zuno.lp.model.plan_events import Action, StepHandedOut, StepSigned
-from zuno.lp.service.execution_view import unsigned_view
+from zuno.lp.service.execution_to_views import unsigned_view
 from zuno_devnet.keys import dev_key
 
 ETHER = 10**18

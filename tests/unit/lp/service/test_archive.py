@@ -21,7 +21,8 @@ from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.llm.port import ModelRegistry, RoleModels
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
-from zuno.lp.service.archive import Archive, ReplayDebateRunner
+from zuno.lp.service.archive import Archive
+from zuno.lp.service.plan_replay import ReplayDebateRunner
 from zuno.lp.service.plan_view import PlanView, plan_id_of
 from zuno.provenance.facts import Figure
 from zuno.settings import read_settings
@@ -246,9 +247,10 @@ async def test_of_two_plans_of_one_request_each_is_read_by_its_name(house: Appli
     (record,) = await journal.latest(1, request_id=plan.request_id, kind="plan")
     second = {**record.payload, "planId": digest_of_own, "hash": own.hash, "ownerChoice": free, "decidedBy": "owner"}
     await journal.append(kind="plan", author=record.author, payload=second, request_id=plan.request_id)
-    for plan_id, hashed, by in ((plan.plan_id, plan.hash, "critic"), (digest_of_own, own.hash, "owner")):
-        plan_hash, _, ready = await archive.decision(plan_id)
-        assert (plan_hash, ready.decision.decided_by) == (hashed, by)
+    chosen = plan.recommended.index
+    for plan_id, hashed, index in ((plan.plan_id, plan.hash, chosen), (digest_of_own, own.hash, free)):
+        decided = await archive.decision(plan_id)
+        assert (decided.hash, decided.chosen.index) == (hashed, index)
         assert (await archive.plan(plan_id)).plan_id == plan_id
         shown = (await archive.why(plan_id)).plan
         assert shown is not None

@@ -17,9 +17,9 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.stress import PATHS, draw_paths, path_quantiles
-from zuno.lp.service.liquidity import REACH, list_bands
 from zuno.lp.service.positions import DAY, FEE_DAYS, LpDesk
 from zuno.lp.service.stress_fan import fan_prices
+from zuno.lp.service.to_views import REACH, list_bands
 
 WETH_005, _, ETH_030 = (spec.id for spec in pool_specs())
 

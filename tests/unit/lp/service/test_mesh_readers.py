@@ -24,10 +24,13 @@ from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS
 from zuno.lp.model.ballot import PlanVerdict, Verdict
 from zuno.lp.model.debate import AgentThought, Context, FlowFailed, PlanReady, Proposal, Role, Thought
-from zuno.lp.service.archive import Archive, RecordedRequest, ReplayDebateRunner
+from zuno.lp.service.archive import Archive
 from zuno.lp.service.mesh_debate import DISBELIEVED, OwnerInbox
-from zuno.lp.service.plan_view import PlanView, decided_hash
-from zuno.lp.service.recommend import Waiting, load_context, record_plan
+from zuno.lp.service.plan_record import decided_hash
+from zuno.lp.service.plan_replay import ReplayDebateRunner
+from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.recommend import Waiting, record_plan
+from zuno.lp.service.recorded_request import RecordedRequest, load_context
 
 
 def other(ready: PlanReady) -> PlanReady:
@@ -60,8 +63,8 @@ async def all_the_same(side: Side, folder: Path, plan: PlanView) -> None:
         assert (shown.plan, shown.transcript, shown.failed) == (plan, plan.transcript, None)
         replayed = await archive.replay(reference)
         assert (replayed.identical, replayed.hash, replayed.differences) == (True, plan.hash, ())
-    plan_hash, context, ready = await archive.decision(plan.plan_id)
-    assert plan_hash == decided_hash(context, ready) == plan.hash
+    decided = await archive.decision(plan.plan_id)
+    assert (decided.hash, decided.chosen.index) == (plan.hash, plan.recommended.index)
     assert [line.plan_id for line in (await archive.plans()).plans] == [plan.plan_id]
 
 

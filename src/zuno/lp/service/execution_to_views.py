@@ -1,0 +1,342 @@
+"""Drafts and the progress of plans as views: every call in words, every bound, every number that will be signed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from zuno.amm.model import PoolKey, PoolState, whole_price
+from zuno.kernel.errors import Refused
+from zuno.kernel.numbers_text import decimal_text, time_text
+from zuno.kernel.text import NATIVE, Token, format_units
+from zuno.kernel.units import Address, HexId, Millis
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.draft import (
+    SimulatedDraft,
+    all_steps,
+    data_fee,
+    decode_step,
+    find_position_of_step,
+    list_positions,
+    plan_currencies,
+    step_name,
+    wrapped_native,
+)
+from zuno.lp.execute.handed_out import explain_waiting, is_incomplete_batch
+from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
+from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
+from zuno.lp.model.chains import ETH
+from zuno.lp.model.market import GasQuote
+from zuno.lp.model.plan import Flow, PlanState, Step, StepState
+from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction
+from zuno.lp.plan.calls import Mint, MintFromDeltas
+from zuno.lp.plan.describe import AddressBook, describe_call
+from zuno.lp.plan.unsigned import build_unsigned, safe_batch
+from zuno.lp.service.execution_view import (
+    ApprovalView,
+    BoundsView,
+    CallView,
+    CapitalView,
+    ExecutionView,
+    FlowView,
+    SimulationView,
+    StepView,
+    UnsignedView,
+)
+from zuno.lp.service.to_views import key_view, leftover_view, price_unit, tick_prices
+
+IMPACT_DIGITS = 4
+
+
+def approval_view(
+    execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval, hash: str
+) -> ApprovalView:
+    return ApprovalView(
+        **dict(simulation_view(execution, drafted, gas)),
+        plan_hash=approval.plan_hash,
+        draft_hash=approval.draft,
+        approval_hash=hash,
+        chain_id=approval.chain_id,
+        genesis=approval.genesis,
+        who=approval.who,
+    )
+
+
+def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
+    draft, simulation = drafted.draft, drafted.simulation
+    pool, tokens = draft.pool, draft_tokens(execution, draft)
+    steps, used = all_steps(draft), [call.gas_used for call in simulation.calls]
+    after = drafted.sqrt_price_after_x96
+    before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    then = None if after is None else whole_price(after, pool.token0, pool.token1)
+    opened = (
+        action.range
+        for step in steps
+        for action in position_actions(execution, step)
+        if isinstance(action, Mint | MintFromDeltas)
+    )
+    span = next(opened, None)
+    edges = None if span is None else tick_prices(pool, span.lower, span.upper)
+    return SimulationView(
+        plan_id=draft.plan_id,
+        action=draft.instruction.action,
+        chain=draft.instruction.chain,
+        play_money=execution.local,
+        wallet=draft.wallet,
+        position_id=_id(draft.instruction.position_id),
+        other_position_ids=tuple(str(position.id) for position in draft.others),
+        pool=key_view(pool.key, pool.token0, pool.token1),
+        block=simulation.block.number,
+        ok=drafted.error is None,
+        error=drafted.error,
+        how=drafted.how,
+        changes=tuple(
+            flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
+        ),
+        gas_used=sum(used),
+        gas_cost_eth=format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
+        price_before=decimal_text(before, 10),
+        price_after=None if then is None else decimal_text(then, 10),
+        price_impact_bps=None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
+        price_unit=price_unit(pool.token0, pool.token1),
+        range_low=None if edges is None else edges[0],
+        range_high=None if edges is None else edges[1],
+        leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
+        steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
+        bounds=bounds_view(draft, tokens),
+        exits=draft.exits,
+        notes=draft.notes,
+    )
+
+
+def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
+    bounds, instruction = draft.bounds, draft.instruction
+    low, high = tick_prices(draft.pool, instruction.tick - bounds.tick_drift, instruction.tick + bounds.tick_drift)
+    return BoundsView(
+        slippage_bps=bounds.slippage_bps,
+        tick_drift=bounds.tick_drift,
+        tick_low=instruction.tick - bounds.tick_drift,
+        tick_high=instruction.tick + bounds.tick_drift,
+        price_low=low,
+        price_high=high,
+        expires=draft.expires,
+        expires_text=time_text(draft.expires),
+        permit2_seconds=bounds.permit2_seconds,
+        max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
+        most_gas_eth=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
+        most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
+    )
+
+
+def _call_view(
+    execution: ExecutionContext,
+    draft: Draft,
+    index: int,
+    step: Step,
+    drafted: SimulatedDraft,
+    tokens: Mapping[Address, Token],
+) -> CallView:
+    tried = drafted.simulation.calls
+    return CallView(
+        index=index,
+        kind=step.kind,
+        later=index >= len(draft.steps),
+        to=step.to,
+        value=str(step.value),
+        data="0x" + step.data.hex(),
+        words=in_words(execution, step, find_position_of_step(draft, step)[0].key, tokens),
+        most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
+        least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
+        gas_used=tried[index].gas_used if index < len(tried) else None,
+        error=tried[index].error if index < len(tried) else None,
+    )
+
+
+def in_words(execution: ExecutionContext, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
+    """A call from its bytes alone; times as people read them."""
+    return describe_call(
+        decode_step(execution, step), AddressBook(execution.info.deployment, execution.wallet, tokens, time_text), key
+    )
+
+
+def tokens_of(pool: PoolState) -> dict[Address, Token]:
+    return {NATIVE: ETH, pool.key.currency0: pool.token0, pool.key.currency1: pool.token1}
+
+
+def draft_tokens(execution: ExecutionContext, draft: Draft) -> dict[Address, Token]:
+    """The tokens of the chain and of all the plan's pools."""
+    tokens = {token.address: token for token in execution.info.tokens}
+    for pool, _ in list_positions(draft):
+        tokens |= tokens_of(pool)
+    return tokens
+
+
+def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
+    token = tokens[flow.currency]
+    return FlowView(
+        currency=flow.currency,
+        symbol=token.display_name,
+        amount=str(flow.amount),
+        amount_human=format_units(flow.amount, token.decimals),
+    )
+
+
+async def execution_view(
+    execution: ExecutionContext, progress: PlanProgress, instruction: Instruction, *, late: bool = False
+) -> ExecutionView:
+    draft, over = progress.draft, progress.over
+    state = PlanState.EXPIRED if late else progress.state
+    outcome = progress.outcome
+    resting = await _resting_tokens(execution, progress)
+    left = (None if draft is None else draft.leftover) if over is None else over.leftover
+    return ExecutionView(
+        plan_id=progress.plan_id,
+        state=state,
+        action=instruction.action,
+        chain=instruction.chain,
+        wallet=execution.wallet if draft is None else draft.wallet,
+        position_id=_id(instruction.position_id),
+        other_position_ids=tuple(str(target.position_id) for target in instruction.others),
+        capital=await _capital_views(execution, draft, instruction),
+        new_position_id=None if over is None else _id(over.new_position_id),
+        leftover=None if draft is None or left is None else leftover_view(left, draft.pool),
+        why=explain_waiting(progress) if over is None else over.why,
+        steps=tuple(
+            _step_view(execution, index, step, draft) for index, step in enumerate(_list_steps_to_show(progress))
+        ),
+        gas_cost_eth=format_units(gas_spent(progress), 18),
+        expires=None if draft is None else draft.expires,
+        expires_text=None if draft is None else time_text(draft.expires),
+        problems=() if over is None else over.problems,
+        outcome=None if outcome is None else outcome.attribution,
+        other_outcomes=() if outcome is None else tuple(other.attribution for other in outcome.others),
+        outcome_note=""
+        if outcome is None or not outcome.why
+        else f"the result of position {outcome.position_id} could not be attributed: {outcome.why}",
+        in_wallet=tuple(resting),
+        next=("" if over else _next(progress.plan_id, state, instruction.action, progress.begun))
+        or _offer_create(instruction.chain, resting),
+    )
+
+
+async def _resting_tokens(execution: ExecutionContext, progress: PlanProgress) -> list[FlowView]:
+    """What a plan that is half done, or ended so, has left in the wallet."""
+    draft, over = progress.draft, progress.over
+    if draft is None or not progress.halfway or (over is not None and over.state is PlanState.CONFIRMED):
+        return []
+    wallet_state = await execution.writer.wallet_state(execution.wallet, plan_currencies(draft), ())
+    paid = measure_proceeds(progress, draft, wallet_state.holdings)
+    return [flow_view(flow, tokens_of(draft.pool)) for flow in paid if flow.amount]
+
+
+def _offer_create(chain: str, resting: Sequence[FlowView]) -> str:
+    """The command that puts tokens that rest in the wallet to work again."""
+    if not resting:
+        return ""
+    first, *rest = resting
+    beside = "".join(f' --with "{flow.amount_human} {flow.symbol}"' for flow in rest)
+    brought = f"--token {first.symbol} --amount {first.amount_human}{beside}"
+    return f"`zuno lp recommend create --chain {chain} {brought}` opens a position with them"
+
+
+async def _capital_views(
+    execution: ExecutionContext, draft: Draft | None, instruction: Instruction
+) -> tuple[CapitalView, ...]:
+    if not instruction.capital0 and not instruction.capital1:
+        return ()
+    pool = await execution.chain.pool(HexId(instruction.pool_id)) if draft is None else draft.pool
+    tokens, wrapper = tokens_of(pool), wrapped_native(execution) if instruction.brings_ether else None
+    sides = ((pool.key.currency0, instruction.capital0), (pool.key.currency1, instruction.capital1))
+    taken = (Flow(NATIVE if currency == wrapper else currency, amount) for currency, amount in sides)
+    views = ((side, flow_view(flow, tokens)) for side, flow in enumerate(taken) if flow.amount)
+    return tuple(CapitalView(**view.model_dump(), named=side in instruction.named_amounts) for side, view in views)
+
+
+def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
+    """The steps there are, and those of a second half that is not built yet as they were approved."""
+    draft = progress.draft
+    built = any(step.part is PlanPart.LATER for step in progress.steps)
+    if draft is None or draft.later is None or built or progress.over is not None:
+        return progress.steps
+    return [*progress.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
+
+
+def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
+    mined = step.mined
+    newest = step.signed[-1] if step.signed else None
+    tokens = {} if draft is None else draft_tokens(execution, draft)
+    return StepView(
+        index=index,
+        kind=step.step.kind,
+        part=step.part,
+        state=step.state,
+        tx_hash=step.tx,
+        nonce=newest.nonce if newest else None,
+        block=mined.block.number if mined else None,
+        gas_used=mined.gas_used if mined else None,
+        gas_cost_eth=format_units(mined.cost, 18) if mined else None,
+        attempts=len(step.signed),
+        why=step.why,
+        words=()
+        if draft is None
+        else in_words(execution, step.step, find_position_of_step(draft, step.step)[0].key, tokens),
+    )
+
+
+def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
+    match state:
+        case _ if action is Action.HOLD:
+            return "nothing to do"
+        case PlanState.DRAFTED:
+            return f"`zuno plan simulate {plan_id}`, then `zuno plan approve {plan_id}`"
+        case PlanState.SIMULATED:
+            return f"`zuno plan approve {plan_id}`"
+        case PlanState.EXPIRED:
+            return f"the approval has run out: `zuno plan approve {plan_id}` again"
+        case PlanState.APPROVED:
+            return f"`zuno plan apply {plan_id}`"
+        case PlanState.HANDED_OUT:
+            return f"`zuno plan apply {plan_id}` once it is mined, `zuno plan cancel {plan_id}` calls it off"
+        case PlanState.APPLYING | PlanState.PARTIAL if begun:
+            return f"`zuno plan apply {plan_id}` goes on, `zuno plan cancel {plan_id}` calls it off"
+        case _:
+            return ""
+
+
+def unsigned_view(progress: PlanProgress) -> UnsignedView:
+    """What was handed out and is not on the chain yet, as it was handed out: asked for again, the same bytes."""
+    draft = progress.draft
+    events = [step.handed_out for step in progress.steps if step.handed_out and step.state is StepState.HANDED_OUT]
+    if draft is None or not events or is_incomplete_batch(progress):
+        raise Refused(f"Nothing of {progress.plan_id} is handed out yet; `zuno plan apply {progress.plan_id}` does so.")
+    chain_id, wallet, first = draft.chain_id, Address(draft.wallet), events[0]
+    moment, name = Millis(1_000 * first.block.timestamp), f"Zuno {progress.plan_id}"
+    what = _describe_batch(draft, [progress.steps[event.step].step for event in events])
+    batch = safe_batch(chain_id=chain_id, wallet=wallet, calls=events, created_at=moment, name=name, description=what)
+    gas, max_fee, tip = first.gas, first.max_fee, first.tip
+    advised = build_unsigned(
+        chain_id=chain_id, wallet=wallet, nonce=first.nonce, call=first, gas=gas, max_fee=max_fee, tip=tip
+    )
+    return UnsignedView(
+        plan_id=progress.plan_id,
+        state=progress.state,
+        chain=draft.instruction.chain,
+        wallet=wallet,
+        transactions=() if first.batch else (advised,),
+        safe=batch if first.batch else None,
+        deadline=first.deadline,
+        notes=(
+            explain_waiting(progress),
+            f"good until {time_text(first.deadline)}; `zuno plan apply {progress.plan_id}` goes on once it is mined",
+        ),
+    )
+
+
+def _describe_batch(draft: Draft, steps: Sequence[Step]) -> str:
+    kinds = ", ".join(map(step_name, steps))
+    about = "" if draft.instruction.position_id is None else f" of position {draft.instruction.position_id}"
+    return f"{draft.instruction.action}{about} on {draft.instruction.chain}: {kinds}"
+
+
+def _id(number: int | None) -> str | None:
+    return None if number is None else str(number)
