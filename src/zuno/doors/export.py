@@ -15,7 +15,8 @@ from zuno.kernel.view import ForeignText, View
 
 if TYPE_CHECKING:
     from zuno.lp.service.positions import LpDesk
-    from zuno.lp.service.views import PnlView, PositionView
+    from zuno.lp.service.result_views import PnlView
+    from zuno.lp.service.views import PositionView
     from zuno.trading.service.account import AccountDesk
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")

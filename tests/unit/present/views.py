@@ -30,6 +30,7 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "regime": ("all", "TREND"),
     "account": ("live", "demo", "paper:SYNTHETIC", "paper:SYNTHETIC:alpha"),
     "stops": ("venue", "desk"),
+    "severity": ("critical", "warning", "info"),
 }
 """Fields whose text is one of a few, though their type does not say so."""
 

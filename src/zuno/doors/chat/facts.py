@@ -10,7 +10,8 @@ from typing import Final
 
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
-from zuno.present.document import Document, Facts, Kind, Lines, Mark, Table, Value
+from zuno.present.document import Column, Document, Facts, Kind, Lines, Mark, Table, Value
+from zuno.present.text import one_line
 from zuno.provenance.facts import LONGEST_ID, FactSheet, Figure, Unit
 
 MAX_ROWS: Final = 10
@@ -195,7 +196,7 @@ class FactWriter:
                     self.line(f"{self.count('rows', len(rows))} rows, the first {MAX_ROWS} of which follow")
                 for number, row in enumerate(rows[:MAX_ROWS], 1):
                     cells = (
-                        f"{column.name}: {self._tell_value(f'r{number}.{slug(column.name)}', cell)}".removeprefix(": ")
+                        f"{column.name}: {self._tell_cell(f'r{number}', cell, column)}".removeprefix(": ")
                         for column, cell in zip(columns, row.cells, strict=True)
                         if cell.text
                     )
@@ -205,6 +206,9 @@ class FactWriter:
             case Lines(texts):
                 for text in texts:
                     self.line(self._tell_value("text", text))
+
+    def _tell_cell(self, row: str, cell: Value, column: Column) -> str:
+        return self._tell_value(f"{row}.{slug(column.name)}", replace(cell, text=one_line(cell, column)))
 
     def _tell_value(self, label: str, value: Value) -> str:
         """What holds a digit gets an id, so that prose can cite it; words of ours stand as they are."""
@@ -217,6 +221,8 @@ class FactWriter:
             return self.name(text)
         if value.kind is Kind.ID:
             self.id(text)
+            if _NAME.fullmatch(title := f"{label.rpartition('.')[2]} {text}"):
+                self.name(title)
         id_ = self._new_id(label)
         if value.number is not None:
             unit = _UNITS.get(value.unit, Unit.AMOUNT)

@@ -186,7 +186,6 @@ TOOLS: Final = {
             "positions",
             {"only": False, "chain": False},
             {"only": STATES},
-            write=lp_facts.write_positions,
         ),
         Tool(
             "inspect",
@@ -195,7 +194,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.lp(slots.get("chain")).inspect(slots["position"]),
             "position",
             {"position": True, "chain": False},
-            write=lp_facts.write_inspect,
         ),
         Tool(
             "portfolio",
@@ -206,7 +204,6 @@ TOOLS: Final = {
             ),
             "portfolio",
             {"span": False, "chain": False},
-            write=lp_facts.write_portfolio,
         ),
         Tool(
             "pnl",
@@ -215,7 +212,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.lp(slots.get("chain")).pnl(slots["position"], slots.get("since")),
             "pnl",
             {"position": True, "since": False, "chain": False},
-            write=lp_facts.write_pnl,
         ),
         Tool(
             "whatif",
@@ -224,7 +220,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.lp(slots.get("chain")).whatif(slots["position"], slots.get("move")),
             "whatif",
             {"position": True, "move": False, "chain": False},
-            write=lp_facts.write_whatif,
         ),
         Tool(
             "plans",
@@ -249,7 +244,6 @@ TOOLS: Final = {
             "alerts of the LP monitor",
             lambda zuno, slots: zuno.alerts().list(),
             "alerts",
-            write=lp_facts.write_alerts,
         ),
         Tool(
             "balances",
@@ -258,7 +252,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.wallet(slots.get("chain")).balance(),
             "wallet",
             {"chain": False},
-            write=lp_facts.write_balances,
         ),
     )
 }

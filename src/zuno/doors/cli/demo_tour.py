@@ -3,14 +3,19 @@ plan carried out."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Broken
 from zuno.kernel.view import View
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import ExecutionView
+from zuno.lp.service.local_chains import MoveView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import Listen
-from zuno.lp.service.views import MoveView, PnlView, PoolsView, PositionsView
+from zuno.lp.service.result_views import PnlView
+from zuno.lp.service.views import PoolsView, PositionsView
+from zuno.present.document import Document, document, include
 
 TOUR_MOVE = "-0.6"
 TOUR_POSITION = "1"
@@ -34,6 +39,12 @@ class DemoOpening(View):
     before: PositionsView
     move: MoveView
     after: PositionsView
+    LEFT_OUT: ClassVar = PoolsView.LEFT_OUT | PositionsView.LEFT_OUT
+
+    def to_document(self) -> Document:
+        parts = (self.pools, self.before, self.move, self.after)
+        sections = (part for view in parts for part in include(view.to_document()))
+        return document("A simulated market", *sections, notes=["position 1 is at its edge; the desk argues:"])
 
 
 class CarriedOut(View):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from zuno.doors.cli.layout import QUIET, console, heading
-from zuno.doors.cli.screen import print_document
+from zuno.doors.cli.layout import console, heading
+from zuno.doors.cli.screen import paint_document, print_document
 from zuno.present.document import Documented
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.demo_tour import CarriedOut, DemoOpening
+    from zuno.doors.cli.demo_tour import CarriedOut
     from zuno.kernel.view import View
 
 
@@ -59,55 +60,24 @@ def _find_screen(kind: type[View]) -> Callable[[Any], RenderableType]:
 
 
 def _show_carried_out(view: CarriedOut) -> RenderableType:
+    after = replace(view.after.to_document(), acts=())
     return Group(
-        heading("The plan, approved and applied"), _render_view(view.execution), Text(), _render_view(view.after)
+        heading("The plan, approved and applied"),
+        _render_view(view.execution),
+        Text(),
+        Text.from_ansi(paint_document(after)),
     )
-
-
-def _show_demo_opening(view: DemoOpening) -> RenderableType:
-    return Group(
-        _render_view(view.pools),
-        _render_view(view.before),
-        _render_view(view.move),
-        _render_view(view.after),
-        Text("\nPosition 1 is at its edge. The desk argues:", style=QUIET),
-    )
-
-
-def _show_end(view: Any) -> RenderableType:
-    return Text(view.said)
 
 
 # By the names of the views, so that a command loads the screens of its own answer and no others.
 _SCREENS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "CarriedOut": _show_carried_out,
-    "DemoOpening": _show_demo_opening,
-    "StoppedView": _show_end,
 }
 _SCREENS_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
-    "PoolsView": ("lp_screens", "show_pools"),
-    "PoolView": ("lp_screens", "show_pool"),
-    "PositionsView": ("lp_screens", "show_positions"),
-    "InspectView": ("lp_screens", "show_inspect"),
-    "PnlView": ("lp_screens", "show_pnl"),
-    "MoveView": ("lp_screens", "show_move"),
-    "ResetView": ("lp_screens", "show_reset"),
-    "NodeView": ("lp_screens", "show_node"),
-    "WalletView": ("lp_screens", "show_wallet"),
-    "WalletsView": ("lp_screens", "show_wallets"),
-    "BalancesView": ("lp_screens", "show_balances"),
-    "AllowancesView": ("lp_screens", "show_allowances"),
     "PlanView": ("lp_screens", "show_plan"),
     "PlanListView": ("lp_screens", "show_plan_list"),
     "WhyView": ("lp_screens", "show_why"),
     "PlanDiffView": ("lp_screens", "show_plan_diff"),
-    "WhatIfView": ("portfolio_screens", "show_whatif"),
-    "ClosedPositionsView": ("portfolio_screens", "show_closed"),
-    "PortfolioView": ("portfolio_screens", "show_portfolio"),
-    "AlertsView": ("alert_screens", "show_alerts"),
-    "AnsweredView": ("alert_screens", "show_answer"),
-    "RuleView": ("alert_screens", "show_rule"),
-    "TickView": ("alert_screens", "show_tick"),
     "FeaturesView": ("trade_screens", "show_features"),
     "ChartView": ("trade_screens", "show_chart"),
     "RunView": ("cycle_screens", "show_run"),

@@ -149,9 +149,9 @@ def demo(session: Session, json: bool) -> None:
         if json:
             answer(here, json, demo_tour.tour)
             return
-        from zuno.doors.cli.layout import narrow_pipe
+        from zuno.doors.cli import layout, screen
 
-        with narrow_pipe():
+        with layout.narrow_pipe(), screen.narrow_pipe():
             answer(here, json, demo_tour.opening)
             listen_and_answer(here, json, demo_tour.argument)
             answer(here, json, demo_tour.accounts)

@@ -19,6 +19,8 @@ from zuno.lp.service.recommend import Listen, Waiting
 
 PROFILES: Final = frozenset(RiskProfile)
 CREATE: Final = "create"
+MOST_EVENTS: Final = 10
+"""Of past alerts in a message."""
 
 
 async def show_positions(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -125,7 +127,9 @@ async def _follow_debate(
 async def show_alerts(asked: ChatRequest, zuno: Zuno) -> Reply:
     if asked.words not in ((), ("all",)):
         raise UsageError("Write `/alerts`, or `/alerts all` for what happened.")
-    return render(await zuno.alerts().list(everything=bool(asked.words)))
+    view = await zuno.alerts().list(everything=bool(asked.words))
+    newest = None if view.events is None else view.events[:MOST_EVENTS]
+    return render(view.model_copy(update={"events": newest}))
 
 
 async def acknowledge(asked: ChatRequest, zuno: Zuno) -> Reply:

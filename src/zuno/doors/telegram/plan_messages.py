@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from zuno.doors.plan_text import (
@@ -40,7 +40,6 @@ from zuno.doors.telegram.layout import (
     text,
     warning,
 )
-from zuno.doors.telegram.lp_messages import warn_unverified
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.kernel.numbers_text import short_text, thousands_text, time_text
 from zuno.lp.model.debate import Role, Thought
@@ -56,6 +55,7 @@ from zuno.lp.service.execution_view import (
 )
 from zuno.lp.service.plan_view import PlanView, ThoughtView
 from zuno.lp.service.recommend import Waiting
+from zuno.lp.service.views import PoolKeyView
 from zuno.lp.watch.alerts import chain_label
 
 MOST_PLANS: Final = 10
@@ -385,3 +385,16 @@ def _compound(view: CompoundView) -> list[str]:
         best = "now" if float(view.best_in_hours) == 0 else f"in {view.best_in_hours} h"
         facts.append(fact("pays best", f"{best}, at ${view.fees24h_usd} of fees a day, ${view.net24h_usd} after LVR"))
     return facts
+
+
+def warn_unverified(pools: Iterable[PoolKeyView]) -> str:
+    """A line for each token that only its own contract vouches for."""
+    tokens = {token.address: token for pool in pools for token in (pool.currency0, pool.currency1)}
+    return join(
+        *(
+            f"⚠ {text(token.display_name)} is {code(token.address)}: its contract alone gives it this name, "
+            "so no price is looked up"
+            for token in tokens.values()
+            if not token.verified
+        )
+    )

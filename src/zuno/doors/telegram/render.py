@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from zuno.doors.telegram import (
     learning_messages,
-    lp_messages,
     plan_messages,
     run_messages,
 )
@@ -17,9 +16,6 @@ from zuno.kernel.view import View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.execution_view import ApprovalView, ExecutionView, SimulationView, UnsignedView
 from zuno.lp.service.plan_view import PlanView
-from zuno.lp.service.portfolio import PortfolioView
-from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
-from zuno.lp.watch.alerts import AlertsView, AnsweredView, RuleView
 from zuno.present.document import Document, Documented
 from zuno.present.html import to_html
 from zuno.trading.service.memory_view import ForgottenView, LessonsView, MemoriesView, PostMortemView, SearchView
@@ -51,14 +47,6 @@ MESSAGES: Final[Mapping[type, Callable[[Any], Reply]]] = {
     PostMortemView: learning_messages.show_post_mortem,
     LessonsView: learning_messages.show_lessons,
     ForgottenView: learning_messages.show_forgotten,
-    PositionsView: lp_messages.show_positions,
-    InspectView: lp_messages.show_inspect,
-    PnlView: lp_messages.show_pnl,
-    WhatIfView: lp_messages.show_whatif,
-    PortfolioView: lp_messages.show_portfolio,
-    AlertsView: lp_messages.show_alerts,
-    AnsweredView: lp_messages.show_answer,
-    RuleView: lp_messages.show_rule,
     PlanView: plan_messages.show_plan,
     PlanListView: plan_messages.show_plan_list,
     WhyView: plan_messages.show_debate,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from zuno.doors.cli.data_screens import collect_line
+
 from zuno.doors.cli.render import render
 from zuno.trading.service.collector import CollectedView, CollectView, FailingView, RoundView, StreamView
 from zuno.trading.service.download import DownloadedView, DownloadView

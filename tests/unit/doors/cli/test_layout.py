@@ -14,8 +14,9 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.doors.cli.layout import Rows, grid
 from zuno.doors.cli.render import render
 from zuno.kernel.numbers_text import time_text
+from zuno.lp.service.local_chains import ResetView
 from zuno.lp.service.to_views import pool_view, position_view
-from zuno.lp.service.views import PoolsView, PositionsView, ResetView
+from zuno.lp.service.views import PoolsView, PositionsView
 
 
 def printed(what: object, width: int) -> list[str]:

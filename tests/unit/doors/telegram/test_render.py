@@ -17,12 +17,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from pydantic import BaseModel
+from zuno.doors.telegram.account_messages import show_position_table
 
 from tests import paths
 from tests.unit.doors.telegram.test_reply import read
 from tests.wire.telegram_views import ChatViews, collect_views
 from zuno.doors.telegram import analysis_commands, lp_commands, trading_commands
-from zuno.doors.telegram.account_messages import show_position_table
 from zuno.doors.telegram.layout import TABLE_WIDTH
 from zuno.doors.telegram.plan_messages import show_debate_progress
 from zuno.doors.telegram.render import MESSAGES, render
