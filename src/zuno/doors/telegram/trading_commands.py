@@ -21,7 +21,7 @@ from zuno.trading.service.account import AccountDesk
 
 TRADES: Final = 15
 LOG_LINES: Final = 20
-_SHORT: Final = ("position", "entry", "unrealised", "R")
+SHORT_COLUMNS: Final = ("position", "entry", "unrealised", "R")
 """Columns of `/status table`."""
 MOST_LINES: Final = 100
 _TABLE: Final = "table"
@@ -65,7 +65,7 @@ async def show_status(asked: ChatRequest, zuno: Zuno) -> Reply:
     if words not in ((), (_TABLE,)):
         raise UsageError("Write `/status [table] [live|demo]`.")
     view = await desk.positions()
-    return render_document(select_columns(view.to_document(), _SHORT)) if words else render(view)
+    return render_document(select_columns(view.to_document(), SHORT_COLUMNS)) if words else render(view)
 
 
 async def show_trades(asked: ChatRequest, zuno: Zuno) -> Reply:

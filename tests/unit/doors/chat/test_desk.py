@@ -292,7 +292,7 @@ async def test_a_line_with_a_configured_secret_is_not_sent_to_a_model(home: Path
 
 async def test_an_account_is_told_in_the_figures_of_its_screens(room: Room) -> None:
     looks = (step("trade_positions"), step("trade_trades"), step("trade_balance"))
-    said = "{open.t1.unrealised} at {open.t1.entry_price}, stop {open.t1.stop_price}; {trades.t1.net_pnl}"
+    said = "{open.r1.unrealised} at {open.r1.entry}, stop {open.r1.stop}; {trades.r1.net_pnl}"
     answer = await room.say("how are the trades going?", *looks, step(answer=f"It stands so: {said}."))
     assert answer.text == "It stands so: +$10.00 at $59,500.00, stop $58,900.00; -$6.54."
     assert [source.command for source in answer.sources] == ["/status", "/trades", "/balance"]

@@ -40,7 +40,7 @@ def test_every_table_says_whose_money_it_is(say: Say) -> None:
         code, out = say("trade", command)
         assert code == 0, command
         assert out.startswith("PAPER · "), command
-        assert "recorded" in out.splitlines()[0], command
+        assert "recorded" in out.splitlines()[1], command
 
 
 def test_positions_as_a_document(say: Say) -> None:

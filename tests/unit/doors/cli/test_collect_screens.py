@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from zuno.doors.cli.data_screens import collect_line
 
 from zuno.doors.cli.render import render
 from zuno.trading.service.collector import CollectedView, CollectView, FailingView, RoundView, StreamView
@@ -37,18 +36,18 @@ def failing(name: str) -> FailingView:
 
 def test_a_line_says_what_is_fresh() -> None:
     heard = StreamView(venue="binance", heard=True, since=AT, proven=AT, why="")
-    line = collect_line(status(streams=(heard,)))
+    line = status(streams=(heard,)).write_line()
     assert line == "2026-01-01 00:01:01 UTC  40 of 40 series fresh; 1 of 1 streams heard; 1,234 new rows"
 
 
 def test_a_line_says_what_fails_and_why_and_since_when() -> None:
     lost = StreamView(venue="bybit", heard=False, since=AT, proven=None, why="the stream was lost")
     several = tuple(failing(f"basis/binance/{n}") for n in range(8))
-    line = collect_line(
+    line = (
         status(
             fresh=30, streams=(lost,), failing=several, waiting_for=("a", "b"), unwritten=7, store="The disk is full"
         )
-    )
+    ).write_line()
     assert "30 of 40 series fresh; 0 of 1 streams heard" in line
     assert "7 unwritten; the store: The disk is full" in line
     assert "the stream of bybit since 2026-01-01 00:00: the stream was lost" in line
@@ -77,7 +76,7 @@ def test_a_round_and_an_end_have_a_screen(capsys: pytest.CaptureFixture[str]) ->
     for words in ("1 of 2 series answered", "basis/okx/BTCUSDT", "could not be reached", "fred is not asked", "ended."):
         assert words in shown
     assert "funding/okx/BTCUSDT is given up from here to there" in " ".join(shown.split())
-    line = collect_line(status(given_up={"funding/okx/BTCUSDT": "from here to there"}))
+    line = status(given_up={"funding/okx/BTCUSDT": "from here to there"}).write_line()
     assert line.endswith("1,234 new rows; funding/okx/BTCUSDT is given up from here to there")
 
 

@@ -25,13 +25,14 @@ from tests.wire.telegram_views import ChatViews, collect_views
 from zuno.doors.telegram import analysis_commands, lp_commands, trading_commands
 from zuno.doors.telegram.layout import TABLE_WIDTH
 from zuno.doors.telegram.plan_messages import show_debate_progress
-from zuno.doors.telegram.render import MESSAGES, render
+from zuno.doors.telegram.render import MESSAGES, render, render_document
 from zuno.doors.telegram.reply import Reply, split_reply
 from zuno.doors.telegram.run_messages import show_experts, show_progress
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.lp.model.debate import Role
 from zuno.lp.service.recommend import Waiting
+from zuno.present.document import select_columns
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.outcome import NodeEvent
 from zuno.trading.service.account import AccountDesk
@@ -59,7 +60,7 @@ def replies(seen: ChatViews) -> Iterator[tuple[str, Reply]]:
     assert isinstance(run, RunView)
     assert isinstance(positions, TradePositionsView)
     yield "experts", show_experts(run)
-    yield "position table", show_position_table(positions)
+    yield "position table", render_document(select_columns(positions.to_document(), trading_commands.SHORT_COLUMNS))
 
 
 def check_message(reply: Reply) -> None:
