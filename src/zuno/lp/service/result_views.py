@@ -51,12 +51,12 @@ class ClosedPositionView(View):
 
     @property
     def cells(self) -> tuple[str | Value, ...]:
-        unit = self.unit or ""
+        unit = "?" if self.pool is None or self.unit is None else self.pool.trust_unit(self.unit)
         return (
             id_(self.id),
             quiet("?") if self.pool is None else self.pool.name,
             self.became if self.new_position_id is None else f"{self.became} into {self.new_position_id}",
-            quiet("?") if self.result is None else amount(self.result, unit),
+            quiet("?") if self.result is None else replace(amount(self.result, self.unit or ""), unit=unit),
             bare_amount(self.fees, unit),
             bare_amount(self.lvr, unit),
             *("" if at is None else time_text(at).split(" ")[0] for at in (self.opened_at, self.closed_at)),
@@ -131,11 +131,11 @@ class TermsView(View):
     exact: ExactTermsView
     LEFT_OUT: ClassVar = frozenset({"exact"})
 
-    def cell(self, field: str) -> Value:
+    def cell(self, field: str, unit: str) -> Value:
         """A term as it counts in the result."""
         raw: str = getattr(self, field)
         shown = str(-Decimal(raw)) if field in _COSTS and Decimal(raw) else raw
-        value = bare_amount(shown, self.token)
+        value = bare_amount(shown, unit)
         if field in _WORTHS or not value.number:
             return value if value.number else value.toned(Tone.QUIET)
         return value.toned(Tone.GOOD if value.number > 0 else Tone.BAD)
@@ -201,11 +201,12 @@ class PnlView(View):
         result = Decimal(terms.result)
         made = f"{'lost' if result < 0 else 'made'} {short_text(str(abs(result)))} {terms.token}"
         fees0, fees1 = pool.amounts(self.fees0_human, self.fees1_human)
+        quote, base = pool.trust_unit(terms.token), pool.trust_unit(others.token)
         alone = terms.external == others.external == "0"
 
         def build(labels: Iterable[tuple[Value, str]]) -> Table:
             rows = (
-                row(label, terms.cell(field), others.cell(field), tone=_TERM_TONES.get(field, Tone.PLAIN))
+                row(label, terms.cell(field, quote), others.cell(field, base), tone=_TERM_TONES.get(field, Tone.PLAIN))
                 for label, field in labels
                 if field != "external" or not alone
             )
@@ -215,7 +216,7 @@ class PnlView(View):
         if not self.exact:
             proof = quiet("The terms add up, but not everything in them was measured or is on record.")
         return document(
-            pool.sentence(f"Position {self.id} {made}", terms.cell("result").tone),
+            pool.sentence(f"Position {self.id} {made}", terms.cell("result", "").tone),
             facts(
                 ("position", id_(self.id)),
                 ("pool", pool.name),
@@ -247,8 +248,8 @@ class HodlView(View):
     hodl_worth: str
     divergence_loss: str
 
-    def build_loss(self, unit: str) -> Value:
-        loss, held = amount(self.divergence_loss, unit), Decimal(self.hodl_worth)
+    def build_loss(self, pool: PoolKeyView, unit: str) -> Value:
+        loss, held = pool.amount_of(self.divergence_loss, unit), Decimal(self.hodl_worth)
         share = f" ({Decimal(self.divergence_loss) / held * 100:.2f} %)" if held else ""
         return replace(loss, text=f"{loss.text}{share}")
 
@@ -275,7 +276,7 @@ class PriceCaseView(HodlView):
         return percent(self.percent, len(self.percent.partition(".")[2]), signed=Decimal(self.percent) != 0)
 
     def build_row(self, pool: PoolKeyView, unit: str) -> Row:
-        since = None if self.since_mint is None else self.since_mint.divergence_loss
+        since, unit = None if self.since_mint is None else self.since_mint.divergence_loss, pool.trust_unit(unit)
         return row(
             self.change,
             bare_amount(self.price, unit),
@@ -316,7 +317,7 @@ class WhatIfView(PriceCaseView, ChainView):
         held0, held1 = pool.amounts(self.amount0_human, self.amount1_human)
         columns = ("change", "price", "holds", "worth", "loss", "since mint", "range")
         about = f"worth and loss against holding, in {unit}, without fees; a positive loss is a loss"
-        worth = amount(self.worth, unit)
+        worth = pool.amount_of(self.worth, unit)
         at = f"Position {self.id} at {short_text(self.price)} ({self.change.text})"
         return document(
             pool.sentence(f"{at}: {state.text}, worth {worth.text}", state.tone),
@@ -332,11 +333,11 @@ class WhatIfView(PriceCaseView, ChainView):
                 ("holds", held0),
                 ("holds", held1),
                 ("worth", worth),
-                ("uncollected fees", amount(self.fees_worth, unit)),
-                ("loss against holding", self.build_loss(unit)),
-                ("worth if held", amount(self.hodl_worth, unit)),
-                None if since is None else ("loss since mint", since.build_loss(unit)),
-                None if since is None else ("what was put in is worth", amount(since.hodl_worth, unit)),
+                ("uncollected fees", pool.amount_of(self.fees_worth, unit)),
+                ("loss against holding", self.build_loss(pool, unit)),
+                ("worth if held", pool.amount_of(self.hodl_worth, unit)),
+                None if since is None else ("loss since mint", since.build_loss(pool, unit)),
+                None if since is None else ("what was put in is worth", pool.amount_of(since.hodl_worth, unit)),
             ),
             lines(pool.sentence(about, Tone.QUIET)),
             table(columns, (case.build_row(pool, unit) for case in self.table), spare=("price", "holds", "since mint")),

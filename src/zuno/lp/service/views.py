@@ -135,11 +135,21 @@ class PoolKeyView(View):
         return self.sentence(between.join(side.text for side in self.amounts(amount0, amount1)))
 
     def amounts(self, amount0: str, amount1: str) -> tuple[Value, Value]:
-        return amount(amount0, self.currency0.display_name), amount(amount1, self.currency1.display_name)
+        sides = ((amount0, self.currency0), (amount1, self.currency1))
+        first, second = (self.amount_of(text, token.display_name) for text, token in sides)
+        return first, second
+
+    def amount_of(self, text: str, unit: str) -> Value:
+        return replace(amount(text, unit), unit=self.trust_unit(unit))
 
     def price_of(self, text: str, unit: str) -> Value:
         """A price in `USDC per ETH`."""
-        return replace(amount(text, unit), unit=unit.partition(" per ")[0], digits=2)
+        return replace(amount(text, unit), unit=self.trust_unit(unit.partition(" per ")[0]), digits=2)
+
+    def trust_unit(self, unit: str) -> str:
+        """The unit of a figure that a model may repeat: the symbol of a stranger's token is none."""
+        symbols = {token.symbol for token in (self.currency0, self.currency1) if token.verified}
+        return unit if unit in symbols else "?"
 
 
 POOL_DETAILS = frozenset(f"PoolKeyView.{field}" for field in PoolKeyView.model_fields if field != "label")
@@ -286,7 +296,7 @@ class PositionView(View):
 
     @property
     def worth(self) -> Value:
-        return amount(self.value_human, self.value_unit)
+        return self.pool.amount_of(self.value_human, self.value_unit)
 
     def describe_state(self, between: str = ", ") -> Value:
         if self.liquidity == "0":
@@ -372,7 +382,8 @@ class FactView(View):
     LEFT_OUT: ClassVar = frozenset({"as_of"})
 
     def to_fact(self, label: str) -> Fact:
-        value = quiet("none") if self.value is None else amount(self.value, self.unit)
+        unit = "?" if "?" in self.unit else self.unit  # of a token that nobody vouches for
+        value = quiet("none") if self.value is None else replace(amount(self.value, self.unit), unit=unit)
         return Fact(label, value, self.source or "", self.age_seconds, bool(self.stale), self.notes)
 
 

@@ -93,7 +93,7 @@ class BalancesView(ChainView):
 
     def to_document(self) -> Document:
         def cell(balance: BalanceView) -> Value:
-            unit, exact = balance.token.display_name, balance.amount_human
+            unit, exact = balance.token.symbol if balance.token.verified else "?", balance.amount_human
             return Value(exact, number=Decimal(exact), unit=unit, digits=4)
 
         held = sum(balance.amount != "0" for balance in self.balances)

@@ -17,7 +17,6 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from pydantic import BaseModel
-from zuno.doors.telegram.account_messages import show_position_table
 
 from tests import paths
 from tests.unit.doors.telegram.test_reply import read
