@@ -221,7 +221,9 @@ class FactWriter:
             return self.name(text)
         if value.kind is Kind.ID:
             self.id(text)
-            if _NAME.fullmatch(title := f"{label.rpartition('.')[2]} {text}"):
+            noun = label.rpartition(".")[2]
+            title = f"{self.prefix.removesuffix('s') if noun == 'id' else noun} {text}"
+            if _NAME.fullmatch(title):
                 self.name(title)
         id_ = self._new_id(label)
         if value.number is not None:

@@ -15,7 +15,8 @@ from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import Listen
 from zuno.lp.service.result_views import PnlView
 from zuno.lp.service.views import PoolsView, PositionsView
-from zuno.present.document import Document, document, include
+from zuno.present.document import Document, document, include, lines
+from zuno.present.values import quiet
 
 TOUR_MOVE = "-0.6"
 TOUR_POSITION = "1"
@@ -44,7 +45,8 @@ class DemoOpening(View):
     def to_document(self) -> Document:
         parts = (self.pools, self.before, self.move, self.after)
         sections = (part for view in parts for part in include(view.to_document()))
-        return document("A simulated market", *sections, notes=["position 1 is at its edge; the desk argues:"])
+        end = lines(quiet("Position 1 is at its edge. The desk argues:"))
+        return document("A simulated market", *sections, end)
 
 
 class CarriedOut(View):

@@ -230,7 +230,7 @@ class PnlView(View):
                 ("fees earned", fees1),
             ),
             build(_SUM),
-            section("What made the result", build(_PARTS), lines(proof)),
+            section("Where the money went", build(_PARTS), lines(proof)),
             lines(*(foreign(f"computed: {figure}") for figure in self.computed), mark=Mark.NOTE),
             lines(*warn_unverified([pool]), mark=Mark.WARNING),
             context=f"{chain_label(self.chain)} · {self.chain}",

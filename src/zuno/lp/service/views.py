@@ -313,7 +313,7 @@ class PositionView(View):
             self.describe_state("\n"),
             Value(f"{short_text(self.price_lower)}\n{short_text(self.price_upper)}"),
             self.pool.price_of(self.price, self.price_unit),
-            self.worth,
+            replace(self.worth, text=f"{short_text(self.value_human)}\n{self.value_unit}"),
             self.pool.pair(self.amount0_human, self.amount1_human, "\n"),
             self.pool.pair(self.fees0_human, self.fees1_human, "\n"),
         )
@@ -348,7 +348,7 @@ class PositionsView(ChainView):
         if out := [position.id for position in known if position.is_out]:
             urgent.insert(0, bad(f"out of range: position{'s' if out[1:] else ''} {', '.join(out)}"))
         inside = sum(position.in_range and position.liquidity != "0" for position in known)
-        columns = ("position", "pool", "state", "range", "price", "worth", "holds", "fees")
+        columns = ("id", "pool", "state", "range", "price", "worth", "holds", "fees")
         cells = (position.cells for position in known)
         spans = ((position.id, position.price_lower, position.price_upper, position.price) for position in known)
         empty = f"No positions{whose}" if self.complete else f"No position{whose} could be listed"
