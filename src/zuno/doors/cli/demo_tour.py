@@ -40,7 +40,9 @@ class DemoOpening(View):
     before: PositionsView
     move: MoveView
     after: PositionsView
-    LEFT_OUT: ClassVar = PoolsView.LEFT_OUT | PositionsView.LEFT_OUT
+    LEFT_OUT: ClassVar = (
+        PoolsView.LEFT_OUT | PositionsView.LEFT_OUT | {"PoolsView.timestamp", "PositionsView.timestamp"}
+    )
 
     def to_document(self) -> Document:
         parts = (self.pools, self.before, self.move, self.after)
