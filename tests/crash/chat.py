@@ -42,7 +42,6 @@ from zuno.wiring.application import Application
 LOADED = (
     *KEYS,
     *REQUESTS,
-    "zuno.doors.cli.lp_screens",
     "zuno.doors.cli.render",
     "zuno.doors.telegram",
     "zuno.doors.chat",

@@ -64,7 +64,7 @@ def test_an_evening(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         f"→ zuno plan show {plan[0]}",
         "→ zuno lp pnl 1 --since 7d --chain sim",
     ]
-    assert "Position 1 on sim" in told.out
+    assert "Position 1: in range" in told.out
     assert "exact to the last wei" in told.out
     assert "Pools on" not in told.out, "exit was the end"
     history = (home / "history").read_text().splitlines()
@@ -75,7 +75,7 @@ def test_ctrl_c_clears_a_line_and_ctrl_d_leaves(home: Path, capsys: pytest.Captu
     with create_pipe_input() as keys:
         keys.send_text("show pos\x03show pools\r\x04")
         assert converse(door_of(str(home)), keys, DummyOutput()) == 0
-    assert "Pools on sim" in capsys.readouterr().out
+    assert "Pools: 3" in capsys.readouterr().out
     assert (home / "history").read_text() == "show pools\n"
 
 
@@ -100,7 +100,7 @@ def piped(home: Path, text: str) -> Any:
 def test_lines_in_a_pipe_are_run_one_after_the_other(home: Path) -> None:
     ran = piped(home, "# a remark\nshow positions\ninspect the second\nwhat is the weather\nlp pools --json\n")
     assert ran.returncode == 2, "the last line that failed"
-    assert "Position 2 on sim" in ran.stdout
+    assert "Position 2: in range" in ran.stdout
     assert '"pools":[' in ran.stdout
     assert "  1  zuno help" in ran.stderr, "what cannot be done is answered, with what can"
     assert not (home / "history").exists(), "nobody typed these"

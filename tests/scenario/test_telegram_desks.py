@@ -93,10 +93,10 @@ async def test_a_request_that_was_killed_with_the_bot_is_told_once_by_the_next(i
 async def test_a_debate_is_followed_and_its_plan_looked_at(tmp_path: Path) -> None:
     async with telegram_api() as api, running_bot(tmp_path, api):
         positions = await ask(api, "/positions")
-        assert positions.startswith("SYNTHETIC · Positions\non sim at block ")
+        assert positions.startswith("Positions in range: 2 of 2\nSYNTHETIC · sim at block ")
         assert re.search("├─*●─*┤", positions)
         assert "Position 1" in await ask(api, "/positions 1 sim")
-        assert (await ask(api, "/portfolio 7d")).startswith("SYNTHETIC · Portfolio in USD")
+        assert "SYNTHETIC · Portfolio in USD" in await ask(api, "/portfolio 7d")
         assert "3,500 USDC per WETH" in await ask(api, "/whatif 1 3,500")
         assert "exact to the last wei" in await ask(api, "/pnl 1")
         assert "No alert is on." in await ask(api, "/alerts all")

@@ -60,7 +60,7 @@ async def test_a_model_answers_with_figures_of_the_tools_and_replays(api: Telegr
         [
             step("inspect", position="1"),
             step(answer="It is worth 22,561 USDC."),
-            step(answer="It is in range and worth {position.p1.worth}.", propose="/recommend 1"),
+            step(answer="It is in range and worth {position.worth}.", propose="/recommend 1"),
         ]
     )
     async with (

@@ -38,7 +38,6 @@ IMPORTED = (
     "zuno.adapters.keys.wallets",
     "zuno.adapters.prices.feeds",
     "zuno.adapters.store.sqlite",
-    "zuno.doors.cli.lp_screens",
     "zuno.doors.cli.render",
     "zuno.lp.execute.gate",
     "zuno.lp.service.archive",

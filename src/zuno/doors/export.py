@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
+from zuno.present.document import Document, Kind, Mark, Value, document, lines
 
 if TYPE_CHECKING:
     from zuno.lp.service.positions import LpDesk
-    from zuno.lp.service.views import PnlView, PositionView
+    from zuno.lp.service.result_views import PnlView
+    from zuno.lp.service.views import PositionView
     from zuno.trading.service.account import AccountDesk
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -31,13 +33,13 @@ class ExportView(View):
     columns: tuple[str, ...]
     rows: tuple[tuple[ForeignText, ...], ...]
     notes: tuple[ForeignText, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"notes"})
+    """A spreadsheet has no place for them; `--json` does."""
 
-
-def csv_text(view: ExportView) -> str:
-    """What goes to stdout: the table itself, or where it was written."""
-    if view.file is not None:
-        return f"{len(view.rows)} rows of {view.what} are in {view.file}\n"
-    return to_csv(view)
+    def to_document(self) -> Document:
+        if self.file is not None:
+            return document(f"{len(self.rows)} rows of {self.what} are in {self.file}")
+        return document("", lines(Value(to_csv(self).rstrip("\n"), kind=Kind.FOREIGN), mark=Mark.VERBATIM))
 
 
 def to_csv(view: ExportView) -> str:

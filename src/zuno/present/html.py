@@ -70,7 +70,7 @@ class _Writer:
         return self.value(value, {Tone.STRONG: "b", Tone.QUIET: "i"}.get(value.tone, ""))
 
     def _fact(self, fact: Fact) -> str:
-        about = self.text(f" ({fact.about})") if fact.about else ""
+        about = f" {self.text(f'({fact.about})')}" if fact.about else ""
         warning = "⚠ " if fact.value.tone in (Tone.BAD, Tone.WARN) and fact.value.number is None else ""
         value = self.value(Value(fact.value.text.replace("\n", " "), kind=fact.value.kind))
         return f"<b>{self.text(fact.label)}</b>: {warning}{value}{about}{' STALE' if fact.stale else ''}"

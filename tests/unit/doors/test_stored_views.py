@@ -6,21 +6,19 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from tests.paths import GOLDEN
 from tests.wire.told import told
 from zuno.doors.chat.facts import FactWriter
-from zuno.doors.cli.render import _render_view as cli_screen
 from zuno.doors.telegram.render import render as telegram_message
 from zuno.journal.decision_view import DecisionRecord, pack_view
 from zuno.kernel.view import RecordedView, View, write_document
 from zuno.lp.service.archive import WhyView
 from zuno.lp.service.plan_view import PlanView
+from zuno.present.document import document_of
 from zuno.present.text import to_text
 from zuno.trading.service.report import page
 from zuno.trading.service.run_view import RunView
@@ -36,9 +34,7 @@ PLAN_FIGURES = ("36 h", "2,927.79")
 
 
 def screen(view: View) -> str:
-    out = StringIO()
-    Console(file=out, width=200, highlight=False, markup=False, emoji=False, color_system=None).print(cli_screen(view))
-    return out.getvalue()
+    return to_text(document_of(view), 200)
 
 
 async def never() -> Any:

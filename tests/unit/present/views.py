@@ -62,6 +62,7 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "FeaturesView.features": tuple(map(features, (100.0, 200.0))),
     "ShockView.moves": (({"minutes": 5.0, "share": 0.02},), ({"minutes": 15.0, "share": -0.03},)),
     "ChartView.numbers": tuple(map(chart_numbers, (100.0, 200.0))),
+    "severity": ("critical", "warning", "info"),
 }
 """Fields whose value is one of a few, though their type does not say so; with the name of the class, in that alone."""
 

@@ -21,7 +21,8 @@ from zuno.doors.reading.seen import (
 from zuno.kernel.view import View
 from zuno.lp.service.archive import PlanDiffView, PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
-from zuno.lp.service.views import PnlView, PositionsView, PositionView
+from zuno.lp.service.result_views import PnlView
+from zuno.lp.service.views import PositionsView, PositionView
 from zuno.lp.watch.alerts import AlertsView, AnsweredView
 
 _PLAN: Final = re.compile(r"plan_[0-9a-f]{12}")

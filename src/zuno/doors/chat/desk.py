@@ -37,6 +37,7 @@ from zuno.llm.chat import (
     answer_in_rounds,
 )
 from zuno.llm.port import Outcome
+from zuno.present.document import document_of
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import render
 
@@ -249,7 +250,7 @@ class ChatDesk:
                 except TimeoutError:
                     return ChatAnswer(f"It could not be read within {TOOL_SECONDS:g} s.")
                 talk.remember_view(view)
-                source = _source(tool, arguments, tool.write_facts(view, FactWriter(tool.prefix)))
+                source = _source(tool, arguments, FactWriter(tool.prefix).document(document_of(view)))
                 unused = f"Not understood here: {', '.join(turn.unused)}." if turn.unused else ""
                 return ChatAnswer(unused, (source,), view)
 
@@ -315,7 +316,7 @@ class _JournaledTools:
         try:
             async with asyncio.timeout(seconds):
                 view = await tool.look(self._zuno, arguments)
-            output = tool.write_facts(view, facts)
+            output = facts.document(document_of(view))
             self._conversation.remember_view(view)
         except TimeoutError:
             facts.line("it could not be read in time")

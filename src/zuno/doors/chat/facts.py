@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
-from zuno.present.document import Document, Facts, Kind, Lines, Mark, Table, Value
+from zuno.present.document import Column, Document, Facts, Kind, Lines, Mark, Table, Value
+from zuno.present.text import one_line
+from zuno.present.values import count
 from zuno.provenance.facts import LONGEST_ID, FactSheet, Figure, Unit
 
 MAX_ROWS: Final = 10
@@ -87,66 +89,6 @@ class FactWriter:
     def line(self, *parts: str) -> None:
         self._lines.append("; ".join(part for part in parts if part))
 
-    def figure(
-        self,
-        name: str,
-        value: float | str | int | Decimal | None,
-        unit: Unit,
-        symbol: str = "",
-        digits: int = 2,
-        *,
-        signed: bool = False,
-    ) -> str:
-        """The fact as a model reads it: `{id} = value`. What is not known is said without an id."""
-        if value is None:
-            return f"{name.rpartition('.')[2]}: not known"
-        record = FactRecord(
-            id=f"{self.prefix}.{name}",
-            value=f"{Decimal(str(value)):f}",
-            unit=unit,
-            symbol=symbol,
-            digits=digits,
-            signed=signed,
-        )
-        return self._tell(record)
-
-    def usd(self, name: str, value: float | str | None, *, signed: bool = False) -> str:
-        return self.figure(name, value, Unit.AMOUNT, "USD", signed=signed)
-
-    def money(self, name: str, value: float | str | None, currency: str, *, signed: bool = False) -> str:
-        symbol = "USD" if currency == "USDT" else currency
-        return self.figure(name, value, Unit.AMOUNT, symbol, 0 if currency == "KRW" else 2, signed=signed)
-
-    def amount(self, name: str, value: float | str | None, symbol: str) -> str:
-        return self.figure(name, value, Unit.AMOUNT, symbol, 4)
-
-    def price(self, name: str, value: float | str | None, quote: str) -> str:
-        if quote in ("USD", "USDT"):
-            return self.usd(name, value)  # with its sign, as on the screens
-        return self.figure(name, value, Unit.PRICE, quote)
-
-    def percent(self, name: str, value: float | str | None, *, signed: bool = False) -> str:
-        return self.figure(name, value, Unit.PERCENT, signed=signed)
-
-    def share(self, name: str, value: float | None, *, signed: bool = False) -> str:
-        """A share of one, printed in per cent."""
-        return self.percent(name, None if value is None else str(Decimal(str(value)) * 100), signed=signed)
-
-    def count(self, name: str, value: int) -> str:
-        return self.figure(name, value, Unit.NUMBER, digits=0)
-
-    def number(self, name: str, value: float | None, *, signed: bool = False) -> str:
-        return self.figure(name, value, Unit.NUMBER, signed=signed)
-
-    def hours(self, name: str, value: float | str | None) -> str:
-        return self.figure(name, value, Unit.HOURS, digits=1)
-
-    def words(self, name: str, text: str | None) -> str:
-        """A date or a name of our own that holds digits."""
-        if text is None:
-            return f"{name.rpartition('.')[2]}: none"
-        return self._tell(FactRecord(id=f"{self.prefix}.{name}", value=plain_text(text, 80), unit=Unit.WORDS))
-
     def name(self, name: str, *, own: bool = True) -> str:
         """A name that prose may say as it stands, where we gave it; a stranger's is told apart."""
         if not own or not _NAME.fullmatch(name):
@@ -192,10 +134,12 @@ class FactWriter:
                     )
             case Table(columns, rows):
                 if len(rows) > MAX_ROWS:
-                    self.line(f"{self.count('rows', len(rows))} rows, the first {MAX_ROWS} of which follow")
+                    self.line(
+                        f"{self._tell_value('rows', count(len(rows)))} rows, the first {MAX_ROWS} of which follow"
+                    )
                 for number, row in enumerate(rows[:MAX_ROWS], 1):
                     cells = (
-                        f"{column.name}: {self._tell_value(f'r{number}.{slug(column.name)}', cell)}".removeprefix(": ")
+                        f"{column.name}: {self._tell_cell(f'r{number}', cell, column)}".removeprefix(": ")
                         for column, cell in zip(columns, row.cells, strict=True)
                         if cell.text
                     )
@@ -205,6 +149,9 @@ class FactWriter:
             case Lines(texts, mark):
                 for text in texts[:MAX_ROWS] if mark is Mark.QUOTE else texts:
                     self.line(self._tell_value("text", text))
+
+    def _tell_cell(self, row: str, cell: Value, column: Column) -> str:
+        return self._tell_value(f"{row}.{slug(column.name)}", replace(cell, text=one_line(cell, column)))
 
     def _tell_value(self, label: str, value: Value) -> str:
         """What holds a digit gets an id, so that prose can cite it; words of ours stand as they are."""
@@ -217,6 +164,10 @@ class FactWriter:
             return self.name(text)
         if value.kind is Kind.ID:
             self.id(text)
+            noun = label.rpartition(".")[2]
+            title = f"{self.prefix.removesuffix('s') if noun == 'id' else noun} {text}"
+            if _NAME.fullmatch(title):
+                self.name(title)
         id_ = self._new_id(label)
         if value.number is not None:
             unit = _UNITS.get(value.unit, Unit.AMOUNT)
@@ -239,11 +190,6 @@ class FactWriter:
         known = {record.id for record in self._records}
         base = f"{self.prefix}.{'.'.join(map(slug, label.split('.')))}"[: LONGEST_ID - 4]
         return next(id_ for id_ in (base, *(f"{base}_{number}" for number in range(2, 999))) if id_ not in known)
-
-    def rows(self, rows: Sequence[object], what: str) -> str:
-        """How many there are, and that not all are listed."""
-        more = f", the first {MAX_ROWS} of which follow" if len(rows) > MAX_ROWS else ""
-        return f"{what}: {self.count('count', len(rows))}{more}"
 
     def build(self, as_of: str | None = None, *, failed: bool = False) -> ToolFacts:
         return ToolFacts(

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from zuno.doors.chat import lp_facts
-from zuno.doors.chat.facts import FactWriter, ToolFacts
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
 from zuno.lp.service.plan_view import PLAN_KIND
-from zuno.present.document import Documented, document_of
 from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
 
@@ -40,12 +37,6 @@ class Tool:
     """Its arguments; whether one is needed."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of arguments that are one of a few words."""
-    write: Callable[[Any, FactWriter], ToolFacts] | None = None
-
-    def write_facts(self, view: View, facts: FactWriter) -> ToolFacts:
-        if isinstance(view, Documented) or self.write is None:
-            return facts.document(document_of(view))
-        return self.write(view, facts)
 
     @property
     def spec(self) -> ToolSpec:
@@ -173,7 +164,6 @@ TOOLS: Final = {
             "positions",
             {"only": False, "chain": False},
             {"only": STATES},
-            write=lp_facts.write_positions,
         ),
         Tool(
             "inspect",
@@ -182,7 +172,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.lp(slots.get("chain")).inspect(slots["position"]),
             "position",
             {"position": True, "chain": False},
-            write=lp_facts.write_inspect,
         ),
         Tool(
             "portfolio",
@@ -193,7 +182,6 @@ TOOLS: Final = {
             ),
             "portfolio",
             {"span": False, "chain": False},
-            write=lp_facts.write_portfolio,
         ),
         Tool(
             "pnl",
@@ -202,7 +190,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.lp(slots.get("chain")).pnl(slots["position"], slots.get("since")),
             "pnl",
             {"position": True, "since": False, "chain": False},
-            write=lp_facts.write_pnl,
         ),
         Tool(
             "whatif",
@@ -211,7 +198,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.lp(slots.get("chain")).whatif(slots["position"], slots.get("move")),
             "whatif",
             {"position": True, "move": False, "chain": False},
-            write=lp_facts.write_whatif,
         ),
         Tool(
             "plans",
@@ -234,7 +220,6 @@ TOOLS: Final = {
             "alerts of the LP monitor",
             lambda zuno, slots: zuno.alerts().list(),
             "alerts",
-            write=lp_facts.write_alerts,
         ),
         Tool(
             "balances",
@@ -243,7 +228,6 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.wallet(slots.get("chain")).balance(),
             "wallet",
             {"chain": False},
-            write=lp_facts.write_balances,
         ),
     )
 }

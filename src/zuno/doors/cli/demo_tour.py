@@ -3,14 +3,20 @@ plan carried out."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Broken
 from zuno.kernel.view import View
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import ExecutionView
+from zuno.lp.service.local_chains import MoveView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import Listen
-from zuno.lp.service.views import MoveView, PnlView, PoolsView, PositionsView
+from zuno.lp.service.result_views import PnlView
+from zuno.lp.service.views import PoolsView, PositionsView
+from zuno.present.document import Document, document, include, lines
+from zuno.present.values import quiet
 
 TOUR_MOVE = "-0.6"
 TOUR_POSITION = "1"
@@ -34,6 +40,15 @@ class DemoOpening(View):
     before: PositionsView
     move: MoveView
     after: PositionsView
+    LEFT_OUT: ClassVar = (
+        PoolsView.LEFT_OUT | PositionsView.LEFT_OUT | {"PoolsView.timestamp", "PositionsView.timestamp"}
+    )
+
+    def to_document(self) -> Document:
+        parts = (self.pools, self.before, self.move, self.after)
+        sections = (part for view in parts for part in include(view.to_document()))
+        end = lines(quiet("Position 1 is at its edge. The desk argues:"))
+        return document("A simulated market", *sections, end)
 
 
 class CarriedOut(View):
@@ -41,6 +56,10 @@ class CarriedOut(View):
 
     execution: ExecutionView
     after: PositionsView
+
+    def to_document(self) -> Document:
+        parts = (*include(self.execution.to_document()), *include(self.after.to_document()))
+        return document("The plan, approved and applied", *parts)
 
 
 class DemoView(View):

@@ -143,7 +143,7 @@ class _Board:
     def show(self, view: MeshView) -> None:
         from rich.text import Text
 
-        from zuno.doors.cli.screen import paint_document
+        from zuno.doors.cli.render import paint_document
 
         if self._live is not None:
             self._live.update(Text.from_ansi(paint_document(view.to_document())), refresh=True)

@@ -8,15 +8,19 @@ import typer
 
 from zuno.doors.cli import run_command
 from zuno.doors.cli.options import ChainName, Home, Json, command, group
+from zuno.kernel.numbers_text import time_text
+from zuno.kernel.text import plain_text
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
+    from zuno.lp.watch.monitor import ChainLookView, TickView
 
 monitor = group("Watch positions of all configured wallets and send alerts. Read-only.")
 alerts = group("List, add, remove, acknowledge and snooze alerts.", None)
 Lines = Annotated[bool, typer.Option("--json", help="One JSON document per check.")]
+_LONGEST_LINE = 400
 AlertId = Annotated[str, typer.Argument(metavar="ID", help="alert_ and 12 hex digits.")]
 
 
@@ -29,10 +33,9 @@ def monitor_once(zuno: Zuno, /) -> Answer:
 @command(monitor, "run")
 async def monitor_run(zuno: Zuno, /, json: Lines = False) -> View:
     """Check every ZUNO_MONITOR_INTERVAL_MS until Ctrl-C or SIGTERM."""
-    from zuno.doors.cli.alert_screens import tick_line
     from zuno.doors.cli.service import serve
 
-    return await serve(zuno.monitor(announce=True).run, tick_line, json=json, beside=zuno.upgrade_journal)
+    return await serve(zuno.monitor(announce=True).run, format_tick, json=json, beside=zuno.upgrade_journal)
 
 
 @alerts.callback()
@@ -91,3 +94,34 @@ def alerts_snooze(
 ) -> Answer:
     """Snooze an alert; sent again afterwards if still active."""
     return zuno.alerts().snooze(alert, span)
+
+
+def format_tick(tick: TickView) -> str:
+    """A look as one line of a log."""
+    parts = [_format_chain(chain) for chain in tick.chains]
+    parts += [f"{name}: left alone for now" for name in tick.resting]
+    if tick.events:
+        parts.append(", ".join(f"{event.happening} {event.alert}" for event in tick.events[:5]))
+    if len(tick.events) > 5:
+        parts.append(f"{len(tick.events) - 5} more events")
+    if tick.waiting:
+        parts.append(f"{tick.waiting} undelivered")
+    return f"{time_text(tick.at)}  {'; '.join(plain_text(part, _LONGEST_LINE) for part in (*parts, *tick.notes))}"
+
+
+def _format_chain(chain: ChainLookView) -> str:
+    if chain.failure and not chain.wallets:
+        return f"{chain.chain}: not read ({chain.failure})"
+    counts = [f"{chain.positions} positions"]
+    counts += [
+        f"{count} {name}"
+        for count, name in (
+            (chain.out_of_range, "out of range"),
+            (chain.near_edge, "near the edge"),
+            (chain.empty, "empty"),
+            (chain.unread, "unread"),
+        )
+        if count
+    ]
+    failed = f" ({chain.failure})" if chain.failure else ""
+    return f"{chain.chain} block {chain.block}: {', '.join(counts)}{failed}"

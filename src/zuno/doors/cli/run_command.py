@@ -152,9 +152,10 @@ def demo(session: Session, json: bool) -> None:
         if json:
             answer(here, json, demo_tour.tour)
             return
-        from zuno.doors.cli import layout, screen
 
-        with layout.narrow_pipe(), screen.narrow_pipe():
+        from zuno.doors.cli.render import narrow_pipe
+
+        with narrow_pipe():
             answer(here, json, demo_tour.opening)
             listen_and_answer(here, json, demo_tour.argument)
             answer(here, json, demo_tour.accounts)

@@ -11,7 +11,8 @@ from zuno.lp.service.archive import PlanListView, WhyView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.recommend import Listen
-from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
+from zuno.lp.service.result_views import PnlView, WhatIfView
+from zuno.lp.service.views import InspectView, PositionsView
 from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.model.cycle import NodeEvent, Outcome
 from zuno.trading.service.account_view import TradeStatusView, TradesView

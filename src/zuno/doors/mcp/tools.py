@@ -16,7 +16,8 @@ from zuno.kernel.view import View
 from zuno.lp.service.archive import PlanListView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
-from zuno.lp.service.views import InspectView, PnlView, PositionsView, WhatIfView
+from zuno.lp.service.result_views import PnlView, WhatIfView
+from zuno.lp.service.views import InspectView, PositionsView
 from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.memory_view import LessonsView, SearchView

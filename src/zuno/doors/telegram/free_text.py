@@ -9,11 +9,9 @@ from zuno.doors.chat.desk import ChatAnswer, ChatDesk, Speaker
 from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.commands import ChatRequest
 from zuno.doors.telegram.layout import code, italic, join, paragraphs, text
-from zuno.doors.telegram.render import MESSAGES, render
+from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
-from zuno.kernel.view import View
-from zuno.present.document import Documented
 
 
 def answer_free_text(desk: ChatDesk) -> Callable[[ChatRequest, Zuno], AsyncIterator[Reply]]:
@@ -32,11 +30,5 @@ def show_answer(answer: ChatAnswer) -> Reply:
     sources = italic(f"from {'; '.join(read)}") if read else unread
     if answer.view is None:
         return Reply(paragraphs(join(said, proposed), sources))
-    shown = _render(answer.view)
+    shown = render(answer.view)
     return replace(shown, html=paragraphs(said, shown.html, sources))
-
-
-def _render(view: View) -> Reply:
-    if isinstance(view, Documented) or any(kind in MESSAGES for kind in type(view).__mro__):
-        return render(view)
-    return Reply("The command line shows that.")

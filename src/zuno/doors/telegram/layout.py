@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
-from itertools import compress
 from typing import Final
 
 from zuno.doors.telegram.terminal_words import translate_commands
@@ -47,18 +45,8 @@ def fact(name: str, value: str) -> str:
     return f"<b>{text(name)}</b>: {text(value)}"
 
 
-def note(line: str) -> str:
-    return italic(f"note: {line}")
-
-
 def warning(line: str) -> str:
     return f"⚠ {text(line)}"
-
-
-def quote(*lines: str) -> str:
-    """Longer text that opens by a tap; the lines are HTML."""
-    told = join(*lines)
-    return f"<blockquote expandable>{told}</blockquote>" if told else ""
 
 
 def join(*parts: str) -> str:
@@ -73,53 +61,3 @@ def paragraphs(*parts: str) -> str:
 def block(lines: Iterable[str]) -> str:
     """Lines in type of one width; not sanitised, so that spaces stay."""
     return f"<pre>{escape(chr(10).join(lines), quote=False)}</pre>"
-
-
-def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    spare: Sequence[str] = (),
-    left: Collection[str] = (),
-) -> str:
-    """A table in monospace; too wide for a phone, it does without its `spare` columns in that order, then is a card for
-    each row. The first column and those of `left` begin at their left edge, the others end at their right one."""
-    cells = [tuple(map(_clean_cell, row)) for row in rows]
-    for spared in range(len(spare) + 1):
-        kept = [column not in spare[:spared] for column in columns]
-        names = tuple(compress(columns, kept))
-        lines = _align([names, *(tuple(compress(row, kept)) for row in cells)], {names[0], *left})
-        if max(map(_count_columns, lines)) <= TABLE_WIDTH:
-            return block(lines)
-    return "\n".join(_card(columns, row) for row in cells)
-
-
-def _clean_cell(cell: str) -> str:
-    """One printable line that keeps its indent."""
-    indent = len(cell) - len(cell.lstrip(" "))
-    return " " * min(indent, 2) + sanitise(cell)
-
-
-def _align(rows: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
-    widths = [max(map(_count_columns, column)) for column in zip(*rows, strict=True)]
-    starts = [name in left for name in rows[0]]
-    return [
-        " ".join(
-            cell + " " * (width - _count_columns(cell)) if start else " " * (width - _count_columns(cell)) + cell
-            for cell, width, start in zip(row, widths, starts, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _count_columns(cell: str) -> int:
-    """Wide characters take two columns, marks none."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in cell
-    )
-
-
-def _card(columns: Sequence[str], row: Sequence[str]) -> str:
-    head, *values = row
-    lines = [fact(name, value) for name, value in zip(columns[1:], values, strict=True) if value]
-    return join(bold(f"{columns[0]} {head}".strip()), *lines)

@@ -22,6 +22,8 @@ MOST_PLANS: Final = 10
 MOST_THOUGHTS: Final = 6
 """Of a debate that goes on, the newest that are shown."""
 _THOUGHT_CHARS: Final = 240
+MOST_EVENTS: Final = 10
+"""Of past alerts in a message."""
 
 
 async def show_positions(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -139,7 +141,9 @@ def show_debate_progress(title: str, thoughts: Sequence[Thought], waiting: Waiti
 async def show_alerts(asked: ChatRequest, zuno: Zuno) -> Reply:
     if asked.words not in ((), ("all",)):
         raise UsageError("Write `/alerts`, or `/alerts all` for what happened.")
-    return render(await zuno.alerts().list(everything=bool(asked.words)))
+    view = await zuno.alerts().list(everything=bool(asked.words))
+    newest = None if view.events is None else view.events[:MOST_EVENTS]
+    return render(view.model_copy(update={"events": newest}))
 
 
 async def acknowledge(asked: ChatRequest, zuno: Zuno) -> Reply:

@@ -2,15 +2,84 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
+from typing import ClassVar
 
 from zuno.kernel import arguments
 from zuno.kernel.errors import UsageError
-from zuno.lp.ports.world import LocalNode, NodeStatus, ResettableWorld, World
-from zuno.lp.service import to_views
-from zuno.lp.service.views import MoveView, NodeView, ResetView
+from zuno.kernel.numbers_text import decimal_text, time_text
+from zuno.kernel.view import View
+from zuno.lp.ports.world import LocalNode, NodeStatus, PriceMove, ResettableWorld, World
+from zuno.lp.service.to_views import PRICE_DIGITS
+from zuno.lp.service.views import ChainView, bare_amount, describe_place
+from zuno.present.document import Document, document, facts, table
+from zuno.present.values import count, id_, when
 
 MAX_SEED = 2**32 - 1
+
+
+class PoolMoveView(View):
+    id: str
+    label: str
+    before: str
+    after: str
+    LEFT_OUT: ClassVar = frozenset({"id"})
+
+
+class MoveView(ChainView):
+    percent: str
+    reference_before: str
+    reference_after: str
+    price_unit: str
+    pools: tuple[PoolMoveView, ...]
+    LEFT_OUT: ClassVar = frozenset({"timestamp"})
+
+    def to_document(self) -> Document:
+        moves = [("reference", self.reference_before, self.reference_after)]
+        moves += [(pool.label, pool.before, pool.after) for pool in self.pools]
+        unit = self.price_unit.partition(" per ")[0]
+        rows = ((label, bare_amount(before, unit), bare_amount(after, unit)) for label, before, after in moves)
+        return document(
+            f"ETH {self.percent} %, {self.price_unit}",
+            table(("", "before", "after"), rows),
+            context=describe_place(self.chain, self.block),
+        )
+
+
+class ResetView(View):
+    chain: str
+    seed: int
+    block: int
+    timestamp: int
+
+    def to_document(self) -> Document:
+        made = f"A new world of seed {self.seed} on {self.chain}"
+        return document(f"{made}: block {self.block}, {time_text(self.timestamp)}.")
+
+
+class NodeView(View):
+    running: bool
+    url: str | None
+    pid: int | None
+    block: int | None
+    timestamp: int | None
+    file: str
+    note: str
+
+    def to_document(self) -> Document:
+        if not self.running:
+            return document(self.note or "No devnet is running; `zuno devnet up --background` starts one.")
+        return document(
+            f"Devnet at {self.url}",
+            facts(
+                ("process", "unknown" if self.pid is None else str(self.pid)),
+                None if self.block is None else ("block", count(self.block)),
+                ("chain time", when(self.timestamp)),
+                ("addresses and the test key", id_(self.file)),
+            ),
+            notes=[self.note],
+        )
 
 
 class LocalChain:
@@ -22,7 +91,7 @@ class LocalChain:
 
     async def move(self, percent: str) -> MoveView:
         wanted = arguments.parse_percent(percent)
-        return to_views.move_view(self._chain, wanted, await self._world.move(wanted))
+        return move_view(self._chain, wanted, await self._world.move(wanted))
 
 
 class SimPlayground(LocalChain):
@@ -70,3 +139,24 @@ class Devnet:
             file=str(self._file),
             note=status.note,
         )
+
+
+def move_view(chain: str, percent: Decimal, moved: PriceMove) -> MoveView:
+    return MoveView(
+        chain=chain,
+        block=moved.block.number,
+        timestamp=moved.block.timestamp,
+        percent=str(percent),
+        reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
+        reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
+        price_unit="USDC per ETH",
+        pools=tuple(
+            PoolMoveView(
+                id=pool.pool_id,
+                label=pool.label,
+                before=decimal_text(pool.before, PRICE_DIGITS),
+                after=decimal_text(pool.after, PRICE_DIGITS),
+            )
+            for pool in moved.pools
+        ),
+    )

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
 from zuno.amm.model import LpPosition, quote_worth
 from zuno.kernel.arguments import parse_span
 from zuno.kernel.errors import Broken, Malformed, Unavailable, UsageError, ZunoError
-from zuno.kernel.numbers_text import decimal_text, money_text
+from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import Token, base_and_quote, is_stable, market_name, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.kernel.view import View
@@ -24,8 +24,11 @@ from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import PoolSample, Samples
 from zuno.lp.rules.portfolio import WindowFigures, annual_rate, fees_from_samples, figures_of_history, figures_of_window
 from zuno.lp.service import arguments, to_views
-from zuno.lp.service.views import ChainView, PoolKeyView
+from zuno.lp.service.views import POOL_DETAILS, ChainView, PoolKeyView, bare_amount, draw_ranges, warn_unverified
+from zuno.lp.watch.alerts import chain_label
 from zuno.lp.watch.monitor import Watch
+from zuno.present.document import Act, Document, Facts, Mark, Tone, Value, document, facts, lines, section, table
+from zuno.present.values import amount, bad, count, foreign, good, hours, id_, quiet, share
 
 CURRENCY: Final = "USD"
 DAY: Final = 86_400
@@ -54,6 +57,18 @@ class PortfolioWalletView(View):
     """Of what could be priced; None: nothing could be read or priced."""
     complete: bool
     note: str
+
+    @property
+    def trouble(self) -> str:
+        return f"{name_wallet(self.label, self.address)} on {self.chain} was not read in full: {self.note}".rstrip(": ")
+
+    def to_facts(self) -> Facts:
+        return facts(
+            ("wallet", f"{self.label} {self.address}".strip() or "no wallet"),
+            ("chain", self.chain),
+            ("positions", count(self.positions)),
+            ("worth", quiet("not read") if self.worth is None else amount(self.worth, CURRENCY)),
+        )
 
 
 class PortfolioPriceView(View):
@@ -101,6 +116,41 @@ class PortfolioPositionView(View):
     """The token it is priced in; `prices` has its dollars."""
     block: int
     timestamp: int
+    LEFT_OUT: ClassVar = frozenset(
+        {"wallet", "mean_worth", "window_hours", "position_ids", "how", "quote", "block", "timestamp"}
+    )
+
+    @property
+    def reference(self) -> str:
+        return f"{self.id} on {self.chain}"
+
+    @property
+    def cells(self) -> tuple[str | Value, ...]:
+        return (
+            id_(self.id),
+            self.chain,
+            name_wallet(self.label, self.wallet),
+            self.pool.name,
+            good("in") if self.in_range else bad("out"),
+            bare_amount(self.worth, CURRENCY),
+            bare_amount(self.uncollected, CURRENCY),
+            bare_amount(self.fees24h, CURRENCY),
+            bare_amount(self.lvr24h, CURRENCY),
+            share(self.fee_apr),
+            share(self.net_apr),
+            share(self.time_in_range),
+        )
+
+
+_COLUMNS: Final = (
+    *("position", "chain", "wallet", "pool", "range", "worth"),
+    *("uncollected", "fees/day", "LVR/day", "fee APR", "net APR", "time in range"),
+)
+_SPARE: Final = ("wallet", "uncollected", "fee APR", "chain", "LVR/day", "time in range", "fees/day", "pool")
+
+
+def name_wallet(label: str, address: str) -> str:
+    return label or (f"{address[:6]}…{address[-4:]}" if address else "no wallet")
 
 
 class PortfolioTotalsView(View):
@@ -117,6 +167,18 @@ class PortfolioTotalsView(View):
     window_hours: float
     unknown: tuple[str, ...]
     """Positions whose fees are not in the sums."""
+    LEFT_OUT: ClassVar = frozenset({"mean_worth"})
+
+    def to_facts(self) -> Facts:
+        return facts(
+            ("worth", amount(self.worth, self.currency)),
+            ("uncollected fees", amount(self.uncollected, self.currency)),
+            ("fees per day", amount(self.fees24h, self.currency)),
+            ("LVR per day", amount(self.lvr24h, self.currency)),
+            ("fee APR", share(self.fee_apr)),
+            ("net APR, after LVR", share(self.net_apr)),
+            ("window", hours(self.window_hours)),
+        )
 
 
 class PortfolioView(View):
@@ -127,6 +189,43 @@ class PortfolioView(View):
     """Where positions were found, and the oldest block they were read at."""
     prices: tuple[PortfolioPriceView, ...]
     notes: tuple[str, ...]
+    LEFT_OUT: ClassVar = POOL_DETAILS | {"chains", "prices"}
+
+    def to_document(self) -> Document:
+        totals, known = self.totals, self.positions
+        worth = "unknown" if totals.worth is None else f"{short_text(totals.worth)} {totals.currency}"
+        out = ", ".join(line.reference for line in known if not line.in_range)
+        unpriced = (
+            foreign(f"not priced: position {line.id} on {line.chain} ({line.pool}): {line.why}")
+            for line in totals.unpriced
+        )
+        reasons = {line.reference: line.how for line in known}
+        unknown = (foreign(f"fees unknown: position {line}: {reasons.get(line, '')}") for line in totals.unknown)
+        labels = dict.fromkeys(chain_label(wallet.chain).value for wallet in self.wallets)
+        spans = ((line.id, line.price_lower, line.price_upper, line.price) for line in known)
+        return document(
+            f"Worth {worth}, in range: {sum(line.in_range for line in known)} of {len(known)}",
+            totals.to_facts(),
+            section(
+                "Positions",
+                table(_COLUMNS, (line.cells for line in known), spare=_SPARE) if known else None,
+                draw_ranges(spans),
+            ),
+            section("Wallets", *(wallet.to_facts() for wallet in self.wallets)),
+            lines(*warn_unverified(line.pool for line in known), mark=Mark.WARNING),
+            context=f"{', '.join(labels)} · Portfolio in {totals.currency}",
+            urgent=[
+                *([bad(f"out of range: position {out}")] if out else []),
+                *(foreign(wallet.trouble, Tone.BAD) for wallet in self.wallets if not wallet.complete),
+            ],
+            notes=(
+                *(foreign(wallet.note) for wallet in self.wallets if wallet.complete),
+                *unpriced,
+                *unknown,
+                *map(foreign, self.notes),
+            ),
+            acts=(Act("Positions", "lp positions"), Act("Alerts", "alerts")),
+        )
 
 
 @dataclass(slots=True)

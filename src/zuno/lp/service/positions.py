@@ -36,23 +36,20 @@ from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
 from zuno.lp.rules.worth import deposited_amounts, position_at_price
 from zuno.lp.service import arguments, to_views
+from zuno.lp.service.result_views import ClosedPositionsView, ClosedPositionView, PnlView, PriceCaseView, WhatIfView
 from zuno.lp.service.to_views import liquidity_view
 from zuno.lp.service.views import (
-    ClosedPositionsView,
-    ClosedPositionView,
     FactView,
     FeePeriodView,
     InspectView,
     LiquidityView,
     MarketView,
     MissingView,
-    PnlView,
     PoolsView,
     PoolView,
     PositionHistoryView,
     PositionsView,
-    PriceCaseView,
-    WhatIfView,
+    fee_text,
 )
 from zuno.lp.watch.monitor import STALE
 
@@ -382,7 +379,7 @@ class LpDesk:
             raise UsageError(f"Which fee? A pair has several pools: write it like {'/'.join(names)} 0.3%.")
         pips, usual = arguments.fee_of(fee), dict(FEE_TIERS)
         if pips not in usual:
-            tiers = ", ".join(map(to_views.fee_text, usual))
+            tiers = ", ".join(map(fee_text, usual))
             raise UsageError(f"{fee[:40]} is not one of the usual fees ({tiers}); give that pool's id instead.")
         low, high = sorted(map(self._currency, names), key=lambda address: int(address, 16))
         if low == high:

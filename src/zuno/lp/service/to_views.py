@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -15,26 +14,20 @@ from zuno.kernel.text import Token, base_and_quote, format_units
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
-from zuno.lp.ports.world import PriceMove
 from zuno.lp.rules.attribution import Attribution, PnlTerms
 from zuno.lp.rules.worth import PositionAtPrice
+from zuno.lp.service.result_views import ExactTermsView, HodlView, PnlView, PriceCaseView, TermsView
 from zuno.lp.service.views import (
-    ExactTermsView,
     FactView,
     FeePeriodView,
-    HodlView,
     LeftoverView,
     LiquidityBandView,
     LiquidityView,
-    MoveView,
-    PnlView,
     PoolKeyView,
-    PoolMoveView,
     PoolView,
     PositionView,
-    PriceCaseView,
     PricePointView,
-    TermsView,
+    fee_text,
 )
 
 PRICE_DIGITS = 10
@@ -64,11 +57,6 @@ def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
         dynamic_fee=key.dynamic_fee,
         label=f"{token0.display_name}/{token1.display_name} {fee}{hooks}",
     )
-
-
-def fee_text(pips: int) -> str:
-    """Pips as people say them: 0.05 %, 0.30 %, 0.0123 %."""
-    return f"{pips / 10_000:.2f} %" if pips % 100 == 0 else f"{pips / 10_000:.4f} %"
 
 
 def price_unit(token0: Token, token1: Token) -> str:
@@ -267,27 +255,6 @@ def _terms_view(token: Token, terms: PnlTerms, lvr: float) -> TermsView:
         residual="0" if terms.residual == 0 else decimal_text(terms.residual / 10**token.decimals, 6),
         lvr=money(Fraction(lvr)),
         exact=ExactTermsView(**{name: str(getattr(terms, name)) for name in ExactTermsView.model_fields}),
-    )
-
-
-def move_view(chain: str, percent: Decimal, moved: PriceMove) -> MoveView:
-    return MoveView(
-        chain=chain,
-        block=moved.block.number,
-        timestamp=moved.block.timestamp,
-        percent=str(percent),
-        reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
-        reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
-        price_unit="USDC per ETH",
-        pools=tuple(
-            PoolMoveView(
-                id=pool.pool_id,
-                label=pool.label,
-                before=decimal_text(pool.before, PRICE_DIGITS),
-                after=decimal_text(pool.after, PRICE_DIGITS),
-            )
-            for pool in moved.pools
-        ),
     )
 
 

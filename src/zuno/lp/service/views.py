@@ -5,14 +5,96 @@ Amounts, liquidity and ids are strings because JSON numbers lose digits; each am
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from decimal import Decimal
+from typing import ClassVar, Final
 
-from zuno.kernel.numbers_text import short_text
+from zuno.kernel.clock import iso
+from zuno.kernel.numbers_text import short_text, thousands_text
 from zuno.kernel.text import Token
+from zuno.kernel.units import Millis
 from zuno.kernel.view import View
-from zuno.present.document import Tone, Value
-from zuno.present.values import foreign, name
+from zuno.lp.watch.alerts import chain_label
+from zuno.present.document import (
+    Act,
+    Document,
+    Fact,
+    Kind,
+    Lines,
+    Mark,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    section,
+    table,
+)
+from zuno.present.values import amount, bad, count, foreign, good, id_, name, quiet
+
+_BAR_WIDTH: Final = 24
+"""Characters of a range between its edges."""
+_JOINERS: Final = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
+
+
+def describe_place(chain: str, block: int) -> str:
+    """Whose money it is, and where it was read."""
+    return f"{chain_label(chain)} · {chain} at block {block}"
+
+
+def format_moment(timestamp: int) -> str:
+    """Of a block; a clock beyond every calendar stays a number."""
+    try:
+        return iso(Millis(timestamp * 1_000))
+    except OverflowError:
+        return str(timestamp)
+
+
+def fee_text(pips: int) -> str:
+    """Pips as people say them: 0.05 %, 0.30 %, 0.0123 %."""
+    return f"{pips / 10_000:.2f} %" if pips % 100 == 0 else f"{pips / 10_000:.4f} %"
+
+
+def bare_amount(text: str | None, unit: str) -> Value:
+    """An amount in a table whose heading or headline names the unit; None: not known."""
+    return quiet("?") if text is None else replace(amount(text, unit), text=short_text(text))
+
+
+def range_bar(low: float, high: float, price: float) -> str:
+    """The price within its range, by the logarithm: `├──●─────┤`, outside it `● ├───────┤`."""
+    share = (math.log(price) - math.log(low)) / (math.log(high) - math.log(low))
+    if share < 0:
+        return f"● ├{'─' * _BAR_WIDTH}┤"
+    if share > 1:
+        return f"├{'─' * _BAR_WIDTH}┤ ●"
+    place = min(_BAR_WIDTH - 1, int(share * _BAR_WIDTH))
+    return f"├{'─' * place}●{'─' * (_BAR_WIDTH - 1 - place)}┤"
+
+
+def draw_range(low: str, high: str, price: str) -> str:
+    """Empty for the widest ranges, which have no figures a float can hold."""
+    try:
+        return range_bar(float(low), float(high), float(price))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return ""
+
+
+def draw_ranges(positions: Iterable[tuple[str, str, str, str]]) -> Lines | None:
+    """By id, lower edge, upper edge and price: one under another."""
+    bars = [(id_, draw_range(low, high, price)) for id_, low, high, price in positions]
+    width = max((len(id_) for id_, _ in bars), default=0)
+    drawn = (f"{id_:<{width}} {'' if bar.startswith('●') else '  '}{bar}" for id_, bar in bars if bar)
+    return lines(*drawn, mark=Mark.VERBATIM)
+
+
+def draw_edges(low: str, high: str, price: str) -> Lines | None:
+    """A range with its edges under it."""
+    bar, left, right = draw_range(low, high, price), short_text(low), short_text(high)
+    between = max(_BAR_WIDTH + 2 - len(left), len(right) + 1)
+    edges = f"{' ' * bar.find('├')}{left}{right:>{between}}"
+    return lines(bar, edges, mark=Mark.VERBATIM) if bar else None
 
 
 class ChainView(View):
@@ -44,11 +126,30 @@ class PoolKeyView(View):
     def name(self) -> Value:
         return name(self.label) if self.verified else foreign(self.label)
 
-    def pair(self, amount0: str, amount1: str) -> Value:
+    def sentence(self, text: str, tone: Tone = Tone.PLAIN) -> Value:
+        """Words of ours that name its tokens."""
+        return Value(text, tone, Kind.TEXT if self.verified else Kind.FOREIGN)
+
+    def pair(self, amount0: str, amount1: str, between: str = ", ") -> Value:
         """Amounts of its two tokens."""
+        return self.sentence(between.join(side.text for side in self.amounts(amount0, amount1)))
+
+    def amounts(self, amount0: str, amount1: str) -> tuple[Value, Value]:
         sides = ((amount0, self.currency0), (amount1, self.currency1))
-        text = ", ".join(f"{short_text(amount)} {token.display_name}" for amount, token in sides)
-        return Value(text) if self.verified else foreign(text)
+        first, second = (self.amount_of(text, token.display_name) for text, token in sides)
+        return first, second
+
+    def amount_of(self, text: str, unit: str) -> Value:
+        return replace(amount(text, unit), unit=self.trust_unit(unit))
+
+    def price_of(self, text: str, unit: str) -> Value:
+        """A price in `USDC per ETH`."""
+        return replace(amount(text, unit), unit=self.trust_unit(unit.partition(" per ")[0]), digits=2)
+
+    def trust_unit(self, unit: str) -> str:
+        """The unit of a figure that a model may repeat: the symbol of a stranger's token is none."""
+        symbols = {token.symbol for token in (self.currency0, self.currency1) if token.verified}
+        return unit if unit in symbols else "?"
 
 
 POOL_DETAILS = frozenset(f"PoolKeyView.{field}" for field in PoolKeyView.model_fields if field != "label")
@@ -57,7 +158,11 @@ POOL_DETAILS = frozenset(f"PoolKeyView.{field}" for field in PoolKeyView.model_f
 
 def warn_unverified(pools: Iterable[PoolKeyView]) -> Iterator[Value]:
     """A warning for each token that only its own contract vouches for."""
-    for token in {token.address: token for pool in pools for token in (pool.currency0, pool.currency1)}.values():
+    return warn_tokens(token for pool in pools for token in (pool.currency0, pool.currency1))
+
+
+def warn_tokens(tokens: Iterable[Token]) -> Iterator[Value]:
+    for token in {token.address: token for token in tokens}.values():
         if not token.verified:
             about = "its contract alone gives it this name, so no price is looked up"
             yield foreign(f"{token.display_name} is {token.address}: {about}", Tone.BAD)
@@ -94,11 +199,61 @@ class PoolView(PoolKeyView):
     price_unit: str
     block: int
     timestamp: int
+    LEFT_OUT: ClassVar = frozenset({"fee", "sqrt_price_x96", "protocol_fee"})
+
+    def to_document(self) -> Document:
+        tokens = (
+            (self.sentence(token.display_name), id_(token.address), count(token.decimals))
+            for token in (self.currency0, self.currency1)
+        )
+        return document(
+            self.sentence(f"{self.label}: {short_text(self.price)} {self.price_unit}"),
+            facts(
+                ("pool id", id_(self.id)),
+                ("price", self.price_of(self.price, self.price_unit)),
+                ("tick", str(self.tick)),
+                ("liquidity", thousands_text(self.liquidity)),
+                ("fee now", self.fee_now),
+                ("spacing", f"{self.tick_spacing} ticks"),
+                ("hooks", id_(self.hooks) if int(self.hooks, 16) else "none"),
+            ),
+            table(("token", "address", "decimals"), tokens),
+            lines(*warn_unverified([self]), mark=Mark.WARNING),
+            context=describe_place(self.chain, self.block),
+            as_of=format_moment(self.timestamp),
+        )
+
+    @property
+    def fee_now(self) -> str:
+        return f"{fee_text(self.lp_fee)}{' (set by its hook)' if self.dynamic_fee else ''}"
 
 
 class PoolsView(ChainView):
     pools: tuple[PoolView, ...]
     notes: tuple[str, ...]
+    LEFT_OUT: ClassVar = frozenset(
+        f"PoolView.{field}" for field in ("id", "currency0", "currency1", "tick_spacing", "hooks", "chain", "block")
+    ) | {"PoolView.timestamp"}
+
+    def to_document(self) -> Document:
+        rows = (
+            (
+                pool.name,
+                pool.price_of(pool.price, pool.price_unit),
+                Value(f"{int(pool.liquidity):.4g}"),
+                str(pool.tick),
+                pool.fee_now,
+            )
+            for pool in self.pools
+        )
+        return document(
+            f"Pools: {len(self.pools)}",
+            table(("pool", "price", "liquidity", "tick", "fee now"), rows, spare=("liquidity", "tick", "fee now")),
+            lines(*warn_unverified(self.pools), mark=Mark.WARNING),
+            context=describe_place(self.chain, self.block),
+            notes=map(foreign, self.notes),
+            as_of=format_moment(self.timestamp),
+        )
 
 
 class PositionView(View):
@@ -133,6 +288,35 @@ class PositionView(View):
     subscribed: bool
     block: int
     timestamp: int
+    LEFT_OUT: ClassVar = frozenset({"amount0", "amount1", "fees0", "fees1"})
+
+    @property
+    def is_out(self) -> bool:
+        return self.liquidity != "0" and not self.in_range
+
+    @property
+    def worth(self) -> Value:
+        return self.pool.amount_of(self.value_human, self.value_unit)
+
+    def describe_state(self, between: str = ", ") -> Value:
+        if self.liquidity == "0":
+            return quiet("empty")
+        if not self.in_range:
+            return bad("out of range")
+        return good(f"in range{between}{Decimal(self.edge_distance_percent):.1f} % to edge")
+
+    @property
+    def cells(self) -> tuple[Value, ...]:
+        return (
+            id_(self.id),
+            replace(self.pool.name, text=self.pool.label.replace(" ", "\n", 1)),
+            self.describe_state("\n"),
+            Value(f"{short_text(self.price_lower)}\n{short_text(self.price_upper)}"),
+            self.pool.price_of(self.price, self.price_unit),
+            replace(self.worth, text=f"{short_text(self.value_human)}\n{self.value_unit}"),
+            self.pool.pair(self.amount0_human, self.amount1_human, "\n"),
+            self.pool.pair(self.fees0_human, self.fees1_human, "\n"),
+        )
 
 
 class MissingView(View):
@@ -146,39 +330,43 @@ class PositionsView(ChainView):
     note: str
     positions: tuple[PositionView, ...]
     missing: tuple[MissingView, ...]
+    LEFT_OUT: ClassVar = POOL_DETAILS | {
+        f"PositionView.{field}"
+        for field in (
+            *("chain", "owner", "tick_lower", "tick_upper", "tick"),
+            *("liquidity", "subscribed", "block", "timestamp"),
+        )
+    }
 
-
-class ClosedPositionView(View):
-    """A position that is gone; money in whole tokens of `unit`, null where its past could not be read."""
-
-    id: str
-    became: str
-    """`rebalanced`, `closed` or `transferred`; `gone` where neither chain nor journal tells."""
-    new_position_id: str | None
-    plan_id: str | None
-    """The plan of this home that did it."""
-    pool: PoolKeyView | None
-    position_ids: tuple[str, ...]
-    """It and those it was rebalanced from, oldest first: the figures are of all of them."""
-    opened_at: int | None
-    closed_at: int | None
-    unit: str | None
-    result: str | None
-    fees: str | None
-    divergence_loss: str | None
-    gas: str | None
-    swap_cost: str | None
-    lvr: str | None
-    why: str
-    """Why figures are missing."""
-
-
-class ClosedPositionsView(ChainView):
-    wallet: str
-    complete: bool
-    note: str
-    positions: tuple[ClosedPositionView, ...]
-    """The newest first."""
+    def to_document(self) -> Document:
+        known, note = self.positions, [foreign(self.note)]
+        whose = "" if self.wallet is None else f" of {self.wallet}"
+        urgent = [foreign(f"position {line.id} was not read: {line.reason}") for line in self.missing]
+        if not self.complete:
+            urgent.append(foreign(f"the positions{whose} could not all be listed: {self.note}".rstrip(": ")))
+            note = []
+        if out := [position.id for position in known if position.is_out]:
+            urgent.insert(0, bad(f"out of range: position{'s' if out[1:] else ''} {', '.join(out)}"))
+        inside = sum(position.in_range and position.liquidity != "0" for position in known)
+        columns = ("id", "pool", "state", "range", "price", "worth", "holds", "fees")
+        cells = (position.cells for position in known)
+        spans = ((position.id, position.price_lower, position.price_upper, position.price) for position in known)
+        empty = f"No positions{whose}" if self.complete else f"No position{whose} could be listed"
+        act = [f"lp recommend rebalance {position.id} --chain {self.chain}" for position in known]
+        return document(
+            f"Positions in range: {inside} of {len(known)}" if known else empty,
+            table(columns, cells, spare=("price",), joiners=_JOINERS) if known else None,
+            draw_ranges(spans),
+            lines(*warn_unverified(position.pool for position in known), mark=Mark.WARNING),
+            context=describe_place(self.chain, self.block),
+            urgent=urgent,
+            notes=note,
+            acts=(
+                *(Act(f"Recommend {line.id}", command) for line, command in zip(known[:3], act, strict=False)),
+                Act("Portfolio", "lp portfolio") if known else None,
+            ),
+            as_of=format_moment(self.timestamp),
+        )
 
 
 class FactView(View):
@@ -191,6 +379,12 @@ class FactView(View):
     age_seconds: int | None
     stale: bool | None
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"as_of"})
+
+    def to_fact(self, label: str) -> Fact:
+        unit = "?" if "?" in self.unit else self.unit  # of a token that nobody vouches for
+        value = quiet("none") if self.value is None else replace(amount(self.value, self.unit), unit=unit)
+        return Fact(label, value, self.source or "", self.age_seconds, bool(self.stale), self.notes)
 
 
 class MarketView(View):
@@ -200,119 +394,62 @@ class MarketView(View):
     l1_data_fee: FactView
     native_price: FactView
 
+    def to_facts(self) -> Iterator[Fact]:
+        labels = ("reference", "volatility", "gas", "data fee", "native")
+        for label, (_, fact) in zip(labels, self, strict=True):
+            yield fact.to_fact(label)
+
 
 class InspectView(PositionView):
     """A position with its pool's state and the market around it."""
 
     pool_state: PoolView
     market: MarketView
+    LEFT_OUT: ClassVar = PositionView.LEFT_OUT | (POOL_DETAILS - {"PoolKeyView.id"}) | {"pool_state"}
 
-
-class ExactTermsView(View):
-    """The identity's terms in base units, unrounded: whole numbers or fractions ("7/3") that anyone can add."""
-
-    nav_start: str
-    nav_end: str
-    flows: str
-    external: str
-    fees: str
-    price_effect: str
-    divergence_loss: str
-    gas: str
-    swap_cost: str
-    residual: str
-
-
-class TermsView(View):
-    """The identity in one numeraire, as decimal strings of whole tokens, rounded to be read; `exact` is not."""
-
-    token: str
-    nav_start: str
-    nav_end: str
-    flows: str
-    external: str
-    """The part of the flows that others paid in, or (negative) took."""
-    result: str
-    fees: str
-    price_effect: str
-    divergence_loss: str
-    gas: str
-    swap_cost: str
-    residual: str
-    lvr: str
-    exact: ExactTermsView
-
-
-class PnlView(View):
-    id: str
-    chain: str
-    pool: PoolKeyView
-    position_ids: tuple[str, ...]
-    """This position and those it was rebalanced from, oldest first."""
-    from_block: int
-    from_timestamp: int
-    to_block: int
-    to_timestamp: int
-    open: bool
-    fees0: str
-    fees1: str
-    fees0_human: str
-    fees1_human: str
-    gas_wei: str
-    gas_valued: bool
-    in_token0: TermsView
-    in_token1: TermsView
-    lineage: str | None
-    """Who says which positions belong to it: `journal`, or `chain guess` for those of other homes; null where it is
-    alone and no plan of this home minted it."""
-    exact: bool
-    """True when the residual is zero in both numeraires and nothing in it was merely computed or guessed."""
-    computed: tuple[str, ...]
-    """What could not be measured: a residual of zero proves nothing about these."""
-    notes: tuple[str, ...]
-
-
-class HodlView(View):
-    """A position against tokens that were held instead; positive is a loss. In whole quote tokens."""
-
-    hodl_worth: str
-    divergence_loss: str
-
-
-class PriceCaseView(HodlView):
-    """A position at one price; `worth` is without uncollected fees."""
-
-    percent: str
-    """The change from today's price."""
-    price: str
-    amount0: str
-    amount1: str
-    amount0_human: str
-    amount1_human: str
-    worth: str
-    fees_worth: str
-    """Today's uncollected fees at that price."""
-    in_range: bool
-    since_mint: HodlView | None
-    """Against the tokens put in at the mint; None where the mint is not on record."""
-
-
-class WhatIfView(PriceCaseView, ChainView):
-    """A position at a price that is not today's."""
-
-    id: str
-    pool: PoolKeyView
-    price_now: str
-    price_lower: str
-    price_upper: str
-    price_unit: str
-    unit: str
-    """The quote token that everything is valued in."""
-    deposited0_human: str | None
-    deposited1_human: str | None
-    table: tuple[PriceCaseView, ...]
-    """The same from -50 % to +50 %."""
-    notes: tuple[str, ...]
+    def to_document(self) -> Document:
+        state, pool = self.describe_state(), self.pool
+        known = pool.amounts(self.amount0_human, self.amount1_human), pool.amounts(self.fees0_human, self.fees1_human)
+        (held0, held1), (fees0, fees1) = known
+        lower, upper = (pool.price_of(edge, self.price_unit) for edge in (self.price_lower, self.price_upper))
+        about = f"{self.id} --chain {self.chain}"
+        staked = "this position is subscribed (staked): burning it unsubscribes"
+        return document(
+            pool.sentence(f"Position {self.id}: {state.text.partition(',')[0]}, worth {self.worth.text}", state.tone),
+            draw_edges(self.price_lower, self.price_upper, self.price),
+            facts(
+                ("position", id_(self.id)),
+                ("pool", pool.name),
+                ("state", state),
+                ("worth", self.worth),
+                ("price", pool.price_of(self.price, self.price_unit)),
+                ("from", lower),
+                ("to", upper),
+                ("holds", held0),
+                ("holds", held1),
+                ("fees", fees0),
+                ("fees", fees1),
+            ),
+            section("Market", facts(*self.market.to_facts())),
+            section(
+                "On chain",
+                facts(
+                    ("liquidity", thousands_text(self.liquidity)),
+                    ("tick", f"{self.tick}, range {self.tick_lower} to {self.tick_upper}"),
+                    ("pool id", pool.id),
+                    ("owner", self.owner),
+                ),
+            ),
+            lines(*warn_unverified([pool]), mark=Mark.WARNING),
+            context=describe_place(self.chain, self.block),
+            urgent=[bad(staked)] if self.subscribed else [],
+            acts=(
+                Act("Recommend", f"lp recommend rebalance {about}"),
+                Act("PnL", f"lp pnl {about}"),
+                Act("What if", f"lp whatif {about}"),
+            ),
+            as_of=format_moment(self.timestamp),
+        )
 
 
 class PricePointView(View):
@@ -366,35 +503,3 @@ class LiquidityView(ChainView):
     tick: int
     bands: tuple[LiquidityBandView, ...]
     """By tick, the lowest first."""
-
-
-class PoolMoveView(View):
-    id: str
-    label: str
-    before: str
-    after: str
-
-
-class MoveView(ChainView):
-    percent: str
-    reference_before: str
-    reference_after: str
-    price_unit: str
-    pools: tuple[PoolMoveView, ...]
-
-
-class ResetView(View):
-    chain: str
-    seed: int
-    block: int
-    timestamp: int
-
-
-class NodeView(View):
-    running: bool
-    url: str | None
-    pid: int | None
-    block: int | None
-    timestamp: int | None
-    file: str
-    note: str

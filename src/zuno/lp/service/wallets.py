@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import ClassVar
 
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.text import NATIVE, Token, format_units
@@ -14,7 +16,9 @@ from zuno.lp.plan.unsigned import checksum_address, has_wrong_checksum
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.wallets import StoredWallet, Wallets
 from zuno.lp.service import arguments
-from zuno.lp.service.views import ChainView
+from zuno.lp.service.views import ChainView, describe_place, format_moment, warn_tokens
+from zuno.present.document import Document, Mark, Tone, Value, document, facts, lines, row, table
+from zuno.present.values import bad, foreign, good, id_, name, quiet, when
 
 UNLIMITED = (1 << 160) - 1
 """The most Permit2 can write, and more than there is of any token: nobody who allows this much means an amount."""
@@ -38,12 +42,41 @@ class WalletView(View):
     file: str | None
     """None: no file, the settings name it."""
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"address"})
+
+    def to_document(self) -> Document:
+        keep = "Keep a copy of the file and its passphrase: without both, nobody can move what it holds."
+        return document(
+            "Wallet kept",
+            facts(
+                ("address", id_(self.checksummed)),
+                ("key", "elsewhere: watched only" if self.watch_only else "here, under its passphrase"),
+                ("file", id_(self.file) if self.file else "none"),
+                ("acts", good("yes")) if self.acts else None,
+            ),
+            urgent=[] if self.watch_only else [keep],
+            notes=self.notes,
+        )
 
 
 class WalletsView(View):
     wallets: tuple[WalletView, ...]
     acting: str | None
     note: str
+    LEFT_OUT: ClassVar = frozenset({"acting"})
+
+    def to_document(self) -> Document:
+        rows = (
+            (
+                id_(wallet.checksummed),
+                quiet("elsewhere") if wallet.watch_only else "here",
+                good("yes") if wallet.acts else "",
+                wallet.file or "",
+            )
+            for wallet in self.wallets
+        )
+        listed = table(("wallet", "key", "acts", "file"), rows, spare=("file",)) if self.wallets else None
+        return document(self.note, listed, notes=(note for wallet in self.wallets for note in wallet.notes))
 
 
 class BalanceView(View):
@@ -56,6 +89,27 @@ class BalancesView(ChainView):
     wallet: str
     balances: tuple[BalanceView, ...]
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"BalanceView.amount"})
+
+    def to_document(self) -> Document:
+        def cell(balance: BalanceView) -> Value:
+            unit, exact = balance.token.symbol if balance.token.verified else "?", balance.amount_human
+            return Value(exact, number=Decimal(exact), unit=unit, digits=4)
+
+        held = sum(balance.amount != "0" for balance in self.balances)
+        rows = (
+            row(_name_token(line.token), cell(line), tone=Tone.QUIET if line.amount == "0" else Tone.PLAIN)
+            for line in self.balances
+        )
+        return document(
+            f"Tokens in the wallet: {held} of {len(self.balances)} known",
+            facts(("wallet", self.wallet)),
+            table(("token", "amount"), rows),
+            lines(*warn_tokens(line.token for line in self.balances), mark=Mark.WARNING),
+            context=describe_place(self.chain, self.block),
+            notes=map(foreign, self.notes),
+            as_of=format_moment(self.timestamp),
+        )
 
 
 class AllowanceView(View):
@@ -72,12 +126,40 @@ class AllowanceView(View):
     """The last second it is good for; None: until it is revoked."""
     expired: bool
 
+    @property
+    def limit(self) -> Value:
+        return bad(self.amount_human) if self.unlimited and not self.expired else Value(self.amount_human)
+
+    @property
+    def until(self) -> Value:
+        if self.expires is None:
+            return Value("you revoke it")
+        until = when(self.expires)
+        return quiet(f"{until.text}, past") if self.expired else until
+
 
 class AllowancesView(ChainView):
     wallet: str
     allowances: tuple[AllowanceView, ...]
     """Those above zero; expired ones are marked."""
     notes: tuple[str, ...] = ()
+    LEFT_OUT: ClassVar = frozenset({"AllowanceView.amount", "AllowanceView.spender"})
+
+    def to_document(self) -> Document:
+        rows = ((_name_token(line.token), line.spender_name, line.limit, line.until) for line in self.allowances)
+        columns = ("token", "who may move it", "amount", "until")
+        unlimited = sum(line.unlimited and not line.expired for line in self.allowances)
+        return document(
+            f"Allowances: {len(self.allowances)}, unlimited: {unlimited}"
+            if self.allowances
+            else "Nobody may move its tokens.",
+            facts(("wallet", id_(self.wallet))),
+            table(columns, rows, spare=("until",)) if self.allowances else None,
+            lines(*warn_tokens(line.token for line in self.allowances), mark=Mark.WARNING),
+            context=describe_place(self.chain, self.block),
+            notes=map(foreign, self.notes),
+            as_of=format_moment(self.timestamp),
+        )
 
 
 class WalletService:
@@ -184,6 +266,10 @@ class WalletOnChain:
         ), notes
 
 
+def _name_token(token: Token) -> Value:
+    return name(token.symbol) if token.verified else foreign(token.display_name)
+
+
 def _who_acts(shown: Sequence[WalletView], acting: Address | None) -> str:
     local = "On sim and devnet their built-in wallet acts."
     if acting is not None:
@@ -214,9 +300,9 @@ def _allowance_views(
     """Whoever may move this token, Permit2 first; who may move nothing of it is not listed."""
     now, by_token = seen.block.timestamp, seen.allowances.to_permit2.get(token.address, 0)
     listed = [_allowance(token, permit2, "Permit2", by_token, None, now)]
-    for spender, name in spenders.items():
+    for spender, title in spenders.items():
         grant = seen.allowances.grant(token.address, spender)
-        listed.append(_allowance(token, spender, name, grant.amount, grant.until, now))
+        listed.append(_allowance(token, spender, title, grant.amount, grant.until, now))
     return [view for view in listed if view.amount != "0"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Final
+from typing import ClassVar, Final
 
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
@@ -31,6 +31,21 @@ from zuno.lp.watch.rules import (
     remove_rule,
     snooze_by_id,
 )
+from zuno.present.document import (
+    Act,
+    Document,
+    Kind,
+    Section,
+    Table,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    section,
+    table,
+)
+from zuno.present.values import count, foreign, good, id_, quiet
 
 ENTRY: Final = "alert"
 """The kind of the journal's entries about alerts."""
@@ -75,6 +90,7 @@ class AlertRuleView(View):
     state: str
     """`armed`, or `reached`: told once, armed again after it has cleared."""
     made_at: int
+    LEFT_OUT: ClassVar = frozenset({"wallet", "made_at"})
 
 
 class AlertView(View):
@@ -92,6 +108,14 @@ class AlertView(View):
     state: str
     """`active`, `acknowledged` (silent until it recovers or worsens) or `snoozed`."""
     snoozed_until: int | None
+    LEFT_OUT: ClassVar = frozenset({"wallet", "rule", "told_at"})
+
+    @property
+    def acts(self) -> tuple[Act, ...]:
+        answers = (Act("Ack", f"alerts ack {self.id}"), Act("Snooze 6 h", f"alerts snooze {self.id} 6h"))
+        if self.position is None:
+            return answers
+        return (*answers, Act("Recommend", f"lp recommend rebalance {self.position} --chain {self.chain}"))
 
 
 class AlertEventView(View):
@@ -107,6 +131,13 @@ class AlertEventView(View):
     position: str | None
     reason: str
     said: bool
+    LEFT_OUT: ClassVar = frozenset({"number", "condition", "wallet", "said"})
+
+    @property
+    def line(self) -> Value:
+        about = self.chain if self.position is None else f"position {self.position} on {self.chain}"
+        text = f"{time_text(self.at)} {self.happening}: {self.title}: {about}: {self.reason} ({self.alert})"
+        return foreign(text, judge_severity(self.severity))
 
 
 class AlertsView(View):
@@ -121,6 +152,25 @@ class AlertsView(View):
     dropped: int
     trouble: str
     notes: tuple[str, ...]
+    LEFT_OUT: ClassVar = frozenset({"dropped", "trouble"})
+    """The notes tell them."""
+
+    def to_document(self) -> Document:
+        looked = "never" if self.looked_at is None else time_text(self.looked_at)
+        events = self.events or ()
+        past = lines(*(event.line for event in events)) or lines(quiet("Nothing yet."))
+        none = good("No alert is on.") if self.looked_at else quiet("No alert is on.")
+        return document(
+            f"Alerts that are on: {len(self.alerts)}" if self.alerts else none,
+            list_alerts(self.alerts),
+            facts(("not delivered yet", count(self.waiting))) if self.waiting else None,
+            _list_rules(self.rules),
+            None if self.events is None else section("What happened, newest first", past),
+            context=f"last look: {looked}",
+            notes=map(foreign, self.notes),
+            acts=self.alerts[0].acts if self.alerts else (),
+            as_of=None if self.looked_at is None else time_text(self.looked_at),
+        )
 
 
 class AnsweredView(View):
@@ -129,6 +179,9 @@ class AnsweredView(View):
     done: str
     alert: AlertView
 
+    def to_document(self) -> Document:
+        return document(good(self.done), list_alerts((self.alert,)))
+
 
 class RuleView(View):
     """A rule that was added or removed."""
@@ -136,6 +189,39 @@ class RuleView(View):
     done: str
     rule: AlertRuleView
     notes: tuple[str, ...]
+
+    def to_document(self) -> Document:
+        return document(good(self.done), _list_rules((self.rule,)), notes=map(foreign, self.notes))
+
+
+def judge_severity(severity: str) -> Tone:
+    return {"critical": Tone.BAD, "info": Tone.GOOD}.get(severity, Tone.WARN)
+
+
+def list_alerts(alerts: tuple[AlertView, ...]) -> Table | None:
+    def cells(alert: AlertView) -> tuple[Value | str, ...]:
+        state = alert.state if alert.snoozed_until is None else f"snoozed until {time_text(alert.snoozed_until)}"
+        what = f"{alert.condition.replace('_', ' ')} ({alert.severity})"
+        return (
+            Value(what, judge_severity(alert.severity)),
+            "" if alert.position is None else id_(alert.position),
+            alert.chain,
+            f"{state}, since {time_text(alert.raised_at)}",
+            id_(alert.id),
+            foreign(alert.reason),
+        )
+
+    return table(("", "position", "chain", "state", "alert", "why"), map(cells, alerts)) if alerts else None
+
+
+def _list_rules(rules: tuple[AlertRuleView, ...]) -> Section | None:
+    def cells(rule: AlertRuleView) -> tuple[Value | str, ...]:
+        level = f"{rule.condition.replace('_', ' ')} {rule.level} {rule.unit}"
+        kind = Kind.FOREIGN if "?" in rule.unit else Kind.TEXT  # the mark of a token that nobody vouches for
+        return id_(rule.id), id_(rule.position), rule.chain, Value(level, kind=kind), rule.state
+
+    columns = ("rule", "position", "chain", "tell when", "state")
+    return section("Your levels", table(columns, map(cells, rules))) if rules else None
 
 
 class AlertDesk:

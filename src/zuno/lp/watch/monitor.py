@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from zuno.amm.model import Block, LpPosition
 from zuno.journal.port import Journal
@@ -27,7 +27,15 @@ from zuno.kernel.view import View
 from zuno.lp.model.alerts import AlertBook, Condition, Event, Subject
 from zuno.lp.ports.chain import Chain, Holdings
 from zuno.lp.ports.samples import AlertStore, GasSample, PoolSample, Samples
-from zuno.lp.watch.alerts import AlertEventView, AlertView, alert_view, append_alerts, event_view, journal_events
+from zuno.lp.watch.alerts import (
+    AlertEventView,
+    AlertView,
+    alert_view,
+    append_alerts,
+    event_view,
+    journal_events,
+    list_alerts,
+)
 from zuno.lp.watch.rules import (
     LIMITS,
     AlertThresholds,
@@ -37,6 +45,8 @@ from zuno.lp.watch.rules import (
     pending_events,
     record_reading,
 )
+from zuno.present.document import Document, Value, document, facts, lines, section, table
+from zuno.present.values import count, foreign
 from zuno.pushes.drain import OutboxDrain
 from zuno.pushes.feed import JournalFeed
 
@@ -72,6 +82,13 @@ class ChainLookView(View):
     unread: int
     failure: str
     notes: tuple[str, ...]
+    LEFT_OUT: ClassVar = frozenset({"timestamp", "wallets"})
+
+    @property
+    def cells(self) -> tuple[str | Value, ...]:
+        counts = (self.positions, self.in_range, self.near_edge, self.out_of_range, self.empty, self.unread)
+        block = "" if self.block is None else count(self.block)
+        return self.chain, block, *map(count, counts), foreign("; ".join(self.notes))
 
 
 class TickView(View):
@@ -86,12 +103,35 @@ class TickView(View):
     waiting: int
     notes: tuple[str, ...]
 
+    def to_document(self) -> Document:
+        columns = ("chain", "block", "positions", "in range", "near edge", "out of range", "empty", "unread", "note")
+        rows = (look.cells for look in self.chains)
+        out, positions = sum(look.out_of_range for look in self.chains), sum(look.positions for look in self.chains)
+        resting = ", ".join(self.resting)
+        return document(
+            f"Positions out of range: {out} of {positions}",
+            table(columns, rows, spare=("empty", "block", "unread", "near edge")) if self.chains else None,
+            lines(*(event.line for event in self.events)),
+            section("Alerts that are on", list_alerts(self.alerts)),
+            facts(("not delivered yet", count(self.waiting))) if self.waiting else None,
+            context=f"looked at {time_text(self.at)}",
+            urgent=(
+                *(foreign(f"{look.chain} was not read: {look.failure}") for look in self.chains if look.failure),
+                *([f"left alone for now: {resting}"] if resting else []),
+            ),
+            notes=map(foreign, self.notes),
+        )
+
 
 class StoppedView(View):
     """The monitor ended because it was asked to."""
 
     ticks: int
     said: str
+    LEFT_OUT: ClassVar = frozenset({"ticks"})
+
+    def to_document(self) -> Document:
+        return document(self.said)
 
 
 @dataclass(slots=True)

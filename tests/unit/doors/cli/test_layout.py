@@ -6,62 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from rich.text import Text
 
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
-from zuno.doors.cli.layout import Rows, grid
 from zuno.doors.cli.render import render
 from zuno.kernel.numbers_text import time_text
+from zuno.lp.service.local_chains import ResetView
 from zuno.lp.service.to_views import pool_view, position_view
-from zuno.lp.service.views import PoolsView, PositionsView, ResetView
-
-
-def printed(what: object, width: int) -> list[str]:
-    console = Console(width=width, markup=False, highlight=False, color_system=None)
-    with console.capture() as caught:
-        console.print(what)
-    return [line.rstrip() for line in caught.get().splitlines()]
-
-
-def rows() -> Rows:
-    table = Rows("id", "range", "state", "hash", spare=("hash",), between={"range": " – "})
-    table.add_row("1", "2,368.50\n2,659.81", Text("in range\n9 % to edge", style="green"), "f" * 12)
-    return table
-
-
-def test_a_table_stands_where_it_fits() -> None:
-    assert printed(rows(), 60) == [
-        "id  range     state        hash",
-        "1   2,368.50  in range     ffffffffffff",
-        "    2,659.81  9 % to edge",
-    ]
-
-
-def test_spare_columns_go_first() -> None:
-    assert printed(rows(), 30) == [
-        "id  range     state",
-        "1   2,368.50  in range",
-        "    2,659.81  9 % to edge",
-    ]
-
-
-def test_a_row_that_does_not_fit_is_a_card_with_everything_on_it() -> None:
-    assert printed(rows(), 24) == [
-        "id 1",
-        "  range  2,368.50 –",
-        "         2,659.81",
-        "  state  in range 9 % to",
-        "         edge",
-        "  hash   ffffffffffff",
-    ]
-
-
-def test_a_long_word_is_folded_not_cut() -> None:
-    facts = grid()
-    facts.add_row("pool id", "0x" + "5d" * 32)
-    assert "".join(line[9:] for line in printed(facts, 40)) == "0x" + "5d" * 32
+from zuno.lp.service.views import PoolsView, PositionsView
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])

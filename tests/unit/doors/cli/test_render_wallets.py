@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rich.console import Console
 
-from zuno.doors.cli.render import _render_view
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address
-from zuno.kernel.view import View
 from zuno.lp.service.wallets import AllowancesView, AllowanceView, BalancesView, BalanceView, WalletsView, WalletView
+from zuno.present.document import Documented
+from zuno.present.text import to_text
 
 OWN = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 USDC = Token(address=Address("0x" + "01" * 20), symbol="USDC", decimals=6, verified=True)
@@ -17,11 +16,8 @@ STRANGE = Token(address=Address("0x" + "02" * 20), symbol="[red]USDC[/]", decima
 AT = {"chain": "sim", "block": 7, "timestamp": 1_800_000_000, "wallet": OWN.lower()}
 
 
-def shown(view: View, width: int = 80) -> list[str]:
-    console = Console(width=width, markup=False, highlight=False, color_system=None)
-    with console.capture() as caught:
-        console.print(_render_view(view))
-    lines = [line.rstrip() for line in caught.get().splitlines()]
+def shown(view: Documented, width: int = 80) -> list[str]:
+    lines = to_text(view.to_document(), width).split("\n")
     assert max(map(len, lines)) <= width
     return lines
 
@@ -50,18 +46,19 @@ def test_allowances() -> None:
         notes=("something is left out",),
     )
     assert shown(view) == [
-        f"Allowances of {OWN.lower()}",
-        "on sim at block 7",
+        "Allowances: 3, unlimited: 1",
+        "SYNTHETIC · sim at block 7",
+        f"wallet  {OWN.lower()}",
         "token          who may move it  amount       until",
         "USDC           Permit2          unlimited    you revoke it",
         "USDC           UniversalRouter  1250.000001  2027-01-15 07:59 UTC, past",
         "[red]USDC[/]?  PositionManager  3            2027-01-15 08:01 UTC",
-        "note: something is left out",
         f"[red]USDC[/]? is {STRANGE.address}: its contract alone",
         "gives it this name, so no price is looked up",
+        "note: something is left out",
     ]
     nobody = AllowancesView(**AT, allowances=())
-    assert shown(nobody)[-1] == "Nobody may move its tokens."
+    assert shown(nobody)[0] == "Nobody may move its tokens."
 
 
 def test_balances() -> None:
@@ -70,8 +67,8 @@ def test_balances() -> None:
         BalanceView(token=STRANGE, amount="0", amount_human="0"),
     )
     lines = shown(BalancesView(**AT, balances=amounts))
-    assert lines[2:5] == ["token          amount", "USDC           1.000001", "[red]USDC[/]?  0"]
-    assert "its contract alone" in lines[5]
+    assert lines[3:6] == ["token            amount", "USDC           1.000001", "[red]USDC[/]?         0"]
+    assert "its contract alone" in lines[6]
 
 
 def wallet(**changed: object) -> WalletView:
@@ -100,10 +97,10 @@ def test_a_wallet_and_its_list(width: int) -> None:
     lines = shown(listed, width)
     if width == 80:
         assert lines == [
+            "Who acts.",
             "wallet                                      key        acts",
             f"{OWN}  here       yes",
             f"{OWN}  elsewhere",
-            "Who acts.",
         ]
 
 

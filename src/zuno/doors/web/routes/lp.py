@@ -21,17 +21,8 @@ from zuno.lp.service.create_request import Flags
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.recommend import Waiting
-from zuno.lp.service.views import (
-    ClosedPositionsView,
-    InspectView,
-    LiquidityView,
-    PnlView,
-    PoolsView,
-    PoolView,
-    PositionHistoryView,
-    PositionsView,
-    WhatIfView,
-)
+from zuno.lp.service.result_views import ClosedPositionsView, PnlView, WhatIfView
+from zuno.lp.service.views import InspectView, LiquidityView, PoolsView, PoolView, PositionHistoryView, PositionsView
 from zuno.lp.watch.alerts import AlertsView
 
 Text = Annotated[str | None, Query(max_length=TEXT_CHARS)]

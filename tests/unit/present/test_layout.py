@@ -1,0 +1,166 @@
+"""Documents as text and as a phone's HTML: whole, in order, never cut, no wider than the screen."""
+
+from __future__ import annotations
+
+import html
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zuno.present.document import (
+    Act,
+    Fact,
+    Kind,
+    Mark,
+    Tone,
+    Value,
+    document,
+    facts,
+    include,
+    lines,
+    row,
+    section,
+    select_columns,
+    table,
+)
+from zuno.present.html import PHONE_WIDTH, to_html
+from zuno.present.text import Span, count_columns, layout, to_text, wrap
+from zuno.present.values import amount, count, foreign, gain, id_, money, number, percent, share
+
+RANGES = table(
+    ("id", "range", "state", "hash"),
+    [("1", "2,368.50\n2,659.81", "in range\n9 % to edge", "f" * 12)],
+    spare=("hash",),
+    joiners={"range": " – "},
+)
+
+
+def printed(*parts: object, width: int) -> list[str]:
+    return to_text(document("", *parts), width).split("\n")  # type: ignore[arg-type]
+
+
+def test_a_table_stands_where_it_fits() -> None:
+    assert printed(RANGES, width=60) == [
+        "id  range     state        hash",
+        "1   2,368.50  in range     ffffffffffff",
+        "    2,659.81  9 % to edge",
+    ]
+
+
+def test_spare_columns_go_first() -> None:
+    assert printed(RANGES, width=30) == [
+        "id  range     state",
+        "1   2,368.50  in range",
+        "    2,659.81  9 % to edge",
+    ]
+
+
+def test_a_row_that_does_not_fit_is_a_card_with_everything_on_it() -> None:
+    card = printed(RANGES, width=24)
+    assert card[0] == "id 1"
+    for figure in ("2,368.50", "2,659.81", "9 %", "ffffffffffff"):
+        assert any(figure in line for line in card)
+
+
+def test_a_long_word_is_folded_not_cut() -> None:
+    pool = "0x" + "5d" * 32
+    assert "".join(line[9:] for line in printed(facts(("pool id", pool)), width=40)) == pool
+
+
+def test_figures_end_under_one_another_and_words_begin_there() -> None:
+    days = table(("day", "n", "by"), [("31", count(2), "stop"), ("1", count(12), "target")])
+    assert printed(days, width=40) == ["day   n  by", "31    2  stop", "1    12  target"]
+    assert to_html(document("", days)) == "<pre>day  n by\n31   2 stop\n1   12 target</pre>"
+
+
+def test_order_of_a_document() -> None:
+    inner = document("Inner", facts(("worth", money(12.5))), notes=("small",), context="then")
+    whole = document(
+        "Headline",
+        section("Section", facts(Fact("price", amount("1", "ETH"), "feed", 7, stale=True, notes=("late",)))),
+        *include(inner),
+        context="now",
+        urgent=("out of range",),
+        notes=("a note", ""),
+        acts=(Act("Go", "lp positions"), None),
+    )
+    assert to_text(whole, 80).split("\n") == [
+        "Headline",
+        "now",
+        "out of range",
+        "Section",
+        "price  1 ETH  (feed, 7 s old; late)  STALE",
+        "Inner",
+        "then",
+        "worth  $12.50",
+        "note: small",
+        "note: a note",
+        "next: `zuno lp positions`",
+    ]
+    message = to_html(whole)
+    assert message.startswith("<b>Headline</b>\n<i>now</i>\n⚠ out of range\n\n<b>Section</b>")
+    assert "STALE" in message
+
+
+def test_tones_reach_the_spans() -> None:
+    spans = [span for line in layout(document("", facts(("PnL", gain(-3.0)))), 40) for span in line]
+    assert spans == [Span("PnL  ", Tone.QUIET), Span("-$3.00", Tone.BAD)]
+
+
+def test_a_value_keeps_its_exact_number() -> None:
+    assert (money(None).number, percent(None).number, share(None).number) == (None, None, None)
+    assert str(share(0.25).number) == "25.00"
+    assert (number(1.5, 1, unit="×").text, number(2, 0, unit="ms").text) == ("1.5×", "2 ms")
+
+
+def test_no_control_character_reaches_a_screen() -> None:
+    assert Value("a\x1b[2J\u202eb\nc").text == "a[2Jb\nc"
+    assert foreign("one\ntwo").text == "one two"
+    assert foreign("x").kind is Kind.FOREIGN
+
+
+def test_ids_are_copied_by_a_tap_and_quotes_open() -> None:
+    message = to_html(document("", facts(("id", id_("<a>"))), lines("long", mark=Mark.QUOTE)))
+    assert message == "<b>id</b>: <code>&lt;a&gt;</code>\n<blockquote expandable>long</blockquote>"
+
+
+def test_a_table_of_fewer_columns_keeps_its_rows() -> None:
+    short = select_columns(document("", RANGES), ("id", "hash"))
+    assert to_text(short, 40).split("\n") == ["id  hash", "1   ffffffffffff"]
+
+
+def test_rows_and_spare_columns_are_checked() -> None:
+    with pytest.raises(ValueError, match="cells"):
+        table(("a", "b"), [("1",)])
+    with pytest.raises(ValueError, match="column"):
+        table(("a",), [row("1")], spare=("b",))
+    assert lines("", "") is None
+
+
+CELLS = st.text(st.sampled_from("ab 19,.%日\u202e<&"), max_size=14)
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> list[list[str]]:
+    width = draw(st.integers(1, 5))
+    return draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=4))
+
+
+@given(grids())
+def test_a_table_is_as_wide_as_a_phone_at_most_or_cards(rows: list[list[str]]) -> None:
+    columns = [f"column {place}" for place in range(len(rows[0]))]
+    shown = to_html(document("", table(columns, rows, spare=columns[2:])))
+    if shown.startswith("<pre>"):
+        written = html.unescape(shown.removeprefix("<pre>").removesuffix("</pre>")).split("\n")
+        assert len(written) == len(rows) + 1
+        assert all(count_columns(line) <= PHONE_WIDTH for line in written)
+    else:
+        assert shown.count("<b>column 0") == len(rows)
+
+
+@given(st.text(st.sampled_from("ab 日é-"), max_size=80), st.integers(4, 40))
+def test_wrapping_loses_no_word(text: str, width: int) -> None:
+    wrapped = wrap(text, width)
+    assert all(count_columns(line) <= width for line in wrapped)
+    assert "".join("".join(wrapped).split()) == "".join(text.split())
