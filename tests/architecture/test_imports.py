@@ -70,7 +70,6 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.doctor": INSIDE,
     "doors.export": INSIDE,
     "doors.logs": INSIDE,
-    "doors.plan_text": PLAIN,
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,
     "doors.web_logins": INSIDE | {"pydantic"},
