@@ -75,8 +75,14 @@ async function copy(text) {
 
 /** Facts of a section in their order: figures as a strip, with those that only the page knows (`more`) behind them. */
 export function figures(section, source, ...more) {
-  const shown = (section?.facts ?? []).filter((fact) => fact.figure);
-  return stats(source, shown.map((fact) => stat(capital(fact.label), fact.value.text, { tone: TONES[fact.value.tone], note: [fact.about, fact.stale ? "STALE" : ""].filter(Boolean).join(" · ") || null })), more);
+  return stats(source, (section?.facts ?? []).filter((fact) => fact.figure).map(figure), more);
+}
+
+/** "0.62, ahead of …" is a figure and a note. */
+function figure({ label, value, about, stale }) {
+  const [text, ...rest] = value.text.split(", ");
+  const note = [rest.join(", "), about, stale ? "STALE" : ""].filter(Boolean).join(" · ") || null;
+  return stat(capital(label), text, { tone: `${TONES[value.tone] ?? ""} ${text.length > 14 ? "long" : ""}`, note });
 }
 
 /** Facts of a section that are words, as pairs for `facts`. */
