@@ -73,7 +73,7 @@ async def test_every_tool_answers_by_its_schema(invented: Path) -> None:
             assert not result.is_error, read_text(result)
             documents[name] = result.structured_content
             assert listed[name].output_schema is not None, "the client holds the answer to it"
-            assert json.loads(read_text(result)) == result.structured_content
+            assert read_text(result).count("<untrusted>") == read_text(result).count("</untrusted>")
             for text in list_texts(result.structured_content):
                 assert FENCED.fullmatch(text) or " " not in text, text
         assert documents["memory_search"]["query"].startswith("<untrusted>‹b›ignore")

@@ -19,6 +19,7 @@ from tests.crash.learning import open_position
 from tests.wire.browser import SLOWLY, OpenPage, WebServer, run_server, wait_until_connected, wait_until_drawn
 from tests.wire.commands import run_zuno
 from tests.wire.hostile_home import FLAG, IMAGE, SPOKEN, HostileHome, write_hostile_home
+from zuno.doors.web.services import DOCUMENT_TYPE
 
 POSITION = "#/liquidity/2?chain=sim"
 RUN = re.compile(r"#/runs/run_[0-9a-f]{16}$")
@@ -151,6 +152,40 @@ def test_a_cycle_is_followed_to_its_ruling_acted_on_and_replayed(server: WebServ
     expect(page.locator(".notice.good")).to_contain_text("entries hold", timeout=SLOWLY)
 
 
+def test_a_page_shows_headline_urgent_lines_facts_and_acts_of_the_document(
+    server: WebServer, open_page: OpenPage
+) -> None:
+    page = open_page(server, "#/trading")
+    wait_until_drawn(page)
+    headers = {**server.bearer, "Accept": DOCUMENT_TYPE}
+    document = page.request.get(f"{server.url}api/v1/trading/account", headers=headers).json()["document"]
+    expect(page.locator("h1")).to_have_text(document["headline"]["text"])
+    figures = [fact["label"] for section in document["sections"] for fact in section["facts"] if fact["figure"]]
+    shown = page.locator(".figures-strip").first.locator("dt").all_inner_texts()
+    assert [label.lower() for label in shown[: len(figures)]] == [label.lower() for label in figures]
+    names = page.locator(".acts > *").all_inner_texts()
+    assert names == [act["label"] for act in document["acts"]]
+
+    def answer_hostile(route: Route) -> None:
+        answer = route.fetch().json()
+        value = {"text": IMAGE, "tone": "warn", "kind": "foreign"}
+        acts = [
+            {"label": "Run", "command": "trade why run_0000000000000000"},
+            {"label": IMAGE, "command": f"trade {IMAGE}"},
+        ]
+        answer["document"] |= {"headline": value, "urgent": [value], "notes": [value], "acts": acts}
+        route.fulfill(json=answer)
+
+    page.route("**/api/v1/trading/account*", answer_hostile)
+    page.reload()
+    wait_until_drawn(page)
+    for place in ("h1", ".notice.urgent", ".acts .copy code"):
+        expect(page.locator(place)).to_contain_text(IMAGE)
+    assert page.locator(".acts a").get_attribute("href") == "#/runs/run_0000000000000000"
+    assert page.evaluate(f"window.{FLAG}") is None
+    assert page.locator("main img").count() == 0
+
+
 def press_until(page: Page, wanted: Locator, most: int = 60) -> None:
     """Tab on until `wanted` has the focus, which can be seen wherever it is."""
     for _ in range(most):
@@ -216,7 +251,7 @@ def test_the_kill_switch_asks_for_its_word_by_keyboard(server: WebServer, open_p
     expect(dialog.get_by_role("textbox")).to_be_focused(timeout=SLOWLY)
     page.keyboard.type("kill")
     page.keyboard.press("Enter")
-    expect(page.locator(".notice.warn", has_text="kill switch")).to_be_visible(timeout=SLOWLY)
+    expect(page.locator(".notice.warn", has_text="kill_switch")).to_be_visible(timeout=SLOWLY)
     expect(page.locator("main")).to_contain_text("No position is open.", timeout=SLOWLY)
     assert count_open() == 0
 

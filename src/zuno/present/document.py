@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -69,6 +69,10 @@ class Fact:
     notes: tuple[str, ...] = ()
 
     @property
+    def figure(self) -> bool:
+        return self.value.number is not None
+
+    @property
     def about(self) -> str:
         """Where the value comes from and how old it is; empty where that is not told."""
         age = "" if self.age_seconds is None else f"{self.age_seconds} s old"
@@ -130,6 +134,11 @@ class Section:
     title: str
     blocks: tuple[Block, ...]
 
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Those outside of tables, in order."""
+        return tuple(fact for block in self.blocks if isinstance(block, Facts) for fact in block.facts)
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
@@ -163,9 +172,7 @@ class Document:
     def facts(self) -> Iterator[Fact]:
         """Every fact outside of tables, in order."""
         for section in self.sections:
-            for block in section.blocks:
-                if isinstance(block, Facts):
-                    yield from block.facts
+            yield from section.facts
 
 
 Part = Block | Section | None
@@ -240,6 +247,36 @@ def select_columns(whole: Document, names: Collection[str]) -> Document:
 
     sections = (Section(part.title, tuple(map(cut, part.blocks))) for part in whole.sections)
     return replace(whole, sections=tuple(sections))
+
+
+def map_values(whole: Document, change: Callable[[Value], Value]) -> Document:
+    """The same with every text changed that is not a label, a title or a command; sources and notes of facts count as
+    foreign."""
+
+    def rewrite(text: str) -> str:
+        return change(Value(text, kind=Kind.FOREIGN)).text if text else ""
+
+    def change_fact(fact: Fact) -> Fact:
+        notes = tuple(map(rewrite, fact.notes))
+        return replace(fact, value=change(fact.value), source=rewrite(fact.source), notes=notes)
+
+    def change_block(block: Block) -> Block:
+        match block:
+            case Facts(facts):
+                return Facts(tuple(map(change_fact, facts)))
+            case Table(_, rows):
+                return replace(block, rows=tuple(replace(line, cells=tuple(map(change, line.cells))) for line in rows))
+            case Lines(values, mark):
+                return Lines(tuple(map(change, values)), mark)
+
+    return replace(
+        whole,
+        headline=change(whole.headline),
+        context=change(whole.context),
+        urgent=tuple(map(change, whole.urgent)),
+        sections=tuple(Section(part.title, tuple(map(change_block, part.blocks))) for part in whole.sections),
+        notes=tuple(map(change, whole.notes)),
+    )
 
 
 def facts(*rows: tuple[str, str | Value] | Fact | None) -> Facts:

@@ -18,6 +18,8 @@ from zuno.kernel.view import MAX_TEXT_CHARS, ForeignText, View
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.arguments import position_id
 from zuno.lp.service.recommend import Waiting
+from zuno.present import values
+from zuno.present.document import Act, Document, Mark, Tone, document, facts, lines
 from zuno.trading.model.cycle import NodeEvent
 from zuno.trading.model.market import parse_mode, parse_symbol
 
@@ -49,6 +51,21 @@ class AnalysisView(View):
     steps: tuple[StepView, ...] = ()
     """What was said or done so far, oldest first."""
     error: ForeignText | None = None
+
+    def to_document(self) -> Document:
+        return document(
+            f"Analysis {self.id}: {self.state}",
+            facts(
+                None if self.plan_id is None else ("plan", values.id_(self.plan_id)),
+                None if self.run_id is None else ("run", values.id_(self.run_id)),
+            ),
+            lines(*(values.foreign(f"{step.who}: {step.text}") for step in self.steps), mark=Mark.QUOTE),
+            urgent=() if self.error is None else (values.foreign(self.error, Tone.BAD),),
+            acts=(
+                None if self.plan_id is None else Act("Plan", f"plan show {self.plan_id}"),
+                None if self.run_id is None else Act("Why", f"trade why {self.run_id}"),
+            ),
+        )
 
 
 @dataclass(slots=True)
@@ -129,8 +146,8 @@ class Analyses:
         running = sum(not analysis.task.done() for analysis in self._started.values())
         if running >= MOST_RUNNING:
             raise Refused(f"{running} analyses are running; wait for one of them (analysis_get).")
-        for id_ in [key for key, analysis in self._started.items() if analysis.task.done()][:-MOST_KEPT]:
-            del self._started[id_]
+        for ended in [key for key, analysis in self._started.items() if analysis.task.done()][:-MOST_KEPT]:
+            del self._started[ended]
         id_ = prefix + hashlib.sha256(self._random(16)).hexdigest()[:16]
 
         async def run() -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from mcp import MCPError, types
@@ -23,6 +24,8 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
 from zuno.llm.prompts import FENCE_RULE, Untrusted
 from zuno.lp.model.chains import CHAINS
+from zuno.present.document import Documented, Kind, Value, map_values
+from zuno.present.text import to_text
 from zuno.trading.model.market import Symbol
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_&+-]{0,24}")
@@ -39,6 +42,7 @@ _STRANGERS: Final = re.compile(
 )
 """Fields in which a stranger may have chosen every word: there a single short one is fenced too, unless it is ours."""
 _OURS: Final = frozenset({"USD", "gwei", *Symbol, *(token.symbol for chain in CHAINS for token in chain.tokens)})
+_UNITS: Final = _OURS | {"", "%", "h", "s", "×", "R", "bps"}
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """A field's name; others are keys of a map, and texts."""
 
@@ -53,6 +57,23 @@ def fence_document(view: View) -> dict[str, Any]:
     """Fenced by what a text looks like and not by who should have written it: nothing has to be marked for it."""
     document: dict[str, Any] = _fence(json.loads(write_document(view)))
     return document
+
+
+def write_fenced(view: View) -> str:
+    """What the view says of itself, in lines; one without a document, as JSON."""
+    if not isinstance(view, Documented):
+        return json.dumps(fence_document(view))
+    return to_text(map_values(view.to_document(), fence_value), TEXT_COLUMNS)
+
+
+def fence_value(value: Value) -> Value:
+    """A figure of a unit that is not ours may be named by a stranger."""
+    ours = value.kind is not Kind.FOREIGN and (value.number is None or value.unit in _UNITS)
+    if ours and "untrusted" not in value.text.casefold():
+        return value
+    text = fence_text(value.text, "text")
+    # Tags that stand alone are never folded, however long the word between them is.
+    return replace(value, text=text if text == value.text else text.replace(">", "> ", 1).replace("</", " </"))
 
 
 def describe_fenced(view: type[View]) -> dict[str, Any]:
@@ -87,6 +108,8 @@ def _fence(value: Any, field: str = "") -> Any:
             return value
 
 
+TEXT_COLUMNS: Final = 200
+"""Wide enough for every column of a table: an assistant may be given no more of an answer than its text."""
 LOOK_SECONDS: Final = 50.0
 """For a look; clients cut a call off after a minute."""
 MOST_LISTED: Final = 20
@@ -151,12 +174,11 @@ class AssistantServer:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {name!r}; tools/list names those there are.")
         try:
             asked = tool.takes.model_validate(params.arguments or {})
-            document = fence_document(await self._look(lambda: tool.look(self._desk, asked)))
+            view = await self._look(lambda: tool.look(self._desk, asked))
+            document, text = fence_document(view), write_fenced(view)
         except Exception as error:  # the border: a bug is logged and named by its type alone
             return types.CallToolResult(content=[_text(FENCE_RULE), _text(describe_error(error))], is_error=True)
-        return types.CallToolResult(
-            content=[_text(FENCE_RULE), _text(json.dumps(document))], structured_content=document
-        )
+        return types.CallToolResult(content=[_text(FENCE_RULE), _text(text)], structured_content=document)
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from zuno.doors.web.access import Access, Guard
 from zuno.doors.web.confirm import Body
+from zuno.doors.web.documents import DocumentView
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
@@ -23,7 +24,7 @@ from zuno.doors.web.routes.plans import build_plan_routes
 from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trading import build_trading_routes
 from zuno.doors.web.routes.trust import FRAME_HEADERS, build_lab_routes, build_trust_routes
-from zuno.doors.web.services import Services
+from zuno.doors.web.services import DOCUMENT_TYPE, Services
 from zuno.doors.web.stops import Helper
 from zuno.doors.web_logins import SESSION_MS
 from zuno.kernel.accounts import KillLock
@@ -85,7 +86,7 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     async def write_metrics() -> Response:
         return Response(on.metrics.write(feed), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    _describe_problems(app)
+    _describe_answers(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
     app.add_middleware(Guard, access=on.access, metrics=on.metrics)
     return app
@@ -156,15 +157,31 @@ def _list_page(path: Path, docs: Path) -> str:
     return f"- [{title.lstrip('# ')}](/docs/{path.relative_to(docs).as_posix()}){about}"
 
 
-def _describe_problems(app: FastAPI) -> None:
-    """The schema that every route's problems refer to."""
+def _describe_answers(app: FastAPI) -> None:
+    """What no route names itself: the schema that problems refer to, and the answers that hold a document too."""
     build = app.openapi
 
     def describe() -> dict[str, object]:
         if app.openapi_schema is None:
             whole = build()
-            schema = ProblemView.model_json_schema(by_alias=True, mode="serialization")
-            whole.setdefault("components", {}).setdefault("schemas", {})["ProblemView"] = schema
+            known = whole.setdefault("components", {}).setdefault("schemas", {})
+            known["ProblemView"] = ProblemView.model_json_schema(by_alias=True, mode="serialization")
+            document = DocumentView.model_json_schema(
+                by_alias=True, mode="serialization", ref_template="#/components/schemas/{model}"
+            )
+            known |= document.pop("$defs") | {"DocumentView": document}
+            answers = (
+                answer.get("content", {})
+                for methods in whole["paths"].values()
+                for operation in methods.values()
+                for status, answer in operation["responses"].items()
+                if status.startswith("2")
+            )
+            for content in answers:
+                if view := content.get("application/json", {}).get("schema"):
+                    maybe = {"anyOf": [{"$ref": "#/components/schemas/DocumentView"}, {"type": "null"}]}
+                    both = {"type": "object", "properties": {"view": view, "document": maybe}}
+                    content[DOCUMENT_TYPE] = {"schema": both | {"required": ["view", "document"]}}
         assert app.openapi_schema is not None
         return app.openapi_schema
 

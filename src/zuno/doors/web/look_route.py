@@ -10,6 +10,8 @@ from fastapi import Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import Field, StringConstraints
 
+from zuno.doors.web.services import DOCUMENT_TYPE, ViewResponse
+
 CLIENT_GONE: Final = 499
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -19,6 +21,18 @@ class LookRoute(APIRoute):
     way, so that it is refused in the usual words."""
 
     def get_route_handler(self) -> Handler:
+        """As `application/vnd.zuno.document+json` an answer is its view and the view's document."""
+        handle = self._choose_handler()
+
+        async def negotiate(request: Request) -> Response:
+            answer = await handle(request)
+            if isinstance(answer, ViewResponse) and DOCUMENT_TYPE in request.headers.get("accept", ""):
+                return answer.add_document()
+            return answer
+
+        return negotiate
+
+    def _choose_handler(self) -> Handler:
         usual, needs, look = super().get_route_handler(), self.dependant, self.endpoint
         taken = (needs.header_params, needs.cookie_params, needs.body_params, needs.dependencies)
         if self.methods != {"GET"} or any(taken) or needs.request_param_name is not None:

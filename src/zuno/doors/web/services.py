@@ -9,11 +9,15 @@ from typing import Any, Final, TypeVar
 
 from fastapi import Response
 
+from zuno.doors.web.documents import DocumentView
 from zuno.doors.web.problems import Problem
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View, write_document
+from zuno.present.document import Documented
 
 T = TypeVar("T")
+DOCUMENT_TYPE: Final = "application/vnd.zuno.document+json"
+"""What a client accepts that wants a view and its document in one answer."""
 LOOK_SECONDS: Final = 120.0
 """For a look: the first one at a home may have a market to invent."""
 
@@ -50,8 +54,24 @@ class Services:
         return respond(await self.fetch(question))
 
 
+class ViewResponse(Response):
+    """A view as JSON."""
+
+    def __init__(self, view: View, status: int) -> None:
+        super().__init__(write_document(view), status, media_type="application/json")
+        self._view = view
+
+    def add_document(self) -> Response:
+        """The same bytes as `view`, beside what the view says of itself in words."""
+        view, document = self._view, "null"
+        if isinstance(view, Documented):
+            document = write_document(DocumentView.model_validate(view.to_document(), from_attributes=True))
+        whole = b'{"view":%b,"document":%b}' % (bytes(self.body), document.encode("ascii"))
+        return Response(whole, self.status_code, media_type=DOCUMENT_TYPE)
+
+
 def respond(view: View, status: int = 200) -> Response:
-    return Response(write_document(view), status, media_type="application/json")
+    return ViewResponse(view, status)
 
 
 def document(view: Any, status: int = 200) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.wire.page_app import BEARER, HOST, PageApp, open_page_app
+from zuno.doors.web.services import DOCUMENT_TYPE
 
 STREAM = "/api/v1/events"
 SLOW = re.compile(
@@ -112,6 +113,18 @@ def test_every_document_of_figures_names_its_source_and_its_moment(page: PageApp
             fields = set(whole["components"]["schemas"][name]["properties"])
             assert fields & SOURCES, path
             assert fields & MOMENTS, path
+
+
+def test_every_answer_is_described_with_its_document_too(page: PageApp) -> None:
+    whole = page.app.openapi()
+    names = re.findall(r"#/components/schemas/(\w+)", str(whole))
+    assert set(names) <= whole["components"]["schemas"].keys()
+    for path, methods in whole["paths"].items():
+        for status, answer in (pair for operation in methods.values() for pair in operation["responses"].items()):
+            content = answer.get("content", {})
+            view = content.get("application/json", {}).get("schema")
+            if status.startswith("2") and view:  # else it is no view: a stream, a page of a report
+                assert content[DOCUMENT_TYPE]["schema"]["properties"]["view"] == view, path
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from zuno.adapters.chain.world import SIM
 from zuno.doors.web.access import MOST_BODY_BYTES
 from zuno.doors.web.jobs import MOST_RUNNING, Jobs
 from zuno.doors.web.problems import Problem
+from zuno.doors.web.services import DOCUMENT_TYPE
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author
 from zuno.kernel.units import Millis
@@ -52,6 +53,22 @@ def problem(answer: Any) -> tuple[int, str]:
     assert told["detail"]
     assert "Traceback" not in answer.text
     return answer.status_code, told["type"].removeprefix("urn:zuno:problem:")
+
+
+def test_a_view_is_answered_with_its_document_where_that_is_accepted(client: TestClient) -> None:
+    asked = {"Accept": f"{DOCUMENT_TYPE}, application/json;q=0.5"}
+    plain = client.get(f"{API}/trust/journal/verify")
+    both = client.get(f"{API}/trust/journal/verify", headers=asked)
+    assert plain.headers["content-type"] == "application/json"
+    assert both.headers["content-type"] == DOCUMENT_TYPE
+    assert both.json()["view"] == plain.json(), "scripts read what they always did"
+    document = both.json()["document"]
+    assert document["headline"]["text"]
+    assert {"urgent", "sections", "notes", "acts", "asOf"} <= document.keys()
+    session = client.get(f"{API}/session", headers=asked).json()
+    assert session["view"]["scope"] == "act"
+    assert session["document"] is None, "it is a state of the page, and has no words"
+    assert problem(client.get(f"{API}/lp/plans/plan_000000000000", headers=asked))[0] == 404
 
 
 @pytest.mark.slow

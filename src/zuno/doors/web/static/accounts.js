@@ -11,6 +11,7 @@ export async function openAccount(api) {
     ...api,
     account,
     get: (path, query) => api.get(path, named(path) ? { ...query, account: account.name } : query),
+    read: (path, query) => api.read(path, named(path) ? { ...query, account: account.name } : query),
     post: (path, body) => api.post(path, named(path) ? { ...body, account: account.name } : body),
     address: (path) => api.address(named(path) ? `${path}${path.includes("?") ? "&" : "?"}account=${encodeURIComponent(account.name)}` : path),
   };

@@ -94,6 +94,11 @@ export async function get(path, { query, signal } = {}) {
   return request("GET", path + encodeQuery(query), undefined, signal);
 }
 
+/** `{view, document}`: the JSON, and what it says of itself in words (headline, urgent lines, facts in their order, acts); null where it says nothing. */
+export async function read(path, { query, signal } = {}) {
+  return request("GET", path + encodeQuery(query), undefined, signal, "application/vnd.zuno.document+json");
+}
+
 /** The answer as it was sent: a document with every digit, or a page. */
 export async function getText(path, { signal } = {}) {
   const answer = await send(path, { signal });
@@ -109,8 +114,8 @@ export async function post(path, body = {}, { signal } = {}) {
   }
 }
 
-async function request(method, path, body, signal) {
-  const headers = { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) };
+async function request(method, path, body, signal, accept = "application/json") {
+  const headers = { Accept: accept, ...(body === undefined ? {} : { "Content-Type": "application/json" }) };
   const answer = await send(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
   const document = await readJson(answer);
   if (!answer.ok) throw new Problem(answer.status, document ?? {});

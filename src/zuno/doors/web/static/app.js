@@ -1,5 +1,5 @@
 // The shell: which page is shown, the mode that must never be mistaken, theme, connection to the server.
-import { EventStream, currentSession, documentAddress, get, getText, isSameDesk, loadSession, logIn, post, takeCode, watchSession } from "./api.js";
+import { EventStream, currentSession, documentAddress, get, getText, isSameDesk, loadSession, logIn, post, read, takeCode, watchSession } from "./api.js";
 import { h, replace, s } from "./dom.js";
 import { button, keepAges, loading, problemNotice, titleNumbers, toast } from "./widgets.js";
 
@@ -96,6 +96,7 @@ function pageApi(signal, stops) {
   return {
     signal,
     get: (path, query) => get(path, { query, signal }),
+    read: (path, query) => read(path, { query, signal }),
     getText: (path) => getText(path, { signal }),
     post: (path, body) => post(path, body),
     address: documentAddress,

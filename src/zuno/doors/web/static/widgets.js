@@ -122,10 +122,6 @@ export function notice(text, kind = "") {
   return h("p", { class: `notice ${kind}` }, text);
 }
 
-/** Of a run or a plan that is shown without its stored view. */
-export function computedNotice(view) {
-  return view.computedBy ? notice(`computed by Zuno ${view.computedBy}: ${view.computedWhy}`) : null;
-}
 
 export function loading(text = "Loading …") {
   return h("p", { class: "loading", role: "status" }, text);

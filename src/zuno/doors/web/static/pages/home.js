@@ -1,8 +1,9 @@
 // Both desks at a glance. Every part is asked for by itself: one that is slow or fails leaves the others standing.
 import { h, replace } from "../dom.js";
-import { money, number, percent, shorten, shortTime, signedPercent, tone, words } from "../format.js";
+import { money, percent, shorten, shortTime } from "../format.js";
 import { accountChoice, openAccount } from "../accounts.js";
-import { badge, collapse, facts, fillWith, loading, modeBadge, panel, sourceLine, stat, stats, timeAge } from "../widgets.js";
+import { acts, figures, headline, notes, urgent, wordPairs } from "../documents.js";
+import { badge, collapse, facts, fillWith, loading, panel, sourceLine, stat, stats, timeAge } from "../widgets.js";
 import { xyChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable } from "./lp_parts.js";
 
@@ -12,12 +13,12 @@ const KEEP = { keep: true };
 
 export async function show(root, params, pageApi) {
   const api = await openAccount(pageApi);
-  const lp = h("div", { class: "slot" }, stats(null, ...["Liquidity worth", "Fees, 24 h", "Fee APR", "Net APR"].map((name) => stat(name, "…"))));
-  const trading = h("div", { class: "slot" }, stats(null, ...["Trading equity", "Net PnL", "Today", "Max drawdown", "Open trades"].map((name) => stat(name, "…"))));
+  const lp = h("div", { class: "stack" }, loading());
+  const trading = h("div", { class: "stack" }, loading());
   const slots = Object.fromEntries(["positions", "fees", "approval", "alerts", "now", "desk", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Home"), accountChoice(api)),
-    h("div", { class: "grid" }, h("div", { class: "half" }, lp), h("div", { class: "half" }, trading)),
+    h("div", { class: "grid" }, h("section", { class: "half", "aria-label": "Liquidity" }, lp), h("section", { class: "half", "aria-label": "Trading" }, trading)),
     h("div", { class: "grid" },
       h("div", { class: "two-thirds stack" },
         panel("Liquidity positions", { actions: h("a", { href: "#/liquidity" }, "All positions") }, slots.positions),
@@ -31,20 +32,21 @@ export async function show(root, params, pageApi) {
 
   const load = collapse(() => Promise.all([
     fillWith(slots.positions, async () => ({ ...await fetchPositions(api), hour: Math.floor(Date.now() / HOUR) }), (data) => { // fees go on while nothing else changes
-      replace(lp, lpStats(data.portfolio, api));
+      replace(lp, deskHead(data.document, "Liquidity", { alerts: slots.alerts }), lpFigures(data, api));
       fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
       return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
     }, KEEP),
     fillWith(slots.approval, () => api.get("/lp/plans/waiting"), (view) => waitingPlans(view.plans, api), KEEP),
     fillWith(slots.alerts, () => api.get("/lp/alerts"), (view) => alertList(view, api), KEEP),
     loadJobs(),
-    fillWith(slots.desk, () => api.get("/trading/account"), (account) => {
-      replace(trading, tradingStats(account, null, api));
-      fillWith(slots.equity, async () => ({ account, performance: await api.get("/trading/equity") }), ({ performance }) => {
-        replace(trading, tradingStats(account, performance, api));
+    fillWith(slots.desk, () => api.read("/trading/account"), ({ view, document }) => {
+      const draw = (performance) => replace(trading, deskHead(document, "Trading"), tradingFigures(view, document, performance, api));
+      draw(null);
+      fillWith(slots.equity, async () => ({ view, performance: await api.get("/trading/equity") }), ({ performance }) => {
+        draw(performance);
         return equityPart(performance, api);
       }, KEEP);
-      return deskPart(account, api);
+      return deskPart(view, document, api);
     }, KEEP),
   ]));
   const loadJobs = () => fillWith(slots.now, () => api.get("/jobs"), (view) => runningPart(view.jobs, api), KEEP);
@@ -81,25 +83,20 @@ function feesPart(units, api) {
   ];
 }
 
-function lpStats(portfolio, api) {
-  if (!portfolio) return stats(null, stat("Liquidity worth", "–", { note: "could not be priced" }));
-  const { totals } = portfolio;
-  const partly = totals.unknown?.length || totals.unpriced?.length;
-  return stats(portfolioSource(portfolio, api),
-    stat("Liquidity worth", money(totals.worth), { note: `${money(totals.uncollected)} uncollected`, href: "#/liquidity", title: partly ? "without what could not be priced" : null }),
-    stat("Fees, 24 h", money(totals.fees24h), { note: `LVR ${money(totals.lvr24h)}`, title: "fees of the window; LVR: loss to arbitrage against rebalancing" }),
-    stat("Fee APR", percent(totals.feeApr), { note: "of its mean worth", title: "of its mean worth in the window, without uncollected fees" }),
-    stat("Net APR", signedPercent(totals.netApr), { tone: tone(totals.netApr), note: "after LVR" }));
+/** What a desk says of itself: headline, what is urgent, what can be done. */
+function deskHead(document, title, here) {
+  return [h("div", { class: "page-head" }, headline(document, { level: "h2", title }), h("div", { class: "end" }, acts(document, here))), urgent(document)];
 }
 
-function tradingStats(account, performance, api) {
+function lpFigures({ portfolio, document }, api) {
+  if (!portfolio) return stats(null, stat("Liquidity worth", "–", { note: "could not be priced" }));
+  return figures(document?.sections[0], portfolioSource(portfolio, api));
+}
+
+function tradingFigures(account, document, performance, api) {
   const drawdown = performance?.maxDrawdownPct;
-  return stats({ href: api.address("/trading/account"), at: account.asOf, text: account.account },
-    stat("Trading equity", money(account.equityUsd), { note: account.recorded ? `recorded time, as of ${shortTime(account.asOf)}` : account.synthetic ? "invented prices" : account.origin, href: "#/trading" }),
-    stat("Net PnL", money(account.netPnlUsd), { tone: tone(account.netPnlUsd), note: `${account.closedTrades} closed` }),
-    stat("Today", money(account.todayUsd), { tone: tone(account.todayUsd), note: `unrealised ${money(account.unrealisedUsd)}` }),
-    stat("Max drawdown", drawdown === null || drawdown === undefined ? "–" : percent(drawdown / 100, 2), { note: performance?.maxDrawdownUsd ? money(performance.maxDrawdownUsd) : "nothing closed yet" }),
-    stat("Open trades", String(account.openTrades), { note: `${account.openOrders} orders` }));
+  return figures(document?.sections[0], { href: api.address("/trading/account"), at: account.asOf, text: account.account },
+    stat("Max drawdown", drawdown === null || drawdown === undefined ? "–" : percent(drawdown / 100, 2), { note: performance?.maxDrawdownUsd ? money(performance.maxDrawdownUsd) : "nothing closed yet" }));
 }
 
 function waitingPlans(waiting, api) {
@@ -141,27 +138,8 @@ function runningPart(jobs, api) {
   ];
 }
 
-function deskPart(account, api) {
-  const locks = account.protections ?? [];
-  return [
-    facts([
-      ["Desk by itself", account.running ? describeRun(account.running) : "stopped"],
-      ["Account", account.account],
-      ["Mode", modeBadge(account)],
-      ["Leverage", account.risk?.leverage === null || account.risk?.leverage === undefined ? "–" : `${number(account.risk.leverage, 2)}× of ${number(account.risk.maxLeverage, 1)}×`],
-    ]),
-    h("h3", null, "Protections"),
-    locks.length
-      ? h("ul", { class: "list" }, locks.map((lock) => h("li", null, badge(words(lock.protection), "warn"), " ", lock.reason ?? "", lock.symbol ? ` (${lock.symbol})` : "")))
-      : h("p", { class: "empty" }, "None is on."),
-    account.mode === "paper" ? null : account.notes.map((note) => h("p", { class: "hint" }, note)),
-    sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin }),
-  ];
-}
-
-function describeRun(running) {
-  if (typeof running === "string") return running;
-  return [running.kind, running.symbol, running.runId ?? running.id].filter(Boolean).join(" ") || "running";
+function deskPart(account, document, api) {
+  return [facts(wordPairs(document?.sections[0])), notes(document), sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin })];
 }
 
 function equityPart(performance, api) {

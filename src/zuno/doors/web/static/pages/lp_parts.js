@@ -6,11 +6,11 @@ import { rangeBar } from "../charts.js";
 
 /** Positions with exact amounts, and their yield where the portfolio knows it. */
 export async function fetchPositions(api, query) {
-  const [positions, portfolio] = await Promise.all([api.get("/lp/positions", query), api.get("/lp/portfolio", query).catch((error) => {
+  const [positions, { view, document }] = await Promise.all([api.get("/lp/positions", query), api.read("/lp/portfolio", query).catch((error) => {
     if (error.name === "AbortError") throw error;
-    return null;
+    return { view: null, document: null };
   })]);
-  return { positions, portfolio };
+  return { positions, portfolio: view, document };
 }
 
 /** Which blocks, and which dollars, a portfolio was counted by. */

@@ -1,7 +1,8 @@
 // A plan: what the desk decided and why, what it was weighed by, and what can be done with it.
 import { h, replace } from "../dom.js";
 import { clock, isKnown, money, number, percent, shorten, signed, span, time, tone } from "../format.js";
-import { askForWord, badge, button, collapse, computedNotice, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, stats, table, toast } from "../widgets.js";
+import { figures, findAct, headline, notes, pairs, urgent, wordPairs } from "../documents.js";
+import { askForWord, badge, button, collapse, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, table, toast } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { planState, transcript, verdictBadge } from "./lp_parts.js";
 
@@ -9,20 +10,19 @@ const REFRESH = 20_000;
 
 export async function show(root, params, api) {
   const at = `/lp/plans/${encodeURIComponent(params.id)}`;
-  const plan = await api.get(at);
+  const { view: plan, document } = await api.read(at);
   const slots = Object.fromEntries(["state", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const readAt = h("time", null, "…");
   const source = { href: api.address(at), at: plan.timestamp, text: `the journal · ${plan.chain} block ${plan.block}` };
   const about = plan.positionId ? `position ${plan.positionId}` : "a new position";
   replace(root,
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"),
-      h("h1", null, `${capital(plan.recommended.kind)} ${about}`), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
-    computedNotice(plan),
-    h("p", { class: "because" }, plan.because),
-    plan.cautions.length ? notice(plan.cautions.join(" · "), "warn") : null,
-    figures(plan, source),
+      headline(document, { title: `${capital(plan.recommended.kind)} ${about}` }), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
+    urgent(document),
+    planFigures(plan, document, source),
     panel("Carry it out", { id: "carry-out" }, slots.state, sourceLine({ href: api.address(`${at}/status`), text: [`${plan.chain}, the journal and the chain, read at `, readAt] })),
     h("div", { class: "grid" },
+      panel("What was decided", { source }, facts(wordPairs(document?.sections[0])), notes(document)),
       panel("Candidates over price and liquidity", { wide: "half" }, slots.candidates),
       panel("Stress: a thousand paths, 14 days", { wide: "half" }, slots.fan),
       panel("Carry of the choice", { wide: "half", source }, carryPart(plan)),
@@ -42,10 +42,10 @@ export async function show(root, params, api) {
   }, ({ fan, history }) => fanPart(plan, fan, history, api, at));
   const result = h("div", { class: "slot", "aria-live": "polite" });
   const loadState = collapse(() => fillWith(slots.state, async () => {
-    const view = await api.get(`${at}/status`);
+    const status = await api.read(`${at}/status`);
     replace(readAt, `${clock(Date.now())} UTC`);
-    return view;
-  }, (view) => statePart(view, api, at, result, loadState), { keep: true }));
+    return status;
+  }, (status) => statePart(status, api, at, result, loadState), { keep: true }));
   await loadState();
   api.on("plan", (data) => { if (!data.planId || data.planId === params.id) loadState(); });
   api.onReturn(loadState);
@@ -56,17 +56,11 @@ function capital(word) {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-function figures(plan, source) {
+function planFigures(plan, document, source) {
   const { carry } = plan.recommended;
-  const edge = plan.edgeOverHold;
-  const unit = carry.token;
-  return stats(source,
-    stat("Confidence", percent(plan.confidence), { note: "of the paths, it beats hold", title: "less for old or missing data" }),
-    stat("Over runner-up", percent(plan.overRunnerUp), { note: "of the paths" }),
-    stat("Edge over hold", edge ? `${signed(edge.worth, 2)} ${edge.token}` : "–", { tone: edge ? tone(edge.worth) : "", note: "14 days, after cost" }),
-    stat("Net carry, 24 h", `${signed(carry.net24h, 2)} ${unit}`, { tone: tone(carry.net24h), note: "fees less LVR" }),
-    stat("Cost to move", `${number(carry.cost, 2)} ${unit}`, { note: isKnown(carry.breakevenHours) ? `earned back in ${carry.breakevenHours} h` : null }),
-    stat("Regime", plan.regime, { note: `decided by ${plan.decidedBy}, ${plan.rounds} revision${plan.rounds === 1 ? "" : "s"}` }));
+  return figures(document?.sections[0], source,
+    stat("Net carry, 24 h", `${signed(carry.net24h, 2)} ${carry.token}`, { tone: tone(carry.net24h), note: "fees less LVR" }),
+    stat("Cost to move", `${number(carry.cost, 2)} ${carry.token}`, { note: isKnown(carry.breakevenHours) ? `earned back in ${carry.breakevenHours} h` : null }));
 }
 
 function toneOf(candidate, chosen) {
@@ -194,7 +188,7 @@ function sourcesTable(plan) {
 // -- carrying it out
 
 /** `result` is what the last button brought; it stays while the state around it changes. */
-function statePart(view, api, at, result, reload) {
+function statePart({ view, document }, api, at, result, reload) {
   const run = (work) => async (event) => {
     const { currentTarget } = event;
     currentTarget.disabled = true;
@@ -209,17 +203,27 @@ function statePart(view, api, at, result, reload) {
     }
   };
   const over = ["confirmed", "cancelled", "failed", "expired"].includes(view.state);
-  const actions = over ? null : h("div", { class: "actions" },
-    button("Simulate", run(async () => replace(result, simulationPart(await api.post(`${at}/simulate`))))),
-    button("Approve …", run(() => approve(api, at, result, reload)), { kind: view.state === "approved" ? "" : "primary" }),
-    button("Apply …", run(() => apply(api, at, result, reload)), { kind: view.state === "approved" ? "primary" : "", disabled: !["approved", "applying", "handed_out", "partial"].includes(view.state), title: view.state === "approved" ? null : "approve it first" }),
-    button("Cancel", run(() => cancel(api, at, result, reload)), { kind: "danger" }));
+  const doable = {
+    "plan simulate": ["Simulate", async () => replace(result, simulationPart(await api.post(`${at}/simulate`)))],
+    "plan approve": ["Approve …", () => approve(api, at, result, reload)],
+    "plan apply": ["Apply …", () => apply(api, at, result, reload)],
+    "plan cancel": ["Cancel", () => cancel(api, at, result, reload)],
+  };
+  const offered = (document?.acts ?? []).map((act) => findAct(act.command, doable));
+  const closed = !["approved", "applying", "handed_out", "partial"].includes(view.state);
+  const actions = over ? null : h("div", { class: "actions" }, Object.entries(doable).map(([command, entry]) => {
+    const [label, work] = entry;
+    const act = document?.acts.find((item) => findAct(item.command, { [command]: entry }));
+    const kind = command === "plan cancel" ? "danger" : offered.at(-1) === entry ? "primary" : "";
+    return button(act?.label ?? label, run(work), { kind, disabled: command === "plan apply" && closed, title: `zuno ${command} ${view.planId}` });
+  }));
   return [
-    h("div", { class: "row wrap" }, planState(view.state), h("span", { class: "soft" }, view.why || `${view.action} on ${view.chain}, wallet ${shorten(view.wallet, 8, 6)}`), view.expiresText ? h("span", { class: "soft" }, `approval ends ${view.expiresText}`) : null, view.newPositionId ? h("a", { href: `#/liquidity/${encodeURIComponent(view.newPositionId)}?chain=${encodeURIComponent(view.chain)}` }, `new position ${view.newPositionId}`) : null),
-    view.problems.map((text) => notice(text, "warn")),
+    h("div", { class: "row wrap" }, headline(document, { level: "h3", title: view.action }), planState(view.state), view.newPositionId ? h("a", { href: `#/liquidity/${encodeURIComponent(view.newPositionId)}?chain=${encodeURIComponent(view.chain)}` }, `new position ${view.newPositionId}`) : null),
+    urgent(document),
     actions, result,
     view.steps.length ? stepsTable(view) : null,
-    view.outcomeNote ? notice(view.outcomeNote) : null,
+    facts((document?.sections ?? []).flatMap(pairs)),
+    notes(document),
   ];
 }
 

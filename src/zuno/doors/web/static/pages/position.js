@@ -1,7 +1,8 @@
 // One position: its price and range, the pool's liquidity, what it earned, where the money went, what if the price moves.
 import { h, replace } from "../dom.js";
-import { isKnown, money, number, percent, shorten, signed, signedPercent, span, time, tone } from "../format.js";
-import { badge, collapse, facts, fillWith, loading, notice, panel, sourceLine, stat, stats, table } from "../widgets.js";
+import { isKnown, money, number, percent, signed, signedPercent, span, time, tone } from "../format.js";
+import { acts, figures, headline, notes, pairs, sectionOf, urgent, wordPairs } from "../documents.js";
+import { badge, collapse, facts, fillWith, loading, notice, panel, sourceLine, stat, table } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { inRangeBadge, poolName } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
@@ -20,18 +21,20 @@ export async function show(root, params, api) {
     await showGone(root, params, api, at, query, error);
     return;
   }
-  const slots = Object.fromEntries(["head", "figures", "price", "holds", "liquidity", "fees", "attribution", "market"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const slots = Object.fromEntries(["head", "acts", "urgent", "figures", "price", "holds", "liquidity", "fees", "attribution", "market"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  for (const name of ["acts", "urgent"]) replace(slots[name]);
   const whatIf = h("div", { class: "slot" }, loading());
   const token = { side: "inToken1" };
   const moved = { percent: 0 };
   let known = null;
   replace(root,
-    h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), h("h1", null, `Position ${params.id}`), slots.head),
+    h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), slots.head, h("div", { class: "end" }, slots.acts)),
+    slots.urgent,
     slots.figures,
     h("div", { class: "grid" },
       panel("Price and range, 30 days", { wide: "two-thirds top" }, slots.price),
       h("div", { class: "third stack" },
-        panel("Ask the desk", {}, recommendForm(api, { position: params.id, chain: params.chain })),
+        panel("Ask the desk", { id: "ask" }, recommendForm(api, { position: params.id, chain: params.chain })),
         panel("What it holds", {}, slots.holds)),
       panel("Liquidity around the price", { wide: "half" }, slots.liquidity),
       panel("Fees by day", { wide: "half" }, slots.fees),
@@ -41,14 +44,16 @@ export async function show(root, params, api) {
 
   const load = collapse(() => Promise.all([
     fillWith(slots.figures, async () => {
-      const [position, portfolio] = await Promise.all([api.get(at, query), api.get("/lp/portfolio", query).catch(() => null)]);
+      const [{ view: position, document }, portfolio] = await Promise.all([api.read(at, query), api.get("/lp/portfolio", query).catch(() => null)]);
       known = position;
-      return { position, line: portfolio?.positions.find((item) => item.id === position.id && item.chain === position.chain) ?? {} };
-    }, ({ position, line }) => {
-      replace(slots.head, poolName(position.pool), " ", inRangeBadge(position));
+      return { position, document, line: portfolio?.positions.find((item) => item.id === position.id && item.chain === position.chain) ?? {} };
+    }, ({ position, document, line }) => {
+      replace(slots.head, headline(document, { title: `Position ${params.id}` }), " ", poolName(position.pool), " ", inRangeBadge(position));
+      replace(slots.acts, acts(document, { "lp recommend rebalance": root.querySelector("#ask"), "lp pnl": slots.attribution, "lp whatif": whatIf }));
+      replace(slots.urgent, urgent(document));
       replace(slots.market, marketTable(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
-      replace(slots.holds, holdingsPart(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
-      return figures(position, line, { href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` });
+      replace(slots.holds, facts([...wordPairs(document?.sections[0]), ...pairs(sectionOf(document, "On chain"))]), notes(document), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
+      return positionFigures(document, line, { href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` });
     }, KEEP).then(() => known && fillWith(slots.liquidity,
       async () => ({ position: known, view: await api.get(`/lp/pools/${encodeURIComponent(known.pool.id)}/liquidity`, query) }),
       ({ position, view }) => liquidityPart(position, view, api), KEEP)),
@@ -76,25 +81,8 @@ async function showGone(root, params, api, at, query, error) {
   await fillWith(slot, () => api.get(`${at}/attribution`, query), (view) => attributionPart(view, { side: "inToken1" }, api, at));
 }
 
-function holdingsPart(position) {
-  const { currency0, currency1 } = position.pool;
-  return facts([
-    [currency0.symbol, number(position.amount0Human)],
-    [currency1.symbol, number(position.amount1Human)],
-    [`Uncollected ${currency0.symbol}`, number(position.fees0Human)],
-    [`Uncollected ${currency1.symbol}`, number(position.fees1Human)],
-    ["Ticks", `${position.tickLower} to ${position.tickUpper}, now ${position.tick}`],
-    ["Owner", h("span", { class: "mono", title: position.owner }, shorten(position.owner, 8, 6))],
-  ]);
-}
-
-function figures(position, line, source) {
-  const [base, quote] = position.priceUnit.split(" per ").reverse();
-  return stats(source,
-    stat("Worth", money(position.valueHuman, position.valueUnit), { note: "with uncollected fees" }),
-    stat("Price", number(position.price), { note: position.priceUnit, title: `${quote} for one ${base}` }),
-    stat("Range", `${number(position.priceLower, 0)} – ${number(position.priceUpper, 0)}`, { note: `${Math.abs(Number(position.edgeDistancePercent)).toFixed(1)} % of the width ${position.inRange ? "to" : "beyond"} the edge` }),
-    stat("Uncollected", `${number(position.fees0Human)} ${position.pool.currency0.symbol}`, { note: `${number(position.fees1Human)} ${position.pool.currency1.symbol}` }),
+function positionFigures(document, line, source) {
+  return figures(document?.sections[0], source,
     stat("Fees, 24 h", money(line.fees24h), { note: `LVR ${money(line.lvr24h)}` }),
     stat("Fee APR", percent(line.feeApr), { note: "by fee growth", title: line.how }),
     stat("Net APR", signedPercent(line.netApr), { tone: tone(line.netApr), note: "after LVR" }),

@@ -2,7 +2,8 @@
 import { candleChart, styled } from "../charts_trading.js";
 import { h, replace, s } from "../dom.js";
 import { isKnown, money, number, percent, shorten, signed, span, time, tone, words } from "../format.js";
-import { badge, button, computedNotice, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, table } from "../widgets.js";
+import { acts, headline, notes, urgent } from "../documents.js";
+import { badge, button, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, table } from "../widgets.js";
 
 /** The graph: who waits for whom, from left to right. */
 const STEPS = [
@@ -31,7 +32,8 @@ export async function show(root, params, api) {
   const head = h("div", { class: "page-head" }, h("h1", null, "Run ", h("span", { class: "mono" }, shorten(id, 8, 4))));
   const body = h("div", { class: "stack" }, loading("Waiting for the run …"));
   const replayed = h("div", { class: "stack" });
-  replace(root, h("p", { class: "crumb" }, h("a", { href: "#/trading" }, "Trading"), " / run"), head,
+  const warnings = h("div", { class: "stack-tight" });
+  replace(root, h("p", { class: "crumb" }, h("a", { href: "#/trading" }, "Trading"), " / run"), head, warnings,
     panel("Cycle", { source: { href: api.address(`/trading/runs/${encodeURIComponent(id)}`), at: null, text: "events of this run · the journal" } }, graph.element), replayed, body);
   let ended = false;
   let failed = false;
@@ -39,14 +41,15 @@ export async function show(root, params, api) {
   const load = async () => {
     if (ended) return;
     try {
-      const why = await api.get(`/trading/runs/${encodeURIComponent(id)}`);
+      const { view: why, document: words } = await api.read(`/trading/runs/${encodeURIComponent(id)}`);
       if (why.state === "failed") return fail(why.error);
       if (why.state === "starting") return replace(body, h("p", { class: "empty", role: "status" }, "Reading the market …"));
       graph.readRecord(why);
       ended = why.run !== null || why.state === "expired";
-      replace(head, drawHead(why, api, replayed));
+      replace(head, drawHead(why, words, api, replayed));
+      replace(warnings, urgent(words));
       document.title = `${why.symbol} run · Zuno`;
-      replace(body, why.run ? drawRun(why, why.run, api) : h("p", { class: "empty", role: "status" }, failed ? "The run was cut off." : `Under way: ${why.reached.length} of ${why.reached.length + why.waiting.length} steps are on record.`));
+      replace(body, why.run ? [drawRun(why, why.run, api), notes(words)] : h("p", { class: "empty", role: "status" }, failed ? "The run was cut off." : `Under way: ${why.reached.length} of ${why.reached.length + why.waiting.length} steps are on record.`));
     } catch (error) {
       if (error.name === "AbortError" || failed) return;
       replace(body, problemNotice(error, load));
@@ -114,12 +117,11 @@ class CycleGraph {
   }
 }
 
-function drawHead(why, api, replayed) {
+function drawHead(why, words, api, replayed) {
   return [
-    h("h1", null, why.symbol, " ", why.mode, " ", h("span", { class: "mono soft" }, shorten(why.runId, 8, 4))),
-    modeBadge({ synthetic: why.synthetic, mode: "paper" }), why.synthetic ? null : badge(why.live ? "live market" : why.origin), badge(why.state, why.state === "ended" ? "good" : "warn"),
-    h("span", { class: "soft" }, `${why.synthetic ? `${why.origin} · ` : ""}as of ${time(why.asOf)} · run ${time(why.started)}`),
-    why.run ? h("span", { class: "end" }, replayButton(why.runId, api, replayed)) : null,
+    headline(words, { title: `${why.symbol} ${why.mode}` }), h("span", { class: "mono soft" }, shorten(why.runId, 8, 4)),
+    badge(why.state, why.state === "ended" ? "good" : "warn"), h("span", { class: "soft" }, `run ${time(why.started)}`),
+    why.run ? h("span", { class: "end" }, acts(words), replayButton(why.runId, api, replayed)) : null,
   ];
 }
 
@@ -159,8 +161,6 @@ function drawRun(why, run, api) {
       panel("What the Judge remembered", { wide: "half", source }, drawMemory(run.memory)),
       panel("Who spoke, and for how much", { wide: "half", source }, drawVoices(why, run))),
     panel("Inputs and their age", { source }, drawInputs(run)),
-    computedNotice(run),
-    run.notes.map((text) => notice(text)),
   ];
 }
 

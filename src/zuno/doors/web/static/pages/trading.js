@@ -1,9 +1,10 @@
 // The trading desk: the account, the market with its trades, the books, and the switches that stop it.
 import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
 import { accountChoice, describeAccount, openAccount } from "../accounts.js";
+import { acts, figures, headline, notes, urgent, wordPairs } from "../documents.js";
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
-import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, stats, table } from "../widgets.js";
+import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, table } from "../widgets.js";
 
 const SYMBOLS = ["BTCUSDT", "ETHUSDT"];
 const INTERVALS = ["1h", "4h", "1d"];
@@ -30,22 +31,25 @@ export async function show(root, params, pageApi) {
   const risk = h("div", { class: "stack fill" });
   const results = h("div", { class: "grid" }, loading());
   const controls = h("span", { class: "controls" });
-  const mode = h("span", null);
+  const head = h("span", { class: "row wrap" }, h("h1", null, "Trading"));
+  const next = h("div", null);
   replace(root,
-    h("div", { class: "page-head" }, h("h1", null, "Trading"), accountChoice(api), mode, h("div", { class: "end" }, runForm(api, pageApi), controls)),
+    h("div", { class: "page-head" }, head, accountChoice(api), h("div", { class: "end" }, runForm(api, pageApi), controls)),
     glance,
+    next,
     panel("Market", { actions: chartActions }, chart, chartSource),
     h("div", { class: "grid" }, h("div", { class: "three-quarters stack" }, positions), h("div", { class: "quarter stack" }, risk)),
     results,
     books(api));
 
-  const loadAccount = () => fillWith(glance, () => api.get("/trading/account"), (view) => {
+  const loadAccount = () => fillWith(glance, () => api.read("/trading/account"), ({ view, document: words }) => {
     const focused = controls.contains(document.activeElement);
-    replace(mode, modeBadge(view));
+    replace(head, headline(words, { title: "Trading" }));
     replace(controls, switches(view, api, refresh));
     if (focused) controls.firstChild.focus();
     replace(risk, drawRisk(view, api));
-    return drawAccount(view, api, refresh);
+    replace(next, acts(words, { "trade positions": positions, "trade profit": results, "trade balance": root.querySelector("#book") }));
+    return drawAccount(view, words, api);
   }, { keep: true });
   const loadPositions = () => fillWith(positions, async () => {
     const view = await api.get("/trading/positions");
@@ -112,22 +116,14 @@ function key(layers, view) {
 
 // -- the account
 
-function drawAccount(view, api, refresh) {
-  const leverage = view.risk.leverage;
+function drawAccount(view, words, api) {
+  const first = words?.sections[0];
   return [
-    view.recorded ? notice(`Recorded time: everything is as of ${time(view.asOf)}, this account's last moment.`) : null,
-    stats({ href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
-      stat("Equity", money(view.equityUsd), { note: view.unknown ?? "cash and what is open" }),
-      stat("Unrealised PnL", money(view.unrealisedUsd), { tone: tone(view.unrealisedUsd), note: `${view.openTrades} open, ${view.openOrders} orders` }),
-      stat("Closed PnL, net", money(view.netPnlUsd), { tone: tone(view.netPnlUsd), note: `${view.closedTrades} trades` }),
-      stat("Today", money(view.todayUsd), { tone: tone(view.todayUsd), note: "since midnight UTC" }),
-      stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" }),
-      stat("Leverage", leverage === null ? "–" : `${number(leverage, 2)}×`, { note: `of at most ${number(view.risk.maxLeverage, 1)}×` }),
-      stat("Desk by itself", view.running ? "running" : "stopped", { note: view.running ?? "zuno trade start runs it" })),
-    view.protections.map((lock) => h("div", { class: "notice warn" }, h("strong", null, words(lock.protection), lock.symbol ? ` ${lock.symbol}` : ""), h("span", null, lock.reason), h("span", { class: "hint" }, lock.ends ?? (lock.until ? `until ${time(lock.until)}` : "")),
-      LIFTED.has(lock.protection) ? button("Unlock", async () => { if (await postWithWord(api, "/trading/unlock", { view, title: "Unlock the desk", action: "Unlock", body: { protection: lock.protection } })) await refresh(); }) : null)),
-    view.mandate ? notice(`Mandate ${shorten(view.mandate.hash)}: ${view.mandate.symbols.join(", ")} at ${view.mandate.venues.join(", ")}, ${view.mandate.active ? "until" : "expired"} ${time(view.mandate.expires)}`, view.mandate.active ? "" : "warn") : null,
-    view.mode === "paper" ? null : view.notes.map((note) => notice(note, "warn")),
+    urgent(words),
+    figures({ facts: words?.sections.flatMap((section) => section.facts) }, { href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
+      stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" })),
+    facts(wordPairs(first)),
+    notes(words),
   ];
 }
 
@@ -151,7 +147,11 @@ function switches(view, api, refresh) {
   const pause = () => act("/trading/pause");
   const resume = () => act("/trading/resume", "Open trades again", "Resume");
   const kill = () => act("/trading/kill", "Kill switch", "Close everything", true);
-  return [paused ? button("Resume", resume) : button("Pause", pause, { title: "No new trades; open ones keep their stops" }), button("Kill switch", kill, { kind: "danger" })];
+  const lifted = view.protections.find((lock) => LIFTED.has(lock.protection));
+  const unlock = async () => {
+    if (await postWithWord(api, "/trading/unlock", { view, title: "Unlock the desk", action: "Unlock", body: { protection: lifted.protection } })) await refresh();
+  };
+  return [paused ? button("Resume", resume) : button("Pause", pause, { title: "No new trades; open ones keep their stops" }), lifted ? button("Unlock", unlock) : null, button("Kill switch", kill, { kind: "danger" })];
 }
 
 /** Post, and where the server asks for a word, ask for it in its own sentence. The answer is whether it was done. */

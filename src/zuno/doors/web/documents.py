@@ -1,0 +1,45 @@
+"""A view's document as the page gets it: its words in their order. Tables and pictures are the page's own."""
+
+from __future__ import annotations
+
+from zuno.kernel.view import View
+from zuno.present.document import Kind, Tone
+
+
+class DocumentValue(View):
+    text: str
+    tone: Tone
+    kind: Kind
+    """`foreign`: not our words."""
+
+
+class DocumentFact(View):
+    label: str
+    value: DocumentValue
+    figure: bool
+    """Whether the text is that of one number."""
+    about: str
+    """Source and age."""
+    stale: bool
+
+
+class DocumentSection(View):
+    title: str
+    facts: tuple[DocumentFact, ...]
+
+
+class DocumentAct(View):
+    label: str
+    command: str
+    """As it is typed in a terminal, without `zuno`."""
+
+
+class DocumentView(View):
+    headline: DocumentValue
+    context: DocumentValue
+    urgent: tuple[DocumentValue, ...]
+    """What stands above every figure."""
+    sections: tuple[DocumentSection, ...]
+    notes: tuple[DocumentValue, ...]
+    acts: tuple[DocumentAct, ...]
+    as_of: str | None
