@@ -422,18 +422,37 @@ def run(
 def build_command(words: Sequence[str] = ()) -> Callable[..., object]:
     """The grammar of `zuno`, or as much of it as these words can need: typer reads the signature of every command it is
     given, which takes a tenth of a second for all of them."""
-    first = words[0] if words else ""
-    named = any(first == each.name for each in app.registered_groups) or first in map(_name, app.registered_commands)
-    return _build_command(first if named else None)
+    return _build_command(_find_path(app, words))
 
 
 @cache
-def _build_command(first: str | None) -> Callable[..., object]:
-    part = copy(app)
-    if first is not None:
-        part.registered_groups = [each for each in app.registered_groups if each.name == first]
-        part.registered_commands = [each for each in app.registered_commands if _name(each) == first]
-    return typer.main.get_command(part)
+def _build_command(path: tuple[str, ...]) -> Callable[..., object]:
+    return typer.main.get_command(_narrow(app, path))
+
+
+def _find_path(group: typer.Typer, words: Sequence[str]) -> tuple[str, ...]:
+    """The words that lead to a command, up to the first that is none; `--help` where the next asks for help."""
+    first = words[0] if words else ""
+    if first in ("-h", "--help"):
+        return ("--help",)
+    for each in group.registered_groups:
+        if each.name == first and each.typer_instance is not None:
+            return (first, *_find_path(each.typer_instance, words[1:]))
+    return (first,) if first in map(_name, group.registered_commands) else ()
+
+
+def _narrow(group: typer.Typer, path: tuple[str, ...]) -> typer.Typer:
+    """The group with what the path leads to alone. For help it has everything, but empty groups."""
+    if not path:
+        return group
+    part, listed = copy(group), path == ("--help",)
+    part.registered_groups = [copy(each) for each in group.registered_groups if listed or each.name == path[0]]
+    for each in part.registered_groups:
+        if each.typer_instance is not None:
+            each.typer_instance = _narrow(each.typer_instance, ("",) if listed else path[1:])
+    if not listed:
+        part.registered_commands = [each for each in group.registered_commands if _name(each) == path[0]]
+    return part
 
 
 def _name(command: CommandInfo) -> str:
