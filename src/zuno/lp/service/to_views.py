@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from zuno.amm.identity import pool_id
 from zuno.amm.model import LpPosition, PoolKey, PoolState, quote_worth, whole_price
@@ -12,10 +13,6 @@ from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact, PriceSeries
-from zuno.lp.model.plan import Leftover
-from zuno.lp.ports.world import PriceMove
-from zuno.lp.rules.attribution import Attribution, PnlTerms
-from zuno.lp.rules.worth import PositionAtPrice
 from zuno.lp.service.views import (
     ExactTermsView,
     FactView,
@@ -32,6 +29,12 @@ from zuno.lp.service.views import (
     PricePointView,
     TermsView,
 )
+
+if TYPE_CHECKING:
+    from zuno.lp.model.plan import Leftover
+    from zuno.lp.ports.world import PriceMove
+    from zuno.lp.rules.attribution import Attribution, PnlTerms
+    from zuno.lp.rules.worth import PositionAtPrice
 
 PRICE_DIGITS = 10
 

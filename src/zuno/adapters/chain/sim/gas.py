@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from zuno.lp.model.plan import StepKind
+from zuno.lp.model.plan import MEASURED_GAS, StepKind
 from zuno.lp.plan import calls
-from zuno.lp.rules.carry import MEASURED_GAS
 
 BLOCK_GAS: Final = 60_000_000
 """As much as the devnet puts in a block."""
