@@ -80,7 +80,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "doors.telegram": INSIDE | {"telegram"},
     "doors.web": INSIDE | {"fastapi", "http", "prometheus_client", "pydantic", "socket", "starlette", "uvicorn"},
-    "settings": INSIDE | {"pydantic", "pydantic_settings"},
+    "settings": INSIDE | {"pydantic"},
     "wiring": INSIDE,
     "__main__": INSIDE,
     "__init__": frozenset({"__future__", "os", "sys"}),
