@@ -14,6 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from math import isqrt
+from struct import unpack
 
 from zuno.amm.identity import pool_id
 from zuno.amm.liquidity import liquidity_for_amounts
@@ -194,7 +195,7 @@ def _draws(seed: int, purpose: str) -> Iterator[int]:
     counter = 0
     while True:
         block = sha256(f"zuno world {seed} {purpose} {counter}".encode()).digest()
-        yield from (int.from_bytes(block[at : at + 4], "big") for at in range(0, 32, 4))
+        yield from unpack(">8I", block)
         counter += 1
 
 
@@ -267,10 +268,11 @@ def _noise_reach(spec: PoolSpec, path: tuple[int, ...]) -> int:
         return 0
     moves = [(after - before) * BILLION // before for before, after in pairwise(path)]
     times, over = FEES_OVER_LVR
+    sizes = list(map(abs, moves))
     wanted = times * sum(move * move for move in moves) * 10**6 // (2 * over * spec.key.fee * BILLION)
 
     def travel(reach: int) -> int:
-        last = sum(abs(reach - move) + abs(reach + move) for move in moves) // 2
+        last = sum(size if size > reach else reach for size in sizes)  # the mean of |reach - r| and |reach + r|
         return (2 * spec.noise_trips - 1) * reach * len(moves) + last
 
     low, high = 0, BILLION // 10
