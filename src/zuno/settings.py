@@ -10,16 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
@@ -436,8 +428,7 @@ class Settings(BaseModel):
     def _add_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
         """What is not given is read from the environment, in capitals or not; an empty variable is not set."""
         variables = {name.upper(): text for name, text in os.environ.items() if text}
-        names = {name: variable_of(name) for name in cls.model_fields}
-        return {name: variables[variable] for name, variable in names.items() if variable in variables} | given
+        return {each: variables[name] for each in cls.model_fields if (name := variable_of(each)) in variables} | given
 
     def rpc_urls(self, chain_name: str) -> tuple[SecretStr, ...]:
         """The configured URLs of a known chain, best first."""

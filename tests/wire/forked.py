@@ -202,8 +202,7 @@ def main() -> None:
     import_eth_account()
     for name in IMPORTED:
         import_module(name)
-    for word in ("", *getattr(build_command(), "commands", ())):
-        build_command([word])
+    build_command()
     CopiedWorld.play(DEFAULT_SEED)
     world_file.SimWorld = CopiedWorld  # type: ignore[assignment, attr-defined]
     gc.collect()

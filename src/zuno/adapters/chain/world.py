@@ -266,14 +266,13 @@ def _noise_reach(spec: PoolSpec, path: tuple[int, ...]) -> int:
     """
     if not spec.noise_trips:
         return 0
-    moves = [(after - before) * BILLION // before for before, after in pairwise(path)]
+    sizes = [abs((after - before) * BILLION // before) for before, after in pairwise(path)]
     times, over = FEES_OVER_LVR
-    sizes = list(map(abs, moves))
-    wanted = times * sum(move * move for move in moves) * 10**6 // (2 * over * spec.key.fee * BILLION)
+    wanted = times * sum(size * size for size in sizes) * 10**6 // (2 * over * spec.key.fee * BILLION)
 
     def travel(reach: int) -> int:
-        last = sum(size if size > reach else reach for size in sizes)  # the mean of |reach - r| and |reach + r|
-        return (2 * spec.noise_trips - 1) * reach * len(moves) + last
+        last = sum(size if size > reach else reach for size in sizes)
+        return (2 * spec.noise_trips - 1) * reach * len(sizes) + last
 
     low, high = 0, BILLION // 10
     while high - low > 1:

@@ -103,13 +103,9 @@ class _Command:
         last = {"home": None, "json": False}
         names = ["ctx", *(name for name in self.__annotations__ if name not in last), *last]
         defaults = last | {each.name: each.default for each in signature(self._function).parameters.values()}
+        keyword, empty = Parameter.KEYWORD_ONLY, Parameter.empty
         return Signature(
-            [
-                Parameter(
-                    name, Parameter.KEYWORD_ONLY, default=defaults.get(name, Parameter.empty), annotation=kinds[name]
-                )
-                for name in names
-            ]
+            [Parameter(name, keyword, default=defaults.get(name, empty), annotation=kinds[name]) for name in names]
         )
 
     def __call__(self, ctx: typer.Context, home: str | None, json: bool, **given: Any) -> None:

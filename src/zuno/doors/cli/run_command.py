@@ -282,7 +282,15 @@ def _print(session: Session, view: View, json: bool) -> None:
 
             sys.stdout.write(write_document(view) + "\n")
         else:
-            _show(view)
+            from zuno.doors.cli.screen import print_document
+            from zuno.present.document import Documented
+
+            if isinstance(view, Documented):
+                print_document(view.to_document())
+            else:
+                from zuno.doors.cli.render import render  # loads rich, which takes longer than most answers
+
+                render(view)
         sys.stdout.flush()
         if session.shown is not None:
             session.shown(view)
@@ -292,18 +300,6 @@ def _print(session: Session, view: View, json: bool) -> None:
         raise Failed(report_unwritten(error)) from error
     except Exception as error:
         raise _bug(error, json) from error
-
-
-def _show(view: View) -> None:
-    from zuno.doors.cli.screen import print_document
-    from zuno.present.document import Documented
-
-    if isinstance(view, Documented):
-        print_document(view.to_document())
-        return
-    from zuno.doors.cli.render import render  # rich takes longer to load than most answers take to make
-
-    render(view)
 
 
 def report_unwritten(error: OSError) -> int:
