@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -24,7 +25,11 @@ T = TypeVar("T")
 def _open(home: str | None) -> Zuno:
     from zuno.wiring import open_zuno
 
-    return open_zuno(home)
+    zuno = open_zuno(home)
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+    return zuno
 
 
 def _lock_account(home: str | None, account: str) -> None:
@@ -34,6 +39,7 @@ def _lock_account(home: str | None, account: str) -> None:
 
 
 def main() -> None:
+    gc.disable()  # until Zuno is open: what is imported stays, and looking through it takes a tenth of a command's time
     _mend_streams()
     signal.signal(signal.SIGTERM, _stop_on_sigterm)
     try:
@@ -47,6 +53,7 @@ def main() -> None:
     from zuno.doors.cli.run_command import find_exit_code
 
     _discard_errors()
+    gc.freeze()  # the system takes it all back at once
     sys.exit(find_exit_code(code))
 
 

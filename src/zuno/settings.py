@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
@@ -195,24 +196,24 @@ PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
 StreamUrl = Annotated[str, AfterValidator(_matching(_STREAM, "a ws(s) URL", lambda url: url.rstrip("/")))]
-Channels = Annotated[tuple[str, ...], NoDecode, _comma_separated(_channels)]
-ChatIds = Annotated[tuple[int, ...], NoDecode, _comma_separated(_chat_ids)]
-Urls = Annotated[tuple[SecretStr, ...], NoDecode, _comma_separated(_urls)]
+Channels = Annotated[tuple[str, ...], _comma_separated(_channels)]
+ChatIds = Annotated[tuple[int, ...], _comma_separated(_chat_ids)]
+Urls = Annotated[tuple[SecretStr, ...], _comma_separated(_urls)]
 Models = Annotated[str, AfterValidator(_models)]
-ModelKeys = Annotated[dict[str, SecretStr], NoDecode, _comma_separated(_model_keys)]
-ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], NoDecode, _comma_separated(_model_prices)]
+ModelKeys = Annotated[dict[str, SecretStr], _comma_separated(_model_keys)]
+ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
-Hooks = Annotated[tuple[str, ...], NoDecode, _comma_separated(lambda parts: tuple(map(_address, parts)))]
-LabelledWallets = Annotated[dict[str, str], NoDecode, _comma_separated(_labelled_wallets)]
+Hooks = Annotated[tuple[str, ...], _comma_separated(lambda parts: tuple(map(_address, parts)))]
+LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings by their environment names. Secrets print as stars."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_prefix="ZUNO_", env_ignore_empty=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True, validate_by_name=True)
 
     home: Path = Field(Path("~/.zuno"), description="data directory (created 0700)")
     database_url: Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None = (
@@ -422,16 +423,12 @@ class Settings(BaseSettings):
     perplexity_api_key: SecretStr | None = Field(None, description="Perplexity API key; without one no narrative")
     news_channels: Channels = Field((), description="public Telegram channels to read (t.me/NAME), comma-separated")
 
+    @model_validator(mode="before")
     @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings
+    def _add_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """What is not given is read from the environment, in capitals or not; an empty variable is not set."""
+        variables = {name.upper(): text for name, text in os.environ.items() if text}
+        return {each: variables[name] for each in cls.model_fields if (name := variable_of(each)) in variables} | given
 
     def rpc_urls(self, chain_name: str) -> tuple[SecretStr, ...]:
         """The configured URLs of a known chain, best first."""
@@ -509,7 +506,7 @@ def variable_of(field_name: str) -> str:
 def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
     """The settings of this process, or `UsageError` that names the variable to fix.
 
-    `environment` is what pydantic-settings will read too: it must be the process's own.
+    `environment` is what `Settings` reads too: it must be the process's own.
     """
     known = variables()
     for name in map(str.upper, environment):

@@ -79,7 +79,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.shell": INSIDE | {"prompt_toolkit", "rich"},
     "doors.telegram": INSIDE | {"telegram"},
     "doors.web": INSIDE | {"fastapi", "http", "prometheus_client", "pydantic", "socket", "starlette", "uvicorn"},
-    "settings": INSIDE | {"pydantic", "pydantic_settings"},
+    "settings": INSIDE | {"pydantic"},
     "wiring": INSIDE,
     "__main__": INSIDE,
     "__init__": frozenset({"__future__", "os", "sys"}),
@@ -97,24 +97,28 @@ CLOCKS = frozenset("datetime.now datetime.utcnow datetime.today date.today".spli
 CLOCK_NAMES = frozenset(clock.partition(".")[2] for clock in CLOCKS)
 """What a datetime reads the clock by."""
 
-HEAVY = (
-    "web3",
+HEAVY_TO_READ = (
+    "dask",
+    "duckdb",
     "eth",
     "eth_abi",
+    "fastapi",
     "httpx2",
-    "pydantic",
-    "rich.table",
-    "prompt_toolkit",
-    "numpy",
-    "talib",
-    "duckdb",
-    "matplotlib",
+    "jinja2",
     "langgraph",
-    "zuno.wiring",
-    "zuno.adapters",
-    "zuno.lp",
+    "matplotlib",
+    "numpy",
+    "prompt_toolkit",
+    "pydantic_ai",
+    "pydantic_settings",
+    "talib",
+    "web3",
+    "zuno.lab",
     "zuno.trading",
 )
+"""What a command that only reads has no use for."""
+HEAVY = (*HEAVY_TO_READ, "asyncio", "pydantic", "zuno.adapters", "zuno.lp", "zuno.wiring")
+SPENDING = ("zuno.adapters.chain.sim.contracts", "zuno.lp.plan.decoding", "zuno.lp.ports.spending")
 
 
 DESKS = ("lp", "trading", "doors")
@@ -219,7 +223,28 @@ def test_the_package_says_that_it_is_typed(package: str) -> None:
     assert f"src/{package}" in build["packages"]
 
 
-def test_help_imports_no_vendor() -> None:
-    code = "import sys; import zuno.__main__; print('\\n'.join(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert [name for name in HEAVY if name in loaded] == []
+@pytest.mark.parametrize(
+    ("words", "unneeded"),
+    [
+        ("--help", HEAVY),
+        ("journal tail", (*HEAVY_TO_READ, "rich")),
+        ("lp positions", (*HEAVY_TO_READ, *SPENDING, "zuno.lp.rules.stress", "zuno.lp.watch.monitor")),
+    ],
+)
+def test_a_command_loads_what_it_needs_alone(words: str, unneeded: tuple[str, ...], tmp_path: Path) -> None:
+    """Half of the time of a short command is what it imports."""
+    code = (
+        "import atexit, sys; atexit.register(lambda: print('loaded', *sys.modules)); import zuno.__main__ as zuno; "
+        "zuno.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words.split()],
+        env={"ZUNO_HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {"loaded", "zuno.doors.cli.main"} <= loaded
+    assert loaded.intersection(unneeded) == set()

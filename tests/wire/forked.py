@@ -199,8 +199,7 @@ def main() -> None:
     for name in IMPORTED:
         import_module(name)
     preload(DESKS)
-    for word in ("", *getattr(build_command(), "commands", ())):
-        build_command([word])
+    build_command()
     CopiedWorld.play(DEFAULT_SEED)
     world_file.SimWorld = CopiedWorld  # type: ignore[assignment, attr-defined]
     gc.collect()

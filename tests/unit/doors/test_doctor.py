@@ -74,7 +74,7 @@ async def test_pushes_say_what_is_not_set_what_waits_and_who_sends(tmp_path: Pat
     box = SqliteOutbox(tmp_path)
 
     async def states(**given: object) -> list[tuple[str, str]]:
-        settings = Settings(home=tmp_path, **given)  # type: ignore[arg-type]
+        settings = Settings(home=tmp_path, **given)
         found = await build_push_check(settings, lambda: box, lambda: Millis(9_000_000)).look()
         return [(line.topic, line.state) for line in found]
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from math import isqrt
+from struct import unpack
 
 from zuno.amm.identity import pool_id
 from zuno.amm.liquidity import liquidity_for_amounts
@@ -188,7 +189,7 @@ def _draws(seed: int, purpose: str) -> Iterator[int]:
     counter = 0
     while True:
         block = sha256(f"zuno world {seed} {purpose} {counter}".encode()).digest()
-        yield from (int.from_bytes(block[at : at + 4], "big") for at in range(0, 32, 4))
+        yield from unpack(">8I", block)
         counter += 1
 
 
@@ -259,13 +260,13 @@ def _noise_reach(spec: PoolSpec, path: tuple[int, ...]) -> int:
     """
     if not spec.noise_trips:
         return 0
-    moves = [(after - before) * BILLION // before for before, after in pairwise(path)]
+    sizes = [abs((after - before) * BILLION // before) for before, after in pairwise(path)]
     times, over = FEES_OVER_LVR
-    wanted = times * sum(move * move for move in moves) * 10**6 // (2 * over * spec.key.fee * BILLION)
+    wanted = times * sum(size * size for size in sizes) * 10**6 // (2 * over * spec.key.fee * BILLION)
 
     def travel(reach: int) -> int:
-        last = sum(abs(reach - move) + abs(reach + move) for move in moves) // 2
-        return (2 * spec.noise_trips - 1) * reach * len(moves) + last
+        last = sum(size if size > reach else reach for size in sizes)
+        return (2 * spec.noise_trips - 1) * reach * len(sizes) + last
 
     low, high = 0, BILLION // 10
     while high - low > 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +24,7 @@ from zuno.doors.cli.run_command import Opener
 from zuno.doors.cli.system import agents, doctor, export, logs, mcp, parse, telegram
 from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
+from zuno.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from typer.models import CommandInfo
@@ -131,9 +131,10 @@ def lp_pool(
     return zuno.lp(chain).pool(which, fee)
 
 
-@lp.command("positions")
+@command(lp, "positions")
 def lp_positions(
-    ctx: typer.Context,
+    zuno: Zuno,
+    /,
     chain: ChainName = None,
     ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this id; repeatable.")] = None,
     wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
@@ -144,18 +145,13 @@ def lp_positions(
         ),
     ] = None,
     closed: Annotated[bool, typer.Option("--closed", help="List closed positions and their results.")] = False,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """List a wallet's positions with exact amounts and uncollected fees."""
-    if closed:
-        if ids or only:
-            raise typer.BadParameter("--closed takes --wallet and --chain, not --id or --only")
-        run_command.answer(
-            ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).list_closed(wallet, zuno.archive().ended_positions)
-        )
-        return
-    run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.lp(chain).positions(ids or (), wallet, only))
+    if not closed:
+        return zuno.lp(chain).positions(ids or (), wallet, only)
+    if ids or only:
+        raise UsageError("--closed takes --wallet and --chain, not --id or --only.")
+    return zuno.lp(chain).list_closed(wallet, zuno.archive().ended_positions)
 
 
 @command(lp, "portfolio")
@@ -422,18 +418,19 @@ def run(
 def build_command(words: Sequence[str] = ()) -> Callable[..., object]:
     """The grammar of `zuno`, or as much of it as these words can need: typer reads the signature of every command it is
     given, which takes a tenth of a second for all of them."""
+    return typer.main.get_command(_narrow(app, words))
+
+
+def _narrow(group: typer.Typer, words: Sequence[str] | None) -> typer.Typer:
+    """The group with what the words lead to alone, or whole where they lead nowhere; None: the group without its
+    commands, which is enough to be listed in help."""
     first = words[0] if words else ""
-    named = any(first == each.name for each in app.registered_groups) or first in map(_name, app.registered_commands)
-    return _build_command(first if named else None)
-
-
-@cache
-def _build_command(first: str | None) -> Callable[..., object]:
-    part = copy(app)
-    if first is not None:
-        part.registered_groups = [each for each in app.registered_groups if each.name == first]
-        part.registered_commands = [each for each in app.registered_commands if _name(each) == first]
-    return typer.main.get_command(part)
+    listed, part = first in ("-h", "--help"), copy(group)
+    part.registered_groups = [copy(each) for each in group.registered_groups if listed or each.name == first]
+    part.registered_commands = [each for each in group.registered_commands if listed or _name(each) == first]
+    for each in part.registered_groups:
+        each.typer_instance = _narrow(each.typer_instance or group, None if listed or not words else words[1:])
+    return part if words is None or part.registered_groups or part.registered_commands else group
 
 
 def _name(command: CommandInfo) -> str:

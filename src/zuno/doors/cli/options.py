@@ -93,22 +93,19 @@ class _Command:
     def __init__(self, function: Callable[..., Any], by: Callable[..., None]) -> None:
         self.__doc__, self.__globals__ = function.__doc__, function.__globals__
         self._function, self._by = function, by
-        self._own = [each for each in signature(function).parameters.values() if each.kind is not each.POSITIONAL_ONLY]
-        self.__annotations__ = {each.name: each.annotation for each in self._own}
+        code, kinds = function.__code__, function.__annotations__
+        own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+        self.__annotations__ = {name: kinds[name] for name in own}
 
     @cached_property
     def __signature__(self) -> Signature:
         kinds = {"ctx": typer.Context, "home": Home, "json": Json} | get_type_hints(self, include_extras=True)
         last = {"home": None, "json": False}
         names = ["ctx", *(name for name in self.__annotations__ if name not in last), *last]
-        defaults = last | {each.name: each.default for each in self._own}
+        defaults = last | {each.name: each.default for each in signature(self._function).parameters.values()}
+        keyword, empty = Parameter.KEYWORD_ONLY, Parameter.empty
         return Signature(
-            [
-                Parameter(
-                    name, Parameter.KEYWORD_ONLY, default=defaults.get(name, Parameter.empty), annotation=kinds[name]
-                )
-                for name in names
-            ]
+            [Parameter(name, keyword, default=defaults.get(name, empty), annotation=kinds[name]) for name in names]
         )
 
     def __call__(self, ctx: typer.Context, home: str | None, json: bool, **given: Any) -> None:

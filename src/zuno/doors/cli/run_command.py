@@ -283,9 +283,15 @@ def _print(session: Session, view: View, json: bool) -> None:
 
             sys.stdout.write(write_document(view) + "\n")
         else:
-            from zuno.doors.cli.render import render
+            from zuno.doors.cli.render import print_document
+            from zuno.present.document import Documented
 
-            render(view)
+            if isinstance(view, Documented):
+                print_document(view.to_document())
+            else:
+                from zuno.doors.cli.render import render  # loads rich, which takes longer than most answers
+
+                render(view)
         sys.stdout.flush()
         if session.shown is not None:
             session.shown(view)

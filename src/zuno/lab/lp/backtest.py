@@ -18,8 +18,9 @@ from zuno.lab.lp.fast import USD
 from zuno.lp.model.ballot import CandidateKind
 from zuno.lp.model.history import PositionEvent, WalletSwap
 from zuno.lp.model.market import HOUR, GasQuote
+from zuno.lp.model.plan import MEASURED_GAS
 from zuno.lp.rules.attribution import PnlTerms, attribute
-from zuno.lp.rules.carry import MEASURED_GAS, steps_for
+from zuno.lp.rules.carry import steps_for
 
 ZERO: Final = Fraction(0)
 

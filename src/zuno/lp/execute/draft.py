@@ -16,7 +16,7 @@ from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.market import Fact, GasQuote, Pair
-from zuno.lp.model.plan import Bounds, Flow, Leftover, Owns, Step, StepKind, StepPlan, WalletState
+from zuno.lp.model.plan import MEASURED_GAS, Bounds, Flow, Leftover, Owns, Step, StepKind, StepPlan, WalletState
 from zuno.lp.model.plan_events import Action, Draft, ExitWorth, GasBound, Instruction
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.approvals import build_revocations
@@ -28,7 +28,6 @@ from zuno.lp.plan.inventory import QuoteSwap, quotes
 from zuno.lp.plan.policy import Policy, build_policy, max_outflow, verify_step
 from zuno.lp.plan.sizing import check_tokens_used, most_proceeds, weigh_exit
 from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
-from zuno.lp.rules.carry import MEASURED_GAS
 
 _MAX_READS: Final = 4
 GAS_MARGIN: Final = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from zuno.amm.model import Block, PoolKey, Range
 from zuno.kernel.text import Token
@@ -158,6 +158,17 @@ class PositionHistory:
     computed: tuple[str, ...] = ()
     """What could not be measured and was computed by the formulas that explain it: a residual cannot show there."""
     notes: tuple[str, ...] = ()
+
+
+class SwapEvent(NamedTuple):
+    """One swap as the pool tells it; amounts are what the pool received (negative: paid out), the fee among them."""
+
+    amount0: int
+    amount1: int
+    liquidity: int
+    """In range when it ended."""
+    fee: int
+    """All of it, in pips, the protocol's share included."""
 
 
 @dataclass(frozen=True, slots=True)

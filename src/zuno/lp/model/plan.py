@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -45,6 +46,20 @@ class StepKind(StrEnum):
     INCREASE = "increase"
     DECREASE = "decrease"
     COLLECT = "collect"
+
+
+MEASURED_GAS: Final[Mapping[StepKind, int]] = MappingProxyType(
+    {
+        StepKind.WRAP: 51_838,
+        StepKind.APPROVE_PERMIT2: 45_903,
+        StepKind.PERMIT2_APPROVE: 47_602,
+        StepKind.MINT: 419_478,
+        StepKind.BURN: 153_578,
+        StepKind.BURN_AND_MINT: 393_517,
+        StepKind.SWAP_AND_MINT: 440_997,
+    }
+)
+"""Gas units as used by the official contracts on a local chain; an estimate of the node itself is better."""
 
 
 class StepState(StrEnum):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from zuno.amm.model import Block, Depth, LpPosition, PoolState
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import GasQuote
+
+STALE: Final = 900
+"""Seconds: a live chain's newest block older than this, or as far ahead of us, raises and clears no alert."""
 
 
 @dataclass(frozen=True, slots=True)

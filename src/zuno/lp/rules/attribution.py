@@ -24,7 +24,6 @@ from zuno.amm.model import Range, price_of
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Broken
 from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, WalletSwap
-from zuno.lp.rules.carry import rebalancing_gain_token1
 
 ZERO = Fraction(0)
 Value = Callable[[Fraction | int, Fraction | int, int], Fraction]
@@ -270,6 +269,8 @@ def _lvr(history: PositionHistory) -> tuple[float, float]:
     loss for a small step, does not know. A step ends where the position changes, at the price it changed at: what was
     lost until then is lost, whatever the hour closes at.
     """
+    from zuno.lp.rules.carry import rebalancing_gain_token1
+
     touches = [event for event in history.events if isinstance(event, PositionEvent)]
     open_legs: dict[int, tuple[Range, int]] = {}
     if history.start is not None:

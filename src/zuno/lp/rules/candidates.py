@@ -10,10 +10,10 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, RiskProfile, Stress
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import StepKind
+from zuno.lp.model.plan import MEASURED_GAS, StepKind
 from zuno.lp.plan.inventory import SLIPPAGE_BPS, QuoteSwap, burn_proceeds, others_liquidity, worth_token1
 from zuno.lp.plan.minting import plan_deposit
-from zuno.lp.rules.carry import MEASURED_GAS, MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
+from zuno.lp.rules.carry import MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
 from zuno.lp.rules.fee_yield import fees_hour_token1
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import Move, PoolGrid, create_base_width, rebalance_base_width

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Final
 
 from zuno.amm.integers import Q96
@@ -15,20 +14,8 @@ from zuno.amm.model import PoolState
 from zuno.kernel.units import Wei
 from zuno.lp.model.ballot import CandidateKind, Cost, PrepSwap
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import StepKind
+from zuno.lp.model.plan import MEASURED_GAS, StepKind
 
-MEASURED_GAS: Final[Mapping[StepKind, int]] = MappingProxyType(
-    {
-        StepKind.WRAP: 51_838,
-        StepKind.APPROVE_PERMIT2: 45_903,
-        StepKind.PERMIT2_APPROVE: 47_602,
-        StepKind.MINT: 419_478,
-        StepKind.BURN: 153_578,
-        StepKind.BURN_AND_MINT: 393_517,
-        StepKind.SWAP_AND_MINT: 440_997,
-    }
-)
-"""Gas units as used by the official contracts on a local chain; an estimate of the node itself is better."""
 MEASURED_LABEL: Final = "measured table"
 
 # Bytes of a signed transaction: calldata as built for the same calls, and what the envelope and signature add.

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import sqrt
-from typing import Final, NamedTuple
+from typing import Final
 
 from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT256, Q128
 from zuno.amm.model import PoolState, price_of
 from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow
-from zuno.lp.model.history import SwapFees
+from zuno.lp.model.history import SwapEvent, SwapFees
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600
@@ -53,17 +53,6 @@ def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, 
         return None
     nearest = min(fitting, key=lambda sample: (abs(now.at - sample.at - wanted), sample.at))
     return fee_window(nearest, now, f"{name} of own samples")
-
-
-class SwapEvent(NamedTuple):
-    """One swap as the pool tells it; amounts are what the pool received (negative: paid out), the fee among them."""
-
-    amount0: int
-    amount1: int
-    liquidity: int
-    """In range when it ended."""
-    fee: int
-    """All of it, in pips, the protocol's share included."""
 
 
 def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, int, int]:

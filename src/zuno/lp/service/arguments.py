@@ -6,17 +6,16 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, Literal
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Final, Literal
 
 from zuno.kernel.arguments import _NUMBER, MAX_DIGITS, PERCENT, parse_amount
 from zuno.kernel.errors import UsageError
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, HexId
-from zuno.lp.model.debate import OwnRange
-from zuno.lp.service.phrase import token_named
+
+if TYPE_CHECKING:
+    from zuno.lp.model.debate import OwnRange
 
 _ID = re.compile(r"[0-9]{1,78}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -112,6 +111,8 @@ def pair_of(text: str) -> tuple[str, str]:
     match = _PAIR.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{plain_text(text, 40)!r} is not a pair; write it like ETH/USDC.")
+    from zuno.lp.service.phrase import token_named
+
     return token_named(match["base"]), token_named(match["quote"])
 
 
@@ -142,6 +143,8 @@ def capital(text: str) -> tuple[Decimal, str]:
     match = _CAPITAL.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{plain_text(text, 40)!r} is not an amount of a token; write it like 0.5 WETH.")
+    from zuno.lp.service.phrase import token_named
+
     return parse_amount(match["amount"]), token_named(match["token"])
 
 
@@ -155,6 +158,10 @@ def own_range(prices: tuple[str, str] | None, ticks: tuple[str, str] | None) -> 
 
 
 def _edges(unit: Literal["price", "ticks"], typed: tuple[str, str], form: re.Pattern[str], wanted: str) -> OwnRange:
+    from pydantic import ValidationError
+
+    from zuno.lp.model.debate import OwnRange
+
     for text in typed:
         if not form.fullmatch(text.strip()) or len(text) > MAX_DIGITS:
             raise UsageError(f"{plain_text(text, 40)!r} is no edge of a range; write two {wanted}.")

@@ -30,11 +30,10 @@ from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import FEE_TIERS
 from zuno.lp.model.history import PositionHistory
 from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair
-from zuno.lp.ports.chain import Chain, Missing, OwnedPositions
+from zuno.lp.ports.chain import STALE, Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
-from zuno.lp.rules.worth import deposited_amounts, position_at_price
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.result_views import ClosedPositionsView, ClosedPositionView, PnlView, PriceCaseView, WhatIfView
 from zuno.lp.service.to_views import liquidity_view
@@ -51,7 +50,6 @@ from zuno.lp.service.views import (
     PositionsView,
     fee_text,
 )
-from zuno.lp.watch.monitor import STALE
 
 if TYPE_CHECKING:
     from zuno.lp.service.archive import EndedPosition
@@ -313,6 +311,8 @@ class LpDesk:
 
     async def whatif(self, text: str, price: str | None = None) -> WhatIfView:
         """The position at a price, or at today's changed by a percentage, and at a row of others around today's."""
+        from zuno.lp.rules.worth import position_at_price
+
         position = await self.position(arguments.position_id(text))
         pool = position.pool
         if position.liquidity == 0:
@@ -350,6 +350,8 @@ class LpDesk:
 
     async def _read_deposits(self, position: LpPosition) -> tuple[tuple[Fraction, Fraction] | None, tuple[str, ...]]:
         """What was put into the position, or why nobody can say."""
+        from zuno.lp.rules.worth import deposited_amounts
+
         try:
             put_in = deposited_amounts(await self._chain.history(position.id, None), position.id)
         except (Unavailable, Malformed) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zuno.amm.identity import pool_id
 from zuno.amm.model import Depth, LpPosition, PoolKey, PoolState, quote_worth, whole_price
@@ -29,6 +29,11 @@ from zuno.lp.service.views import (
     PricePointView,
     fee_text,
 )
+
+if TYPE_CHECKING:
+    from zuno.lp.model.plan import Leftover
+    from zuno.lp.rules.attribution import Attribution, PnlTerms
+    from zuno.lp.rules.worth import PositionAtPrice
 
 PRICE_DIGITS = 10
 

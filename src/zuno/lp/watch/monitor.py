@@ -25,7 +25,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, Seconds
 from zuno.kernel.view import View
 from zuno.lp.model.alerts import AlertBook, Condition, Event, Subject
-from zuno.lp.ports.chain import Chain, Holdings
+from zuno.lp.ports.chain import STALE, Chain, Holdings
 from zuno.lp.ports.samples import AlertStore, GasSample, PoolSample, Samples
 from zuno.lp.watch.alerts import (
     AlertEventView,
@@ -52,8 +52,6 @@ from zuno.pushes.feed import JournalFeed
 
 PATIENCE: Final = 300.0
 """Seconds one chain may take; what a search has found by then is kept, and it goes on from there."""
-STALE: Final = 900
-"""A live chain's newest block older than this, or as far ahead of us, is no news: it raises and clears nothing."""
 LONGEST_BACKOFF: Final = 900.0
 _LONGEST_CLAUSE: Final = 300
 _LOG: Final = logging.getLogger(__name__)

@@ -165,4 +165,15 @@ def test_a_first_word_needs_its_own_part_of_the_grammar_alone() -> None:
     whole = names()
     assert len(whole) > 20
     assert {word: names(word) for word in whole} == {word: {word} for word in whole}
-    assert names("--home", "lp") == names("pla") == whole
+    assert names("--home", "lp") == names("pla") == names("--help") == whole
+
+
+@pytest.mark.parametrize("words", [(), ("lp",), ("lp", "recommend")])
+def test_help_is_the_same_with_as_much_of_the_grammar_as_it_needs(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked, helps = [*words, "--help"], []
+    for grammar in (build_command(asked), build_command()):
+        assert grammar(asked, prog_name="zuno", standalone_mode=False, obj=Session(open_zuno)) == 0
+        helps.append(capsys.readouterr().out)
+    assert helps[0] == helps[1] != ""

@@ -21,11 +21,10 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
 from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
 from zuno.lp.model.debate import FeeWindow
-from zuno.lp.model.history import SwapFees
+from zuno.lp.model.history import SwapEvent, SwapFees
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import StepKind
+from zuno.lp.model.plan import MEASURED_GAS, StepKind
 from zuno.lp.rules.carry import (
-    MEASURED_GAS,
     cost_of,
     lvr_hour_token1,
     lvr_token1,
@@ -35,7 +34,6 @@ from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
     GrowthSample,
-    SwapEvent,
     fee_window,
     fees_hour_token1,
     growth_of_swaps,

@@ -15,9 +15,9 @@ from zuno.amm.fees import PIPS
 from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96
-from zuno.lp.model.history import PricedBlock, SwapFees
+from zuno.lp.model.history import PricedBlock, SwapEvent, SwapFees
 from zuno.lp.model.market import HOUR
-from zuno.lp.rules.fee_yield import SwapEvent, growth_of_swaps
+from zuno.lp.rules.fee_yield import growth_of_swaps
 
 _MOST_REMEMBERED: Final = 20_000
 MOST_SWAPS: Final = 500_000

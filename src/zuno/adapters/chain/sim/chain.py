@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, SimWorld
 from zuno.adapters.chain.sim.history import hourly_prices, position_history
-from zuno.adapters.chain.sim.transactions import parse_transaction
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, shift_reference
 from zuno.amm import identity
@@ -32,9 +32,10 @@ from zuno.lp.ports.chain import (
     Snapshot,
     StateAtBlock,
 )
-from zuno.lp.ports.spending import SendResult
 from zuno.lp.ports.world import PoolMove, PriceMove
-from zuno.lp.rules.fee_yield import growth_of_swaps
+
+if TYPE_CHECKING:
+    from zuno.lp.ports.spending import SendResult
 
 
 class SimChain:
@@ -142,6 +143,8 @@ class SimChain:
         return tuple(hourly.values())
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        from zuno.lp.rules.fee_yield import growth_of_swaps
+
         index, world = self.index(pool_id), self._now
         dated = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
         if not dated:
@@ -207,6 +210,9 @@ class SimChain:
 
     def take(self, raw: bytes) -> SendResult:
         """Mine signed bytes, or raise; once this answers, they are on disk."""
+        from zuno.adapters.chain.sim.transactions import parse_transaction
+        from zuno.lp.ports.spending import SendResult
+
         tx = parse_transaction(raw, SIM.id)
         with self._changing() as world:
             result = world.admit(tx)

@@ -21,11 +21,10 @@ from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.errors import Panic, PoolRefusal, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
-from zuno.lp.model.plan import Grant, StepKind
+from zuno.lp.model.plan import MEASURED_GAS, Grant, StepKind
 from zuno.lp.plan import calls
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call
-from zuno.lp.rules.carry import MEASURED_GAS
 
 MANAGER: Final = DEPLOYMENT.position_manager
 ROUTER: Final = DEPLOYMENT.universal_router

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.contracts import BLOCK_GAS, CallOutcome, attempt, data_floor
 from zuno.adapters.chain.sim.ledger import Ledger, Permissions
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade, TransactionEffects
-from zuno.adapters.chain.sim.transactions import SimTransaction, parse_transaction
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
@@ -34,11 +34,13 @@ from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.history import PositionSnapshot, PricedBlock
-from zuno.lp.model.plan import StepKind
-from zuno.lp.ports.spending import Call, Mined, SendResult
-from zuno.lp.rules.carry import MEASURED_GAS
-from zuno.lp.rules.fee_yield import SwapEvent
+from zuno.lp.model.history import PositionSnapshot, PricedBlock, SwapEvent
+from zuno.lp.model.plan import MEASURED_GAS, StepKind
+
+if TYPE_CHECKING:
+    from zuno.adapters.chain.sim.contracts import CallOutcome
+    from zuno.adapters.chain.sim.transactions import SimTransaction
+    from zuno.lp.ports.spending import Call, Mined, SendResult
 
 BASE_FEE: Wei = Wei(10**9)
 PRIORITY_FEE: Wei = Wei(10**9)
@@ -163,6 +165,8 @@ class SimWorld:
         if isinstance(event, PriceShift):
             self.apply(event)
         else:
+            from zuno.adapters.chain.sim.transactions import parse_transaction
+
             self.transact(parse_transaction(event.raw, SIM.id, event.sender), event.timestamp)
 
     def apply(self, move: PriceShift) -> None:
@@ -181,6 +185,8 @@ class SimWorld:
 
     def admit(self, tx: SimTransaction) -> SendResult:
         """Check signed bytes before anything is done with them; `Refused` in a node's own words."""
+        from zuno.lp.ports.spending import SendResult
+
         if tx.hash in self.mined:
             return SendResult.KNOWN
         if tx.gas > BLOCK_GAS:
@@ -203,7 +209,9 @@ class SimWorld:
 
     def attempt(self, sender: Address, calls: Sequence[Call], gas: int | None = None) -> list[CallOutcome]:
         """How these calls would go in the next block, each on top of the one before, up to the first that reverts."""
-        tried, books = list[CallOutcome](), self.books
+
+        tried: list[CallOutcome] = []
+        books = self.books
         for call in calls:
             tried.append(attempt(books, self.specs, sender, call, self.next_time, gas))
             books = tried[-1].books
@@ -213,6 +221,8 @@ class SimWorld:
 
     def transact(self, tx: SimTransaction, timestamp: Seconds) -> None:
         """Mine an admitted transaction, in a block of its own."""
+        from zuno.lp.ports.spending import Mined
+
         self.events.append(SentTransaction(tx.raw, tx.sender, timestamp))
         self._begin(timestamp)
         done = attempt(self.books, self.specs, tx.sender, tx.call, timestamp, tx.gas)

@@ -27,12 +27,11 @@ from zuno.kernel.errors import Broken, DiskFull, NotFound, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.history import JournaledPlans, PositionEvent, PositionHistory, WalletSwap
-from zuno.lp.model.plan import Grant, StepKind
+from zuno.lp.model.plan import MEASURED_GAS, Grant, StepKind
 from zuno.lp.plan import calldata
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call, SendResult
 from zuno.lp.rules.attribution import attribute
-from zuno.lp.rules.carry import MEASURED_GAS
 
 Sign = Callable[..., bytes]
 Act = Callable[..., Call]
