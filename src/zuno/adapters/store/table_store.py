@@ -30,7 +30,6 @@ class Tables(Protocol):
     @property
     def name(self) -> str:
         """Which database it is that is read; empty where a home has but one."""
-        ...
 
     def exists(self) -> bool: ...
 
@@ -38,7 +37,6 @@ class Tables(Protocol):
 
     def insert(self, row: Row) -> None:
         """Commit durably, or raise; `Broken` when the number is taken, `Refused` when this process lost a lease."""
-        ...
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool

@@ -39,7 +39,6 @@ class CandleFeed(VenueFeed, Protocol):
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         """Bars that opened in that time. Where a venue makes no bar without a trade, none is invented."""
-        ...
 
 
 class DerivativesFeed(VenueFeed, Protocol):
@@ -82,7 +81,6 @@ class OptionsFeed(VenueFeed, Protocol):
 
     async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Hourly closes of the venue's index of implied volatility."""
-        ...
 
 
 class MacroFeed(VenueFeed, Protocol):

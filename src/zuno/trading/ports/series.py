@@ -209,55 +209,43 @@ class SeriesStore(Protocol):
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
         """Rows of [since, until]; `newest`: only so many of the last."""
-        ...
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         """Each as `read` gives it, what was set aside of its time as known by then, and whose they are, all of one
         state: no write of anybody's lies in between."""
-        ...
 
     async def spans(self) -> tuple[Span, ...]:
         """Every series that has rows, by name."""
-        ...
 
     async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         """Of each of these, in their order: since when something of its last moment is known; None where nothing is
         here."""
-        ...
 
     async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         """The same: since when all of it is. What fills a hole or mends a row may come long after what lies behind."""
-        ...
 
     async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         """Of each of these: the time of its first row; None where nothing is here."""
-        ...
 
     async def sources(self) -> tuple[RowSource, ...]:
         """Where the rows came from, by series; nothing of an invented market, nor of rows that were written before
         this was kept."""
-        ...
 
     async def flaws(self) -> tuple[Flaw, ...]:
         """What was set aside and what conflicted, by place."""
-        ...
 
     async def mend(self, flaws: Sequence[Flaw]) -> None:
         """Note what was done about flaws; those that were not noted here are passed over."""
-        ...
 
     async def seal(self, before: Millis) -> int:
         """Move rows of before that moment into files of history; how many went. A crash in between loses none."""
-        ...
 
     async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
         """Forget everything and begin again with that origin and these rows, all at one stroke: everybody sees the old
         past whole or the new one. `Refused` where invented would replace recorded."""
-        ...
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
         """The same where no row is here, judged in that very stroke; False where there are some, which stay."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -271,8 +259,6 @@ class ColumnStore(SeriesStore, Protocol):
         """The same of history in columns, which are sound and strictly increasing in time: rows are known from when
         they were complete, those that lie among collected rows from `now`. `replace`: whether a row may take the place
         of other numbers."""
-        ...
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         """The newest numbers of [since, until], oldest first."""
-        ...
