@@ -57,8 +57,7 @@ class MemoryTradeLog:
 
 
 class OwnedTradeLog:
-    """A `TradeLog` for accounts that one process usually writes alone: events of other processes are read only after an
-    append conflicts. Nothing is overwritten."""
+    """For accounts with one usual writer: events of others are read only after an append conflicts."""
 
     def __init__(self, log: TradeLog) -> None:
         self._log = log

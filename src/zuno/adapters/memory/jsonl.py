@@ -184,8 +184,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class FallbackIndex:
-    """An index with a fallback: while the index is down, recall is answered by the fallback. The caller fills the
-    fallback; removals go to both."""
+    """An index that a fallback answers for while it is down. The caller fills it; removals go to both."""
 
     def __init__(
         self, index: MemoryIndex, fallback: MemoryIndex | None, stopwatch: Callable[[], float] = time.monotonic

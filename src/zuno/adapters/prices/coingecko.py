@@ -78,9 +78,7 @@ class _Chart:
 
 class CoinGecko:
     """Both legs in US dollars, their ratio per hour. Charts are kept for `keep` by the caller's clock, in memory.
-
-    Without `plan` the address tells which header carries the key.
-    """
+    Without `plan` the address tells which header carries the key."""
 
     source = "coingecko"
 

@@ -243,8 +243,7 @@ class HeadFile:
             replace_file(self._head, _pad(head))
 
     def replace_head(self, head: bytes) -> None:
-        """Overwrite the head in place: one sector, which a disk writes whole or not at all. It costs one flush where a
-        renamed file costs two. Only while held."""
+        """Overwrite the head in place, one sector and one flush. Only while held."""
         with self._writing():
             handle = os.open(self._head, os.O_WRONLY | os.O_CLOEXEC)
             try:

@@ -86,8 +86,7 @@ class Preview:
 
 
 def preview(page: str, channel: str) -> Preview:
-    """`Malformed` for a page without the marks of a channel's preview. Service messages (a pinned post, a new picture)
-    have a number and no text."""
+    """`Malformed` for a page that is no channel's preview. Service messages have a number and no text."""
     reader = _PreviewPage()
     reader.feed(page)
     reader.close()

@@ -35,10 +35,8 @@ UNUSABLE_REASON = "the reason it gave cannot be used."
 
 
 class Arbiter:
-    """May choose among what is left and be harsher than the rules; never milder, never a vetoed one.
-
-    Like the Critic it trusts no figure: what does not recompute from the frozen context is refused.
-    """
+    """May choose among what is left and be harsher than the rules; never milder, never a vetoed one. Like the Critic it
+    trusts no figure: what does not recompute from the frozen context is refused."""
 
     role = Role.ARBITER
 

@@ -121,8 +121,7 @@ class PeerStats:
         self._reasons.update({_VARYING.sub("#", reason): reason for reason in before.rejected})
 
     def count_rejection(self, event: MessageRejected) -> None:
-        """By whose it was and the first words that were found for such a rejection: what differs in ids and numbers
-        alone is one reason."""
+        """Count by sender and reason; reasons that differ in ids and numbers alone are one."""
         sender = f"from {'somebody' if event.claimed is None else f'the {event.claimed}'}: "
         reason = sender + plain_text(event.why, _LONGEST_REASON)
         shape = _VARYING.sub("#", reason)
@@ -132,10 +131,8 @@ class PeerStats:
 
 
 class ContextCache:
-    """The contexts a peer has read or been given, cached for delivery, which does no I/O.
-
-    Each giver's have a bound of their own. One that was let go is in the journal still.
-    """
+    """The contexts a peer has read or been given, cached for delivery, which does no I/O. Each giver's have a bound of
+    their own. One that was let go is in the journal still."""
 
     def __init__(self, most: int = 32, most_bytes: int = 16 * 1024 * 1024) -> None:
         self._most = most

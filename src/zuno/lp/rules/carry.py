@@ -46,9 +46,7 @@ _CALLDATA_BYTES: Final = {
 
 def lvr_token1(liquidity: int, sqrt_price_x96: int, variance: float) -> float:
     """Loss versus rebalancing, in base units of token1, of in-range liquidity while the log price varies by `variance`.
-
-    (σ²/4)·L·√P, the benchmark that fees must beat.
-    """
+    (σ²/4)·L·√P, the benchmark that fees must beat."""
     return variance / 4 * liquidity * (sqrt_price_x96 / Q96)
 
 
@@ -56,9 +54,7 @@ def rebalancing_gain_token1(
     liquidity: int, edges_x96: tuple[int, int], sqrt_before_x96: int, sqrt_after_x96: int
 ) -> float:
     """What a portfolio that held the range's tokens over one price step ends above the range itself, in token1.
-
-    x(P₀)·(P₁ − P₀) − (V(P₁) − V(P₀)): never negative, and (σ²/4)·L·√P for a small step inside the range.
-    """
+    x(P₀)·(P₁ − P₀) − (V(P₁) − V(P₀)): never negative, and (σ²/4)·L·√P for a small step inside the range."""
     low, high = (edge / Q96 for edge in edges_x96)
     start, end = sqrt_before_x96 / Q96, sqrt_after_x96 / Q96
     inside, left = min(max(start, low), high), min(max(end, low), high)

@@ -182,8 +182,7 @@ def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> i
 
 
 def _inside(paths: StressPaths, edges: Barriers, multiple: int = 1) -> NDArray[np.bool_]:
-    """Whether a path is in range at the end of an hour. Being somewhere on the hour is no crossing: the true edges
-    count here."""
+    """Whether a path is in range at the end of an hour, by the true edges."""
     lower, upper = (-(-edge // multiple) for edge in (edges.lower, edges.upper))
     return (paths.sums >= lower) & (paths.sums < upper)
 

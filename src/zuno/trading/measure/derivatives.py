@@ -132,8 +132,7 @@ def long_share(row: Level) -> Known[float]:
 
 
 def rank_among_hours(points: Sequence[tuple[Millis, float]]) -> Known[float]:
-    """The rank of the newest among the last readings of each hour of the week before: 0 below all, 1 above all; ties
-    count half."""
+    """The newest's rank among last week's hourly readings: 0 below all, 1 above all; ties count half."""
     ordered = sorted(points)
     if not ordered:
         return Missing("nothing was read")

@@ -109,8 +109,7 @@ def find_book_fault(book: Book) -> str | None:
 
 
 def sample_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
-    """Five snapshots over a minute, oldest first: the newest, and the valid ones nearest to 15, 30, 45 and 60 s before
-    it."""
+    """Five snapshots, oldest first: the newest, and the valid ones nearest to 15, 30, 45 and 60 s before."""
     moments = {book.at: book for book in snapshots}
     if len(moments) <= SNAPSHOTS:
         return tuple(moments[at] for at in sorted(moments))
@@ -136,8 +135,7 @@ def find_fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
 
 
 def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:
-    """An upper bound of what takers took at a price, from closed minutes that touched it; unknown for the running
-    minute."""
+    """An upper bound of takers' volume at a price, from closed minutes that touched it; else unknown."""
     known = {row.at: row for row in minutes}
 
     def at_most(side: Side, price: float, since: Millis, until: Millis) -> Known[float]:

@@ -154,8 +154,7 @@ class TapeMinutes:
         return TapeTotals(since, until, longs, shorts, end - first, heard, len(long) + len(short))
 
     def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
-        """The sixty whole minutes up to `as_of` against earlier, non-overlapping hours that were heard to the last
-        minute."""
+        """The sixty whole minutes up to `as_of` against earlier separate hours that were heard completely."""
         since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
         now = self.tally(since, Millis(since + HOUR_MS)).usd(side)
         if isinstance(now, Missing):

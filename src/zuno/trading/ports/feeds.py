@@ -42,8 +42,7 @@ class CandleFeed(VenueFeed, Protocol):
 
 
 class DerivativesFeed(VenueFeed, Protocol):
-    """Promises what a venue says of its perpetual: rates as fractions for the venue's own interval, open interest in
-    base units."""
+    """A venue's perpetual: rates as fractions for the venue's own interval, open interest in base units."""
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]: ...
 

@@ -55,5 +55,4 @@ class MemoryIndex(Protocol):
         """Everything that can be found, for whoever compares it with the journal."""
 
     async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
-        """Make it anew of these, whatever was there: damage, or vectors of another embedder. `removed` are never
-        found."""
+        """Replace the index by these records, after damage or for another embedder. `removed` are never found."""

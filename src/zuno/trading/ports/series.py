@@ -120,8 +120,7 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Rows of one series as columns, for series whose rows are numbers and have a time of their own: candles, funding,
-    levels, marks."""
+    """Rows of one series as columns, for series of numbers with a time: candles, funding, levels, marks."""
 
     series: Series[Any]
     at: NDArray[np.int64]
@@ -134,8 +133,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnsWritten:
-    """What became of columns: which places were new and which took another's place. The others were here already, or
-    were not to take the place of other numbers."""
+    """What became of columns: the places that were new and those that replaced others."""
 
     new: NDArray[np.bool_]
     changed: NDArray[np.bool_]
@@ -211,15 +209,13 @@ class SeriesStore(Protocol):
         """Rows of [since, until]; `newest`: only so many of the last."""
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
-        """Each as `read` gives it, what was set aside of its time as known by then, and whose they are, all of one
-        state: no write of anybody's lies in between."""
+        """Each as `read` gives it, with what was set aside and whose they are, all of one state of the store."""
 
     async def spans(self) -> tuple[Span, ...]:
         """Every series that has rows, by name."""
 
     async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        """Of each of these, in their order: since when something of its last moment is known; None where nothing is
-        here."""
+        """For each of these, in order: since when something of its last moment is known; None without rows."""
 
     async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         """The same: since when all of it is. What fills a hole or mends a row may come long after what lies behind."""
@@ -228,8 +224,7 @@ class SeriesStore(Protocol):
         """Of each of these: the time of its first row; None where nothing is here."""
 
     async def sources(self) -> tuple[RowSource, ...]:
-        """Where the rows came from, by series; nothing of an invented market, nor of rows that were written before
-        this was kept."""
+        """Where the rows came from, by series; empty for invented markets and for rows older than this record."""
 
     async def flaws(self) -> tuple[Flaw, ...]:
         """What was set aside and what conflicted, by place."""

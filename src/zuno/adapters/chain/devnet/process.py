@@ -38,8 +38,7 @@ _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` start
 
 
 class DevnetProcess:
-    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end. `tell` gets
-    every line a waiting person should see."""
+    """One node per home. `program`: what it runs; `grace`: how long it may take to end; `tell`: its progress."""
 
     def __init__(
         self,
@@ -243,8 +242,7 @@ class DevnetWorld:
         )
 
     async def wake(self) -> None:
-        """Mine a block if the head is old: the node mines only with transactions, so deadlines counted from an old head
-        would have passed."""
+        """Mine a block if the head is old, because deadlines are counted from the head."""
         url = self._process.url()
         latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
         if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:

@@ -143,10 +143,8 @@ class HistoryReader:
     async def _read_path(
         self, pool_id: HexId, opened: Block, closed: Block, entries: HistoryEntries
     ) -> tuple[PricedBlock, ...]:
-        """The price when the window opened, after every hour's last swap, and when it closed.
-
-        The state judges the events at both ends: swaps that do not lead to the closing price are not all of them.
-        """
+        """The price when the window opened, after every hour's last swap, and when it closed. The state judges the
+        events at both ends: swaps that do not lead to the closing price are not all of them."""
         slot0 = pool_slots(pool_id).slot0
         inside = await self._read.prices.hourly(pool_id, opened.number + 1, closed)
         edges = [
@@ -285,8 +283,7 @@ def _amounts_brought(events: DatedEvents) -> tuple[int, int]:
 
 
 def _check_complete(events: DatedEvents, start: PositionSnapshot | None, end: PositionSnapshot | None) -> None:
-    """Every change must begin with the liquidity that the one before it left; otherwise events in between are
-    missing."""
+    """Every change must begin with the liquidity that the one before it left, else events are missing."""
     held = {} if start is None else {start.position_id: int(start.liquidity)}
     for _, event in sorted(events, key=lambda entry: entry[0]):
         if isinstance(event, PositionEvent):

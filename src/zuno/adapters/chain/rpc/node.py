@@ -227,10 +227,7 @@ class RpcNode:
 
     async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
         """Logs near the head, with the node's height asked first: a node that is behind leaves out events without
-        saying so.
-
-        Both are asked in one exchange, because one address may be many machines.
-        """
+        saying so. Both are asked in one exchange, because one address may be many machines."""
         height_and_logs = [requests.height(last), RpcRequest("eth_getLogs", [wanted])]
         return cast(Sequence[RawFields], (await self.ask_together(height_and_logs))[1])
 
@@ -394,10 +391,8 @@ _NEVER: Final = re.compile(
 
 
 async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
-    """Offer the bytes to one node after the other until one has them; offering the same bytes twice is harmless.
-
-    A refusal counts only if every node that may have received the bytes refused them.
-    """
+    """Offer the bytes to one node after the other until one has them; offering the same bytes twice is harmless. A
+    refusal counts only if every node that may have received the bytes refused them."""
     faults, replies = list[ZunoError](), list[str]()
     async with aclosing(provider.ask_each(RpcRequest("eth_sendRawTransaction", ["0x" + raw.hex()]))) as answers:
         async for node, answer in answers:

@@ -38,10 +38,8 @@ from zuno.lp.rules.fee_yield import growth_of_swaps
 
 
 class SimChain:
-    """Our own pools, replayed from the saved events by each process.
-
-    Answers are of the world at opening, or of the last change made by this process.
-    """
+    """Our own pools, replayed from the saved events by each process. Answers are of the world at opening, or of the
+    last change made by this process."""
 
     info = SIM
 

@@ -364,8 +364,7 @@ class SimWorld:
         )
 
     def _seal(self, timestamp: Seconds, *, transacted: bool = False) -> None:
-        """Close the block: its hash binds the one before and every pool's state; once there was a transaction, whatever
-        else one can change as well."""
+        """Close the block: its hash binds the parent, every pool's state and what transactions can change."""
         number = max(self.head.number, SETUP_BLOCKS)
         digest = sha256(self.head.hash.encode())
         for pool in self.pools:

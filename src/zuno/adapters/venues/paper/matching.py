@@ -160,8 +160,7 @@ class PaperExchange:
         return self.filters(symbol, now).trading and self.quote(symbol, now) is None
 
     def available(self) -> Decimal:
-        """Cash that no position and no order has taken, less what open positions have lost. A taker's fee is kept for
-        every order that may open something."""
+        """Cash that no position or order has taken, less open losses and the taker's fees of open orders."""
         free = self.book.cash(self.exchange)
         if not self.spot:
             lost = sum((self._unrealised_pnl(trade) for trade in self.book.positions.values()), ZERO)
