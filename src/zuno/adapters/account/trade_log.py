@@ -1,8 +1,5 @@
-"""The events of trading accounts: in the journal, chained and signed like everything that is remembered; or in memory.
-
-An old home's paper book (entries of kind `book_change`) is the beginning of its paper account: each change is read as a
-manual event.
-"""
+"""The events of trading accounts, in the journal or in memory. Changes of an old home's paper book (entries of kind
+`book_change`) are read as manual events of its paper account."""
 
 from __future__ import annotations
 

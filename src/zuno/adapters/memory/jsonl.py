@@ -1,8 +1,5 @@
-"""The fallback index: one JSON line per memory, recalled by age alone, the most recent first.
-
-A line is a memory, or `{"removed": ID}`. A last line that a kill cut short is ignored by readers and cut off by the
-next writer.
-"""
+"""The fallback index: one JSON line per memory or `{"removed": ID}`, recalled by age, the most recent first. A last
+line that a kill cut short is ignored and cut off by the next writer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Notices by the Telegram Bot API: one `sendMessage` or `sendPhoto` each, nothing read but whether it arrived.
-
-The token is part of every address, and both transport errors and the HTTP client's log quote addresses: no error is
-kept or told, and lines with the token are taken out of that log.
-"""
+"""Notices by the Telegram Bot API, one `sendMessage` or `sendPhoto` each. The token is part of every address, so no
+transport error is kept, and the HTTP client's log is filtered."""
 
 from __future__ import annotations
 

@@ -111,11 +111,8 @@ class SeededFeed:
 
 
 class PoolHistory:
-    """Hourly closes of one pool.
-
-    The close of an hour is the price after the last swap before its end; an hour without a swap repeats the last close,
-    and a note counts such hours. Hours before the window's first swap and after the chain's head are gaps.
-    """
+    """Hourly closes of one pool: the price after the last swap before the hour's end. An hour without a swap repeats
+    the last close and is counted in a note; hours before the first swap and after the head are gaps."""
 
     source = "pool swaps"
 

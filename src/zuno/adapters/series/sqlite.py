@@ -1,8 +1,5 @@
-"""Market data in one SQLite file, and in Parquet files for sealed months.
-
-Every row is in exactly one place: in the file, or in one Parquet file unless a later row superseded it. Replaced
-numbers are kept in a small table that is read only for what was known before.
-"""
+"""Market data in one SQLite file, and in Parquet files for sealed months; every row is in one place. Replaced numbers
+are kept in a table that is read only for what was known before."""
 
 from __future__ import annotations
 

@@ -71,11 +71,8 @@ class IrohPeer:
 
 
 class IrohTransport:
-    """One role's endpoint. `secret` is the role's 32-byte ed25519 key, `bind` the address it listens at.
-
-    A message is a stream of its own: its length in four bytes, the message, and one byte back once it is taken.
-    A stream that breaks off looks like one that ended; the length tells them apart.
-    """
+    """One role's endpoint. `secret`: its 32-byte ed25519 key; `bind`: the address it listens at. A message is a stream:
+    its length in four bytes, the message, and one byte back once it is taken."""
 
     limit = LIMIT
     node = None

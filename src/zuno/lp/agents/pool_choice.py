@@ -65,11 +65,8 @@ def split_capital(
 
 
 def matches_token(name: str, token: Token) -> bool:
-    """Whether a name the owner typed is this token.
-
-    By symbol only where we named the token ourselves: anyone can deploy something called USDC. ETH is also its
-    wrapper; WETH is not also ether, because whoever says it has already wrapped.
-    """
+    """Whether a name the owner typed is this token; by symbol only for tokens we named, because anyone can deploy a
+    "USDC". ETH also means its wrapper; WETH does not mean ether."""
     if name.startswith("0x"):
         return name.lower() == token.address
     wanted = name.upper()

@@ -109,9 +109,8 @@ def _check_capital(context: Context, start: FlowCreateStart) -> None:
 
 
 def check_age(block: Block, head: Block, waited: Seconds) -> None:
-    """`Malformed` for a block too old to argue about, or from the future. `head` is the owner's own, `waited` how long
-    ago the owner asked; ages are the chain's, for local chains keep their own time. A block that is a little ahead is
-    settled once the owner's node has it too: until then `Unavailable`."""
+    """`Malformed` for a block too old to argue about, or from the future; `Unavailable` until the owner's node has it.
+    `head`: the owner's own; `waited`: how long ago the owner asked."""
     ahead = block.timestamp - head.timestamp
     if 0 < ahead <= NODES_APART and block.number > head.number:
         raise Unavailable(

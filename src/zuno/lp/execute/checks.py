@@ -217,12 +217,8 @@ def check_gas(
 
 
 def check_whole_gas(onchain: OnChainState, simulated: SimulatedDraft, gas: GasQuote, first_limit: int) -> None:
-    """Ether for every step, before the first: stopping half-way leaves a wallet out of the market.
-
-    A node demands a step's whole gas limit at the most it may cost, beside what the steps before it have cost by then.
-    `first_limit`: of the first step as it would be sent now; the others are estimated when their turn comes, from what
-    they used when they were simulated.
-    """
+    """Ether for every step at its whole gas limit, before the first: stopping half-way leaves a wallet out of the
+    market. `first_limit`: of the first step as sent now; the others count by their simulation."""
     draft = simulated.draft
     steps, max_fee = all_steps(draft), suggest_fees(gas).max_fee
     spent, most = 0, 0

@@ -418,11 +418,8 @@ def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> 
 def check_capital_limits(
     instruction: Instruction, pool: PoolState, wrapper: Address | None, steps: Sequence[Step]
 ) -> None:
-    """All steps together take no more of any currency than the instruction names; one without capital takes nothing.
-
-    Counted on what the steps say of themselves, which the policy has held against their bytes. What a plan's later half
-    takes is what its first half has paid, and is held to that when it is built.
-    """
+    """All steps together take no more of any currency than the instruction names. A later half is held to what the
+    first half paid when it is built."""
     taken: dict[Address, int] = {}
     for step in steps:
         for flow in step.most_out:

@@ -160,11 +160,8 @@ async def _check_added(context: ExecutionContext, draft: Draft, changes: Mapping
 
 
 def _check_put_in(draft: Draft, opened: LpPosition, leftover: Leftover) -> list[str]:
-    """The new position and what stayed in the wallet are together what was brought, or what burn and swap pay.
-
-    All is counted at the price of the plan. Inside the bounds another price at the burn and the mint tells in the
-    second order only, for at that price the two sides are the same tokens; a swap may pay less by its slippage.
-    """
+    """The new position and what stayed in the wallet are together what was brought, or what burn and swap pay, counted
+    at the plan's price; a swap may pay less by its slippage."""
     planned = draft.leftover
     if planned is None:
         return []

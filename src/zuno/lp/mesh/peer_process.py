@@ -253,11 +253,8 @@ class MeshPeer:
         await self._send_or_lose(self._delivery.ping(to, nonce, self._now()))
 
     async def resume(self, remembered: Callable[[], None] = lambda: None, all_of: AllOf | None = None) -> int:
-        """After a start: remember what was heard, send what may not have arrived, answer what was not answered.
-
-        Nothing may be taken in before `remembered` is called, or an old letter would pass for a new one; answering
-        may take long, and `all_of` may do several at a time. Returns how many letters were left unanswered.
-        """
+        """After a start: call `remembered` before anything is taken in, send what may not have arrived, and answer what
+        was not answered, several at a time by `all_of`. Returns how many letters were left unanswered."""
         heard: dict[str, Envelope] = {}
         sent: list[Envelope] = []
         for envelope in await self._recent():
@@ -551,9 +548,8 @@ async def run_retries(peer: MeshPeer, sleep: Callable[[float], Awaitable[None]],
 
 
 async def run_receiver(peer: MeshPeer, receive: Callable[[], Awaitable[ReceivedMessage]]) -> None:
-    """Take what arrives, for ever, one at a time: whoever sends faster waits at the transport, and a long answer keeps
-    nobody waiting. What cannot be borne, a journal that cannot be written for one, ends it all: what was not
-    acknowledged comes again after the next start."""
+    """Take what arrives, one at a time, for ever. An error that cannot be borne, as of a journal that cannot be
+    written, ends it; what was not acknowledged comes again after the next start."""
     async with asyncio.TaskGroup() as answering:
         while True:
             for letter in await peer.hear(await receive()):

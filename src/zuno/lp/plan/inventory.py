@@ -123,12 +123,8 @@ def plan_swap_and_deposit(
     slippage_bps: int = SLIPPAGE_BPS,
     exact: QuoteSwap | None = None,
 ) -> Deposit:
-    """`fit`, after a swap where one is allowed and more than the slippage bound would otherwise lie idle.
-
-    What follows a burn or a swap is minted from what that paid, at the price it meets, so that no room is left for the
-    price; `room_bps` is left by a mint that the wallet pays for. The amount to swap comes from the estimate, and from
-    `exact` quotes where the estimate misses.
-    """
+    """`fit`, after a swap where one is allowed and more than the slippage bound would lie idle. `room_bps` is left by a
+    mint that the wallet pays for; `exact` quotes are used where the estimate misses."""
     price = market.sqrt_price_x96
     plain = fit(price, band, have0, have1, room_bps)
     if not may_swap or _idle_share(price, band, have0, have1) * BPS <= slippage_bps:
@@ -367,11 +363,8 @@ def _pool(depth: Depth, without: LpPosition | None) -> Pool:
 
 
 def _take_out(net: dict[int, int], depth: Depth, position: LpPosition) -> None:
-    """A burn removes the liquidity from both edges, and an edge without any other liquidity from the bitmap.
-
-    Where others start and end as much on our edge, its net is zero too and the pause there is lost: a swap across it
-    may then be quoted a wei or two off.
-    """
+    """A burn removes the liquidity from both edges, and an edge without other liquidity from the bitmap. Where others'
+    net on an edge is zero, a swap across it may be quoted a wei or two off."""
     for tick, change in ((position.range.lower, position.liquidity), (position.range.upper, -position.liquidity)):
         if not depth.known.contains(tick):
             continue

@@ -87,9 +87,8 @@ def native_token1_in_pool(pool: PoolState, native_side: int | None) -> Fraction 
 def steps_for(
     kind: CandidateKind, prep: PrepSwap | None, erc20_outflows: int, *, wraps: bool = False
 ) -> tuple[StepKind, ...]:
-    """The transactions of a candidate. `erc20_outflows` counts the tokens a wallet must let go of: native ether,
-    and tokens that never leave the pool's own proceeds, need no approval. `wraps`: ether is brought to a pool that
-    trades its wrapper."""
+    """The transactions of a candidate. `erc20_outflows`: tokens that need an approval to leave the wallet; `wraps`:
+    ether is brought to a pool that trades its wrapper."""
     match kind:
         case CandidateKind.HOLD:
             return ()

@@ -74,11 +74,8 @@ def realized_vol_bps(series: PriceSeries, least: int = LEAST_RETURNS) -> Realize
 
 
 def _log_ratio(over: Fraction, under: Fraction) -> float:
-    """Natural logarithm of an exact ratio, the same bits on every machine, which `math.log` does not promise.
-
-    The powers of two come off first, in whole numbers; of what is left, between √½ and √2, ln(a/b) is twice the series
-    of atanh((a − b)/(a + b)). Division of integers rounds once, so a ratio near 1 keeps all its digits.
-    """
+    """Natural logarithm of an exact ratio, the same bits on every machine, which `math.log` does not promise: powers of
+    two first, then twice the series of atanh((a − b)/(a + b))."""
     above, below = over.numerator * under.denominator, over.denominator * under.numerator
     twos = above.bit_length() - below.bit_length()
     above, below = above << max(0, -twos), below << max(0, twos)

@@ -331,9 +331,8 @@ def interval_widths(columns: Columns) -> NDArray[np.int64]:
 
 
 def measure_overlaps(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
-    """Rows that each describe the interval before them, compared with those in the store and each other: the rows at
-    the store's own times (venues stamp a print moments apart), and how far each lies beside another row of its
-    interval, 0 where there is none."""
+    """The rows that lie at the store's own times (venues stamp a print moments apart), and how far each lies beside
+    another row of its interval, 0 where there is none."""
     ends, widths, times, beside = standing.at.tolist(), interval_widths(standing).tolist(), list[int](), list[int]()
     for end, span in zip(columns.at.tolist(), interval_widths(columns).tolist(), strict=True):
         place = bisect_left(ends, end - LEEWAY)

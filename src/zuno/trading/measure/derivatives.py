@@ -1,8 +1,5 @@
-"""What a perpetual says of its holders: what they pay, how many they are, which way they lean.
-
-Rates are fractions of the notional for one interval of the venue. A rate beyond `PLAUSIBLE_RATE` is no rate of BTC or
-ETH but another unit: it is missing, never clipped.
-"""
+"""What a perpetual's holders pay, how many they are and which way they lean. Rates are fractions of the notional for
+one interval; one beyond `PLAUSIBLE_RATE` is of another unit and missing, never clipped."""
 
 from __future__ import annotations
 

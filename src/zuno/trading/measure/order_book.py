@@ -123,9 +123,8 @@ def sample_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
 
 
 def find_fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
-    """Levels of at least five times the median of their side that fell to the median or below with less than a fifth
-    traded, within the last five snapshots of a minute. A level that a later book is too shallow to show is not judged;
-    one of which trades are unknown counts as unjudged."""
+    """Levels of five times their side's median or more that fell to it with less than a fifth traded, in five
+    snapshots. A level a later book is too shallow to show, or of unknown trades, is not judged."""
     sound = [book for book in sorted(snapshots, key=lambda book: book.at) if find_book_fault(book) is None][-SNAPSHOTS:]
     if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
         near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0

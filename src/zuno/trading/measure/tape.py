@@ -1,8 +1,5 @@
-"""What streams of events add up to, by the time they happened: forced and large trades, and where silence means none.
-
-Sums of liquidations are a lower bound: a venue pushes at most one order per symbol and second. A minute without an
-event is a zero only where every stream was proven alive; elsewhere it is not known.
-"""
+"""Sums of forced and large trades by the time they happened: lower bounds, for a venue pushes at most one order a
+second. A minute without an event is a zero only where every stream was proven alive."""
 
 from __future__ import annotations
 

@@ -62,11 +62,8 @@ class BookFeed(VenueFeed, Protocol):
 
 
 class TapeFeed(VenueFeed, Protocol):
-    """Promises a venue's stream as it comes: forced and large trades, and signs of life in between.
-
-    An `Alive` says that the stream carried data or answered a ping through that whole minute. The iterator ends with
-    `Unavailable` when the connection is lost; whoever listens connects again and knows which minutes were not heard.
-    """
+    """A venue's stream: forced and large trades, and an `Alive` for each minute it carried data or answered a ping all
+    through. It ends with `Unavailable` when the connection is lost; the listener connects again."""
 
     def listen(
         self, symbols: Sequence[str]

@@ -251,9 +251,8 @@ class ColumnStore(SeriesStore, Protocol):
     async def write_columns(
         self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
     ) -> ColumnsWritten:
-        """The same of history in columns, which are sound and strictly increasing in time: rows are known from when
-        they were complete, those that lie among collected rows from `now`. `replace`: whether a row may take the place
-        of other numbers."""
+        """The same of history in sound columns, strictly increasing in time; rows among collected ones are known from
+        `now`. `replace`: whether a row may take the place of other numbers."""
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         """The newest numbers of [since, until], oldest first."""

@@ -1,8 +1,5 @@
-"""Isolated margin: what a position must keep by the size of it, and where it is liquidated.
-
-The trade card, the Judge's check and the paper venue use the same tiers: those of USDⓈ-M futures in BTC and ETH, with
-the smallest tier's 0.4 % taken as 0.5 %.
-"""
+"""Isolated margin: maintenance by size, and where a position is liquidated. The tiers are those of USDⓈ-M futures in
+BTC and ETH, with the smallest tier's 0.4 % taken as 0.5 %."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""From a decision to a ruling: desk rules, risk rules and leverage guard, in that order. Each can only reduce; an order
-below what its exchange takes is raised to that before the risk officer sees it.
-
-A ruling is a pure function of the decision and its inputs, so it can be recomputed. Exits pass.
-"""
+"""From a decision to a ruling: desk rules, risk rules and leverage guard, in that order. Each can only reduce, but an
+order is raised to the least its exchange takes. A ruling is a pure function of the decision and its inputs. Exits
+pass."""
 
 from __future__ import annotations
 

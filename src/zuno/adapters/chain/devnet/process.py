@@ -1,7 +1,5 @@
-"""The devnet as a process: started once per home, found by the file it writes, stopped only if it is ours.
-
-The running node holds `devnet.lock` while it lives; that lock, not a pid in a file, says whether a node runs.
-"""
+"""The devnet as a process, one per home. The running node holds `devnet.lock`; that lock, not a pid in a file, says
+whether a node runs."""
 
 from __future__ import annotations
 

@@ -219,12 +219,8 @@ class HistoryReader:
         taken: tuple[int, int],
         head: Block,
     ) -> HistoryEntries:
-        """Swaps between the pool's two currencies that the wallet sent itself shortly before it deposited.
-
-        A swap belongs to the first deposit after it: one that another position of the wallet took in is not ours. Nor
-        is one that brought more than the deposit took (`taken`), the latest counted first, nor any where somebody else
-        sent the deposit: who swaps for a deposit swaps what it takes, and makes it.
-        """
+        """Swaps of the pool's currencies that the wallet sent shortly before its own deposit. A swap belongs to the
+        first deposit after it, and the latest count first until they have brought what the deposit took (`taken`)."""
         entries, low = HistoryEntries(), max(first, await self._lineage_reader.shortly_before(deposit.log, head))
         receipt = await self._node.receipt(deposit.log.tx)
         if receipt.sender != owner:

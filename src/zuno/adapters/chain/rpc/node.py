@@ -84,11 +84,8 @@ class FeeHistory:
 
 
 class RpcNode:
-    """Questions to whichever node the provider finds. State at a block is asked for by the block's hash.
-
-    Where a node cannot read such a pin (EIP-1898) the number is used, and counted in `by_number`. Events and headers
-    can be asked for by number alone. `confirm` looks afterwards whether the number is still the block we meant.
-    """
+    """Questions to whichever node the provider finds. State is asked for by the block's hash (EIP-1898), else by its
+    number, counted in `by_number`; `confirm` checks afterwards that a number is still the block we meant."""
 
     def __init__(self, provider: FailoverProvider) -> None:
         self._provider = provider

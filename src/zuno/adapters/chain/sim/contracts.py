@@ -1,8 +1,5 @@
-"""The v4 contracts, Permit2 and two tokens, executed on our own state.
-
-The calldata that is sent to the real contracts is read and executed here by their rules: who pays, what is checked in
-which order, and which error they raise. A test plays the same bytes on both.
-"""
+"""The v4 contracts, Permit2 and two tokens, executed on our own state by the contracts' rules, checks and errors. A
+test plays the same calldata on both."""
 
 from __future__ import annotations
 

@@ -169,11 +169,8 @@ class PaperVenue:
     async def _market(
         self, symbol: Symbol | None = None, later_ms: int = 0, opening_ms: int = 0
     ) -> AsyncIterator[tuple[PaperExchange, Millis]]:
-        """The exchange, matched up to now; what happens inside is stored at the end.
-
-        A named symbol is brought to now even where nothing is open in it, and with `opening_ms` also shows the open of
-        the bar that begins now, which an order sent at a close meets.
-        """
+        """The exchange, matched up to now; what happens inside is stored at the end. A named symbol is always brought
+        to now; `opening_ms` also shows the open of the bar that begins now."""
         async with self._busy:
             try:
                 engine = await self._read_log()
