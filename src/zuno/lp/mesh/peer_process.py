@@ -491,17 +491,14 @@ class MeshPeer:
 
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""
-        entries = [entry for kind in self._kinds() for entry in await self._newer(kind.value, self._since())]
-        messages = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
-        return [envelope for envelope in messages if envelope is not None]
-
-    def _kinds(self) -> list[Kind]:
-        """What this role hears or says, and writes down."""
-        return [
-            kind
+        entries = [
+            entry
             for kind, (senders, receiver) in ROUTES.items()
             if kind is not Kind.AGENT_THOUGHT and (self._role is receiver or self._role in senders)
+            for entry in await self._newer(kind.value, self._since())
         ]
+        messages = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
+        return [envelope for envelope in messages if envelope is not None]
 
     def _since(self) -> int:
         return self._now() - WINDOW_MS

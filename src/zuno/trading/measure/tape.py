@@ -207,7 +207,9 @@ def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:
     if not strikes:
         return ()
     times, _, *amounts, names = zip(*strikes, strict=True)
-    if len(set(zip(times, names, strict=True))) == len(strikes) and all(map(_all_positive, amounts)):
+    # The sum of a column with a NaN is NaN, and fails; one of huge numbers may be infinite: then row by row.
+    sound = all(min(column) > 0 and sum(column) < inf for column in amounts)
+    if sound and len(set(zip(times, names, strict=True))) == len(strikes):
         return strikes  # the rule
     seen: set[tuple[int, str]] = set()
     events: list[TapeEvent] = []
@@ -218,11 +220,6 @@ def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:
             seen.add(key)
             events.append(row)
     return events
-
-
-def _all_positive(amounts: Sequence[float]) -> bool:
-    """Whether each is a number over zero. The sum of a part that is none is none; one of huge parts may be infinite."""
-    return min(amounts) > 0 and sum(amounts) < inf
 
 
 def _unheard(heard: int, minutes: int) -> str:

@@ -424,15 +424,10 @@ def _to_holding(trade: OpenTrade) -> Holding:
     if trade.holding is not None and (trade.stop, trade.target) == (trade.first_stop, trade.first_target):
         return trade.holding
     return Holding(
-        id=trade.id,
-        symbol=trade.symbol,
-        exchange=trade.exchange,
-        side=trade.side,
         quantity=float(trade.quantity),
         entry=float(trade.entry),
         leverage=float(trade.leverage),
-        opened=trade.opened,
         stop=None if trade.stop is None else float(trade.stop),
         take=None if trade.target is None else float(trade.target),
-        hold=trade.hold,
+        **pick(trade, "id", "symbol", "exchange", "side", "opened", "hold"),
     )

@@ -191,8 +191,8 @@ def _growth_between(items: Sequence[ReplayedChange], side: int, seen: Sequence[i
             steps.append((0, _ANYTHING))
         elif fee is None or fee < 0:
             return None
-        else:
-            steps.append(_growth_for(fee, liquidity))
+        else:  # the least and the most growth that pays out this fee, rounded down
+            steps.append((-(-(fee << 128) // liquidity), -(-((fee + 1) << 128) // liquidity) - 1))
     final = _growth(items[-1].after, side)
     left = [(0, 0)]
     for least, most in reversed(steps):
@@ -207,11 +207,6 @@ def _growth_between(items: Sequence[ReplayedChange], side: int, seen: Sequence[i
             return None
         growths.append((final - point) & MAX_UINT256)
     return growths
-
-
-def _growth_for(fee: int, liquidity: int) -> tuple[int, int]:
-    """The least and the most growth that pays out a fee, rounded down."""
-    return -(-(fee << 128) // liquidity), -(-((fee + 1) << 128) // liquidity) - 1
 
 
 def _parse_change(log: Log) -> LiquidityEvent:

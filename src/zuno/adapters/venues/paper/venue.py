@@ -20,6 +20,7 @@ from zuno.adapters.venues.paper.tape import MarketTape, Tick
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.model.orders import (
     AccountRights,
@@ -142,12 +143,8 @@ class PaperVenue:
             return tuple(
                 VenuePosition(
                     exchange=self.exchange,
-                    symbol=trade.symbol,
-                    side=trade.side,
-                    quantity=trade.quantity,
-                    entry=trade.entry,
                     leverage=int(trade.leverage),
-                    margin=trade.margin,
+                    **pick(trade, "symbol", "side", "quantity", "entry", "margin"),
                     liquidation=None
                     if engine.spot
                     else liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin),
