@@ -17,8 +17,7 @@ _users_umask: list[int] = []
 
 
 def keep_files_private() -> int:
-    """Set the umask so that every file this process or its libraries create is its owner's alone; returns the user's
-    own umask."""
+    """Set the umask so that new files are their owner's alone; returns the umask of before."""
     if not _users_umask:
         _users_umask.append(os.umask(0o077))
     return _users_umask[0]
@@ -103,8 +102,7 @@ def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailab
 
 
 def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
-    """Our error for a database that cannot be read or written now. SQLite calls some writes without room an I/O
-    error."""
+    """Our error for a database that cannot be used now. SQLite calls some full disks an I/O error."""
     code = error.sqlite_errorcode & 0xFF
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):
         return DiskFull(path)

@@ -1,8 +1,5 @@
-"""File locks: one holder at a time among the processes of a home and the tasks of one process.
-
-The kernel keeps them (`flock`) and releases them when the process ends, however it ends. The file names the holder for
-the message a second process gets; its content never decides whether the lock is held.
-"""
+"""File locks (`flock`) among the processes of a home and the tasks of one process, released however the process ends.
+The file names the holder; its content never decides whether the lock is held."""
 
 from __future__ import annotations
 

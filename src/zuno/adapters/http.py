@@ -73,8 +73,7 @@ def is_loopback(url: str | None) -> bool:
 
 
 class HttpClient:
-    """Requests of one client. No error quotes what a server sent or keeps a transport error as its cause: a server that
-    repeats our key must not get it into a log."""
+    """Requests of one client. No error quotes a server or keeps a transport error: our key stays out of logs."""
 
     def __init__(
         self,

@@ -31,8 +31,7 @@ _SCHEMA: Final[tuple[LiteralString, ...]] = (
 
 
 def find_home(home: str | None, environment: Mapping[str, str]) -> Path:
-    """The home as the settings find it, without reading other settings: a kill must not fail on one that cannot be
-    read."""
+    """The home, without reading other settings: a kill must not fail on one that cannot be read."""
     set_home = next((value for name, value in environment.items() if name.upper() == "ZUNO_HOME" and value), None)
     return Path(home or set_home or DEFAULT_HOME).expanduser()
 

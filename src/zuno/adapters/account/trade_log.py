@@ -1,8 +1,5 @@
-"""The events of trading accounts: in the journal, chained and signed like everything that is remembered; or in memory.
-
-An old home's paper book (entries of kind `book_change`) is the beginning of its paper account: each change is read as a
-manual event.
-"""
+"""The events of trading accounts, in the journal or in memory. Changes of an old home's paper book (entries of kind
+`book_change`) are read as manual events of its paper account."""
 
 from __future__ import annotations
 
@@ -57,8 +54,7 @@ class MemoryTradeLog:
 
 
 class OwnedTradeLog:
-    """A `TradeLog` for accounts that one process usually writes alone: events of other processes are read only after an
-    append conflicts. Nothing is overwritten."""
+    """For accounts with one usual writer: events of others are read only after an append conflicts."""
 
     def __init__(self, log: TradeLog) -> None:
         self._log = log

@@ -97,11 +97,8 @@ def _straight(axis: Axis, values: Floats) -> Floats:
 
 
 def spread_labels(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
-    """Places for labels that belong at `wanted`, in the same order.
-
-    They stay in [low, high] and at least `apart` from each other, or as far apart as the room allows. Labels that push
-    each other are centred around the mean of their wanted places.
-    """
+    """Places for labels in the order of `wanted`, in [low, high] and at least `apart` from each other where there is
+    room. Labels that push each other are centred around the mean of their wanted places."""
     if not wanted:
         return []
     gap = min(apart, (high - low) / max(1, len(wanted) - 1))

@@ -403,8 +403,7 @@ def _key(layout: BarLayout) -> str:
 
 
 def _heat_colours(pools: Floats, forced: Floats) -> Floats:
-    """The colour of each cell. The two kinds are not of one measure: each is as dark as its own, and what was forced
-    out lies over what stands."""
+    """The colour of each cell; each kind is scaled on its own, and forced trades lie on top."""
     colours = np.full((*pools.shape, 3), 255.0)
     for usd, colour in ((pools, MODELLED), (forced, OBSERVED)):
         dense = np.sort(usd[usd > 0])

@@ -10,8 +10,7 @@ from zuno.kernel.units import Millis, Seconds
 
 
 class SystemClock:
-    """Whole unix seconds; when the machine's clock is set back, this one stands still until it has caught up.
-    `Unavailable` before 1970."""
+    """Whole unix seconds that never go back: stands still when the machine's clock is set back."""
 
     def __init__(self, read: Callable[[], float] = time.time) -> None:
         self._read = read

@@ -295,8 +295,7 @@ def moments_of_numbers(moments: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def read_time(text: str, dates: str, line: int) -> int | None:
-    """Unix milliseconds of a time (UTC without a zone) or of a number; None for anything else. `Refused` for a date in
-    another order than `dates`."""
+    """Unix milliseconds of a time (UTC without a zone) or number, else None. `Refused` for another order of dates."""
     text = text.strip().strip('"')
     match = _TIME.fullmatch(text)
     local = _LOCAL_TIME.fullmatch(text) if match is None else None
@@ -332,8 +331,7 @@ def _offset(zone: str) -> int:
 
 
 def _time_query(column: str, example: str) -> tuple[str, bool, str] | None:
-    """How DuckDB reads a column of times like this one, whether they are numbers, and a condition that holds for all
-    written the same way. None: read line by line."""
+    """How DuckDB reads times like this one: query, numeric, a condition. None: read line by line."""
     match = _TIME.fullmatch(example.strip())
     if match is None:
         return (column, True, f"{column} IS NOT NULL") if _is_number(example) else None

@@ -1,8 +1,5 @@
-"""An ed25519 key in a file of its own: PKCS#8 PEM, 0600, made once and never rewritten.
-
-The public key is beside it (`node.pub` beside `node.key`), so that a copy of a journal can be verified without the
-private one.
-"""
+"""An ed25519 key in a file of its own: PKCS#8 PEM, 0600, never rewritten. The public key is beside it (`node.pub`
+beside `node.key`), so that a copy of a journal can be verified."""
 
 from __future__ import annotations
 

@@ -85,8 +85,7 @@ class Passphrases:
         return self._require_answer(f"Passphrase of {what}: ")
 
     def of_stranger(self, what: str) -> SecretStr:
-        """The passphrase of a keystore made elsewhere: the person is asked first, the file is used where nobody can be
-        asked."""
+        """The passphrase of a keystore made elsewhere: asked of the person, else read from the file."""
         answer = self._ask(f"Passphrase of {what}: ")
         return self.of(what) if answer is None else answer
 

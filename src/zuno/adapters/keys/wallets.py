@@ -75,7 +75,8 @@ class KeystoreSigner:
         raise TypeError("a signer is neither copied nor kept")
 
     def _unlock(self) -> SecretBytes:
-        body, others_read = _read_file(self._path, self._missing, os.O_NOFOLLOW)
+        missing = Broken(f"The wallet {self._path} is missing; put it back from a copy.")
+        body, others_read = _read_file(self._path, lambda: missing, os.O_NOFOLLOW)
         if others_read:
             raise Refused(f"Others may read the wallet {self._path}; run `chmod 600` on it.")
         try:
@@ -90,9 +91,6 @@ class KeystoreSigner:
         if address_of(key) != self.address:
             raise Broken(f"The wallet {self._path} holds the key of another address; put it back from a copy.")
         return key
-
-    def _missing(self) -> Broken:
-        return Broken(f"The wallet {self._path} is missing; put it back from a copy.")
 
 
 class WalletFolder:

@@ -69,8 +69,7 @@ class EndpointEmbedder:
         return [next(vectors) if text.strip() else bytes(self.dimension) for text in texts]
 
     async def _ask(self, server: HttpClient, texts: Sequence[str]) -> list[bytes]:
-        """Reserve, ask, settle. The reservation is given back if the server read nothing; an unusable answer may have
-        been paid for."""
+        """Reserve, ask, settle. The reservation is given back only if the server read nothing."""
         estimated = sum(map(estimate_tokens, texts))
         reserved = await self._reserve(estimated)
         try:

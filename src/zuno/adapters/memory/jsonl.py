@@ -1,8 +1,5 @@
-"""The fallback index: one JSON line per memory, recalled by age alone, the most recent first.
-
-A line is a memory, or `{"removed": ID}`. A last line that a kill cut short is ignored by readers and cut off by the
-next writer.
-"""
+"""The fallback index: one JSON line per memory or `{"removed": ID}`, recalled by age, the most recent first. A last
+line that a kill cut short is ignored and cut off by the next writer."""
 
 from __future__ import annotations
 
@@ -184,8 +181,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class FallbackIndex:
-    """An index with a fallback: while the index is down, recall is answered by the fallback. The caller fills the
-    fallback; removals go to both."""
+    """An index that a fallback answers for while it is down. The caller fills it; removals go to both."""
 
     def __init__(
         self, index: MemoryIndex, fallback: MemoryIndex | None, stopwatch: Callable[[], float] = time.monotonic

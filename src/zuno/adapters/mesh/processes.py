@@ -164,7 +164,11 @@ async def _end_process(orphan: _Orphan) -> int | None:
         if start_time(orphan.pid) != orphan.began:  # it is gone, and its number may be somebody else's
             return None
         for number in (signal.SIGTERM, signal.SIGKILL):
-            _signal(orphan, handle, number)
+            with suppress(ProcessLookupError, PermissionError):
+                if handle is not None:
+                    signal.pidfd_send_signal(handle, number)
+                elif start_time(orphan.pid) == orphan.began:
+                    os.kill(orphan.pid, number)
             waited = 0.0
             while waited < GRACE:
                 if start_time(orphan.pid) != orphan.began:
@@ -185,11 +189,3 @@ def _open_pidfd(pid: int) -> Iterator[int | None]:
     finally:
         if handle is not None:
             os.close(handle)
-
-
-def _signal(orphan: _Orphan, handle: int | None, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        if handle is not None:
-            signal.pidfd_send_signal(handle, number)
-        elif start_time(orphan.pid) == orphan.began:
-            os.kill(orphan.pid, number)

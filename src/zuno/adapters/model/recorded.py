@@ -12,10 +12,8 @@ _Key = tuple[str, int, int]
 
 
 class RecordedModels:
-    """For each role and round, the models that were asked then, in that order.
-
-    A role and round without a record had no model then; `why` and `whys` give the reason.
-    """
+    """For each role and round, the models that were asked then, in that order. A role and round without a record had no
+    model then; `why` and `whys` give the reason."""
 
     def __init__(
         self, attempts: Iterable[Attempt], why: str = "no model was asked", whys: Mapping[str, str] | None = None
@@ -32,8 +30,7 @@ class RecordedModels:
         self._differences: list[str] = []
 
     def list_differences(self) -> tuple[str, ...]:
-        """Requests that are no longer, to the byte, the ones that were answered, and recorded replies that nobody has
-        asked for: none at the end of a faithful replay."""
+        """Requests that differ from the recorded ones, and replies nobody asked for; empty for a faithful replay."""
         unheard = (
             f"{role}, round {round}: a recorded reply was not asked for" for role, round, _ in sorted(self._unheard)
         )

@@ -73,10 +73,8 @@ def open_models(
 
 
 def usable_chain(chain: tuple[ModelId, ...], keys: ModelKeys) -> tuple[ModelId, ...]:
-    """The models of a chain that can be asked: servers by URL always, vendors with a key.
-
-    If none can, the default model of a vendor with a key: with one vendor's key that vendor answers for every role.
-    """
+    """The models of a chain that can be asked: servers by URL always, vendors with a key. If none can, the default
+    model of a vendor with a key: with one vendor's key that vendor answers for every role."""
     usable = tuple(model_id for model_id in chain if model_id.vendor is Vendor.URL or keys.vendors.get(model_id.vendor))
     if usable:
         return usable

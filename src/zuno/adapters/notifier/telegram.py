@@ -1,8 +1,5 @@
-"""Notices by the Telegram Bot API: one `sendMessage` or `sendPhoto` each, nothing read but whether it arrived.
-
-The token is part of every address, and both transport errors and the HTTP client's log quote addresses: no error is
-kept or told, and lines with the token are taken out of that log.
-"""
+"""Notices by the Telegram Bot API, one `sendMessage` or `sendPhoto` each. The token is part of every address, so no
+transport error is kept, and the HTTP client's log is filtered."""
 
 from __future__ import annotations
 
@@ -215,8 +212,7 @@ def _outcome(status: int | RetryLater, document: dict[str, Any]) -> SendResult:
 
 
 def _bad_request(document: dict[str, Any]) -> str | Undeliverable:
-    """Why this message, or every message to this chat, is refused. Only known words of the answer are repeated: a
-    server may quote our address, which holds the token."""
+    """Why the message or chat is refused, in known words alone: a server may quote our token."""
     parameters = document.get("parameters")
     moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
     if isinstance(moved, int) and not isinstance(moved, bool) and _CHAT.fullmatch(str(moved)):

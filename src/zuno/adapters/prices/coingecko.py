@@ -78,9 +78,7 @@ class _Chart:
 
 class CoinGecko:
     """Both legs in US dollars, their ratio per hour. Charts are kept for `keep` by the caller's clock, in memory.
-
-    Without `plan` the address tells which header carries the key.
-    """
+    Without `plan` the address tells which header carries the key."""
 
     source = "coingecko"
 
@@ -176,11 +174,8 @@ class CoinGecko:
 
 
 def parse_chart(body: bytes, coin: str) -> tuple[Observation, ...]:
-    """The `prices` rows of a market chart, oldest first.
-
-    Rows out of order are sorted; of two with one time the later row holds; a null price is a price the service
-    does not have. Anything else that is not [milliseconds, price above zero] is `Malformed`.
-    """
+    """The `prices` rows of a market chart, oldest first; of two with one time the later row holds, a null price is a
+    gap. Anything else that is not [milliseconds, price above zero] is `Malformed`."""
     try:
         chart = foreign_json.parse(body)
     except ValueError as error:
@@ -203,11 +198,8 @@ def parse_chart(body: bytes, coin: str) -> tuple[Observation, ...]:
 
 
 def hourly_closes(observations: Sequence[Observation], now: Seconds) -> dict[int, Decimal]:
-    """For each full hour by `now` the observation nearest to it, at most a quarter of an hour away.
-
-    Hourly rows are taken seconds to minutes after the hour, now and then before, so they cannot be cut at the hours.
-    Observations after `now` are not used.
-    """
+    """For each full hour by `now` the nearest observation, at most a quarter of an hour away: hourly rows come seconds
+    to minutes after the hour, now and then before it."""
     nearest: dict[int, tuple[int, Decimal]] = {}
     for seen in observations:
         hour = (seen.at_ms + HOUR * 500) // (HOUR * 1000) * HOUR

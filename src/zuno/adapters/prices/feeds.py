@@ -26,10 +26,8 @@ def unwrap_symbol(symbol: str) -> str:
 
 
 def is_inverse(asked: Pair, known: Pair, source: str) -> bool:
-    """Whether `asked` is `known` upside down; `Unavailable` when it is another pair.
-
-    Exact names win; failing that, WETH counts as ETH. (In an ETH/WETH pool only exact names tell the legs apart.)
-    """
+    """Whether `asked` is `known` upside down; `Unavailable` when it is another pair. Exact names win; failing that,
+    WETH counts as ETH. (In an ETH/WETH pool only exact names tell the legs apart.)"""
     for name in (str, unwrap_symbol):
         base, quote = name(asked.base), name(asked.quote)
         if (base, quote) == (name(known.base), name(known.quote)):
@@ -76,10 +74,8 @@ Record = tuple[Seconds, Fraction]
 
 
 class SeededFeed:
-    """`records` is called each time, because a simulated world adds records as it moves.
-
-    The close of an hour is the last record in it, its end included. An hour without a record is a gap.
-    """
+    """`records` is called each time, because a simulated world adds records as it moves. The close of an hour is the
+    last record in it, its end included. An hour without a record is a gap."""
 
     source = "seed"
 
@@ -115,11 +111,8 @@ class SeededFeed:
 
 
 class PoolHistory:
-    """Hourly closes of one pool.
-
-    The close of an hour is the price after the last swap before its end; an hour without a swap repeats the last close,
-    and a note counts such hours. Hours before the window's first swap and after the chain's head are gaps.
-    """
+    """Hourly closes of one pool: the price after the last swap before the hour's end. An hour without a swap repeats
+    the last close and is counted in a note; hours before the first swap and after the head are gaps."""
 
     source = "pool swaps"
 
@@ -165,10 +158,8 @@ def _pair_of(pool: PoolState) -> Pair:
 
 
 def _closes(path: tuple[PricedBlock, ...], ended: list[int]) -> tuple[dict[int, SqrtPriceX96], int]:
-    """The price at each of the `ended` hours once one is known, and how many of those hours had no swap.
-
-    An hour is [start, end): a swap in the very second it ends belongs to the next one.
-    """
+    """The price at each of the `ended` hours once one is known, and how many of those hours had no swap. An hour is
+    [start, end): a swap in the very second it ends belongs to the next one."""
     closes: dict[int, SqrtPriceX96] = {}
     quiet = 0
     swaps = iter(path)
@@ -193,10 +184,8 @@ T = TypeVar("T")
 
 
 class FirstThatAnswers:
-    """Asks the feeds in order. A fresh fact ends the search; a stale one is kept in case nobody has better.
-
-    The fact keeps the source of the feed that gave it; its notes open with the reasons of those before.
-    """
+    """Asks the feeds in order. A fresh fact ends the search; a stale one is kept in case nobody has better. The fact
+    keeps the source of the feed that gave it; its notes open with the reasons of those before."""
 
     def __init__(self, feeds: Sequence[PriceFeed]) -> None:
         if not feeds:

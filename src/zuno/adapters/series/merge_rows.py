@@ -82,8 +82,7 @@ def sources_of(offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> set[Source
 
 
 def merge_batch(sound: CheckedBatch, standing: Mapping[Key, StoredRow], changed: Container[Key]) -> MergeResult:
-    """`standing`: the stored rows, at least those of the batch's keys; `changed`: those among them that replaced
-    others."""
+    """`standing`: at least the stored rows of the batch's keys; `changed`: those that replaced others."""
     result = MergeResult(bad=len(sound.bad), notes=list(sound.bad))
     if not standing and all(before[:2] < after[:2] for before, after in pairwise(sound.rows)):
         result.puts, result.new = sound.rows, len(sound.rows)  # as a past is first written: nothing to compare
@@ -136,8 +135,7 @@ def check_origin(kept: Origin, wanted: Origin) -> None:
 
 
 def declare_origin(kept: Origin, recorded: Origin, sources: Collection[Source], *, empty: bool) -> Origin:
-    """Whose past a store holds once rows of these sources are in it; `recorded`: what it says of rows that were
-    collected."""
+    """The origin of a store once it has rows of these sources; `recorded`: the origin of collected rows."""
     if kept.synthetic or not sources:
         return kept
     if Source.COLLECTED in sources:

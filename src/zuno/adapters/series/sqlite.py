@@ -1,8 +1,5 @@
-"""Market data in one SQLite file, and in Parquet files for sealed months.
-
-Every row is in exactly one place: in the file, or in one Parquet file unless a later row superseded it. Replaced
-numbers are kept in a small table that is read only for what was known before.
-"""
+"""Market data in one SQLite file, and in Parquet files for sealed months; every row is in one place. Replaced numbers
+are kept in a table that is read only for what was known before."""
 
 from __future__ import annotations
 
@@ -336,8 +333,7 @@ class SqliteSeries:
         now: Millis,
         replace: NDArray[np.bool_] | bool,
     ) -> ColumnsWritten:
-        """New rows go into Parquet files by month, or into the table where a month has few; rows that replace others go
-        row by row."""
+        """New rows go into Parquet files by month, or into the table if few; replacing rows go row by row."""
         import numpy as np
 
         from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
@@ -473,8 +469,7 @@ class SqliteSeries:
     def _slice_in_runs(
         self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis
     ) -> Sequence[R]:
-        """As `_slice`, with heartbeats in runs where all of them are in the table: a row of each would cost more than
-        everything else."""
+        """As `_slice`, with heartbeats in runs where all are in the table, which is much faster."""
         if asked.series.row is Heartbeat and asked.newest is None:
             span = (asked.since, asked.until)
             if number is not None and not self._sealed_files(connection, number, span):

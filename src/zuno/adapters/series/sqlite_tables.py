@@ -337,8 +337,7 @@ def next_part_name(connection: sqlite3.Connection, table: str, month: str) -> st
 
 
 def among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these times lie between the first and the last collected row; rows from before sources were recorded
-    count too."""
+    """Which of these times lie between the first and the last collected row (or row without a source)."""
     first, last, noted = connection.execute(
         """SELECT MIN(first) FILTER (WHERE source = ?1), MAX(last) FILTER (WHERE source = ?1), COUNT(*)
         FROM sources WHERE series = ?2""",

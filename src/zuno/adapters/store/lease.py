@@ -53,8 +53,7 @@ class Fences:
         self._tokens = {held: token for held, token in self._tokens.items() if held != name}
 
     def check(self, connection: psycopg.Connection) -> None:
-        """`Refused` where another process has taken one of the leases; the rows stay locked until the transaction
-        ends."""
+        """`Refused` where another process has taken a lease; the rows stay locked until the transaction ends."""
         tokens = self._tokens
         if not tokens:
             return

@@ -32,8 +32,7 @@ _CONNECT_SECONDS = 10
 
 
 def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
-    """This node's journal behind `url`; its head and lock stay in the node's own home. `fences`: leases that this
-    process must still hold for a write."""
+    """This node's journal behind `url`; head and lock stay in `home`. `fences`: leases a write must still hold."""
     return TableStore(PostgresTables(url, key, fences or Fences()), HeadFile(home, "journal-postgres"))
 
 

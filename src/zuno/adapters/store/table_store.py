@@ -30,7 +30,6 @@ class Tables(Protocol):
     @property
     def name(self) -> str:
         """Which database it is that is read; empty where a home has but one."""
-        ...
 
     def exists(self) -> bool: ...
 
@@ -38,7 +37,6 @@ class Tables(Protocol):
 
     def insert(self, row: Row) -> None:
         """Commit durably, or raise; `Broken` when the number is taken, `Refused` when this process lost a lease."""
-        ...
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
@@ -245,8 +243,7 @@ class HeadFile:
             replace_file(self._head, _pad(head))
 
     def replace_head(self, head: bytes) -> None:
-        """Overwrite the head in place: one sector, which a disk writes whole or not at all. It costs one flush where a
-        renamed file costs two. Only while held."""
+        """Overwrite the head in place, one sector and one flush. Only while held."""
         with self._writing():
             handle = os.open(self._head, os.O_WRONLY | os.O_CLOEXEC)
             try:

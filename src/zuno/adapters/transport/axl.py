@@ -170,8 +170,7 @@ class AxlTransport:
     async def _ask_own_node(
         self, path: str, most: int, patience: float, to: Role | None = None, body: bytes | None = None
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Over the open connection; before a new one the node is asked for its key, because another may have taken its
-        place."""
+        """Over the open connection. Before a new one the node's key is checked: another may be in its place."""
         if self.node.state == "ok":
             with suppress(_UncheckedConnectionError):
                 return await self._exchange(path, most, patience, to, body, {"trace": _refuse_to_connect})
@@ -246,8 +245,7 @@ class AxlTransport:
 
 
 def _build_client(url: str) -> httpx2.AsyncClient:
-    """No proxy and no redirect; every exchange has its own bound. A plain address needs no certificates, which take a
-    tenth of a second to load."""
+    """No proxy, no redirect, and for a plain address no certificates, which take 0.1 s to load."""
     import ssl
 
     import httpx2

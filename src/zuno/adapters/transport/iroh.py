@@ -71,11 +71,8 @@ class IrohPeer:
 
 
 class IrohTransport:
-    """One role's endpoint. `secret` is the role's 32-byte ed25519 key, `bind` the address it listens at.
-
-    A message is a stream of its own: its length in four bytes, the message, and one byte back once it is taken.
-    A stream that breaks off looks like one that ended; the length tells them apart.
-    """
+    """One role's endpoint. `secret`: its 32-byte ed25519 key; `bind`: the address it listens at. A message is a stream:
+    its length in four bytes, the message, and one byte back once it is taken."""
 
     limit = LIMIT
     node = None
@@ -217,8 +214,7 @@ class IrohTransport:
         return connection
 
     async def _accept(self, endpoint: Endpoint) -> None:
-        """An unverified caller is asked to call again, which needs no memory. If there are too many handshakes, the
-        oldest are dropped."""
+        """Accept connections. Unverified callers must call again; of too many handshakes the oldest are dropped."""
         iroh = _library()
         while (incoming := await endpoint.accept_next()) is not None:
             try:
@@ -268,8 +264,7 @@ class IrohTransport:
     # -- messages
 
     async def _hand_over(self, to: Role, connection: Connection, data: bytes) -> None:
-        """Ends early when nothing at all comes back: a killed peer does not say so. A busy peer's library still
-        answers, and it is waited for."""
+        """Send the data. Ends early when nothing at all comes back, as from a killed peer; waits for a busy one."""
         heard = connection.stats().udp_rx_datagrams
         task = asyncio.ensure_future(_write_message(connection, data))
         try:
@@ -350,8 +345,7 @@ class IrohTransport:
 
 
 class _Unread:
-    """How many bytes have come over a connection since nothing waited, less those that were read. Headers and acks are
-    counted too, so it is never less than what waits."""
+    """Bytes received since nothing waited, less those read: an upper bound of what waits."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

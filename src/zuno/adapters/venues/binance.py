@@ -151,8 +151,7 @@ def _candle(row: VendorJson) -> Candle:
 
 
 class BinanceTape(VenueTape):
-    """Forced trades and those of whales on one connection. The venue pushes at most one forced order of a symbol in a
-    second: totals are a lower bound."""
+    """Forced and whale trades on one connection. At most one forced order a second: totals are lower bounds."""
 
     venue = BINANCE
     default_url = STREAM_URL

@@ -1,8 +1,5 @@
-"""An exchange's REST interface through ccxt's transport: its rate limits and error classes, our bounds and errors.
-
-Raw endpoints only: the unified calls drop fields that the desk needs. No error quotes an exchange, but for its reason
-to decline a request. Nothing is logged: ccxt would log headers and signed addresses.
-"""
+"""An exchange's REST interface through ccxt's transport, raw endpoints only. No error quotes an exchange but for its
+reason to decline; nothing is logged, because ccxt would log headers and signed addresses."""
 
 from __future__ import annotations
 
@@ -88,11 +85,8 @@ class VenueDeclined(Refused):
 
 
 class ExchangeClient:
-    """One exchange's endpoints, by ccxt's names. `url` replaces the exchange's own address. Those of an account need
-    `keys`; `demo` is the exchange's demo trading.
-
-    A rate-limiting exchange is not asked for as long as it asks; questions meanwhile fail without being sent.
-    """
+    """One exchange's endpoints, by ccxt's names; those of an account need `keys`; `demo`: its demo trading. `url`
+    replaces the exchange's address. While a rate limit lasts, questions fail without being sent."""
 
     def __init__(
         self,

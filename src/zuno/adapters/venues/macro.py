@@ -34,13 +34,9 @@ revisions nobody knows when."""
 
 
 class Fred(WebFeed):
-    """Figures of the economy by FRED's own names, each with the day it was released and every revision of it.
-
-    Endpoint: https://fred.stlouisfed.org/docs/api/fred/series_observations.html. `realtime_start` is the day from which
-    a value held; FRED tells no hour, so a release counts as known when that day was over in St. Louis. Days after
-    FRED's own today cannot be asked for. Where it keeps no revisions of a figure, only one that is released on the day
-    it speaks of is taken, as known when that day was over.
-    """
+    """Figures of the economy by FRED's names, each with its release day and revisions; a release counts as known when
+    that day was over in St. Louis. Without revisions only figures released on the day they speak of are taken.
+    Endpoint: https://fred.stlouisfed.org/docs/api/fred/series_observations.html."""
 
     venue = FRED
 
@@ -110,11 +106,8 @@ SYMBOLS: Final[Mapping[str, str]] = {"DXY": "DX-Y.NYB", "NASDAQ": "^IXIC", "GOLD
 
 
 class Yahoo(WebFeed):
-    """Daily closes of the dollar index, the Nasdaq, gold and oil; a close is released when the exchange's day is over.
-
-    Endpoint: GET /v8/finance/chart/{symbol}, which Yahoo does not document; its form is described in
-    https://github.com/ranaroussi/yfinance (data of `history`).
-    """
+    """Daily closes of the dollar index, the Nasdaq, gold and oil, released when the exchange's day is over. Endpoint:
+    GET /v8/finance/chart/{symbol}, undocumented; see https://github.com/ranaroussi/yfinance (`history`)."""
 
     venue = YAHOO
 
@@ -178,10 +171,8 @@ INDEX: Final = "index"
 
 
 class FearGreed(WebFeed):
-    """The index of fear and greed, 0 to 100: one value a day, stamped when it was published.
-
-    Endpoint: https://alternative.me/crypto/fear-and-greed-index/#api.
-    """
+    """The index of fear and greed, 0 to 100, stamped when it was published. Endpoint:
+    https://alternative.me/crypto/fear-and-greed-index/#api."""
 
     venue = ALTERNATIVE
 

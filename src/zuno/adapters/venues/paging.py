@@ -44,12 +44,8 @@ async def time_limit(what: str, seconds: float = LONGEST) -> AsyncIterator[None]
 async def fetch_regular(
     what: str, ask: Ask[R], first: Millis, last: Millis, step: int, limit: int, newest: int | None = None
 ) -> tuple[R, ...]:
-    """Rows that the venue makes at every step: `first` and `last` lie on a step.
-
-    Each page asks for exactly as many steps as it can hold; what it lacks is asked for again. Rows that are still
-    missing never existed if later rows came; if none did, or a whole page is missing, the answer is `Unavailable`.
-    `newest`: the row that has just been made by the venue's clock, which alone may not be served yet.
-    """
+    """Rows at every step from `first` to `last`. Rows that stay missing never existed if later rows came; if none did,
+    or a whole page is missing, `Unavailable`. `newest`: the row just made, which alone may not be served yet."""
     fetched: list[R] = []
     pages = _pages(what, (last - first) // step // limit + 1)
     async with time_limit(what):
@@ -81,11 +77,8 @@ async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, 
 async def fetch_irregular(
     what: str, ask: Ask[R], since: Millis, until: Millis, *, newest_first: bool, apart: int = 1, span: int | None = None
 ) -> tuple[R, ...]:
-    """Rows at irregular times, at least `apart` from each other.
-
-    Only an empty page is an end; after a short one the rest is asked for. Time is cut into `span` first where the venue
-    does not say which end of a long time it cuts off.
-    """
+    """Rows at irregular times, at least `apart` from each other. Only an empty page is an end. `span`: cut the time
+    into such parts first, for venues that do not say which end of a long time they cut off."""
     span = until - since + 1 if span is None else span
     starts = range(since, until + 1, max(span, 1))
     pages = _pages(what, len(starts))

@@ -99,8 +99,7 @@ class ProvenMinutes:
         self._begun = True
 
     def prove_by_stamp(self, at: Millis, read: Millis, *, own: bool = True) -> Iterator[Heartbeat]:
-        """The minutes proven by a message with that venue time, read at that time of ours. `own`: it is about this
-        symbol."""
+        """The minutes proven by a message of venue time `at`, read at `read`. `own`: it is about this symbol."""
         self._ahead = at - read
         if own:
             self._heard = at if self._heard is None else max(at, self._heard)
@@ -204,8 +203,7 @@ async def _messages(
     steady: Callable[[], Millis],
     timing: StreamTiming,
 ) -> AsyncGenerator[StreamEvent | PingAnswered, None]:
-    """Messages and answered pings. `TimeoutError` when a ping was not answered: other messages are no answer, because
-    they may have been under way."""
+    """Messages and answered pings. `TimeoutError` for an unanswered ping, whatever else arrived."""
     clock = asyncio.get_running_loop().time
     receiving: asyncio.Future[Any] | None = None
     answer: asyncio.Future[Any] | None = None

@@ -32,12 +32,8 @@ _VOID: Final = frozenset("area base br col embed hr img input link meta source t
 
 
 class Channels(WebFeed):
-    """Posts of public Telegram channels from their preview pages, `t.me/s/NAME`. One channel that cannot be read makes
-    the answer `Unavailable`.
-
-    Telegram does not document the page; a message's `data-post`, its `time` and its text are read, as
-    https://core.telegram.org/widgets/post shows an embedded post.
-    """
+    """Posts of public Telegram channels from their preview pages, `t.me/s/NAME`, an undocumented page. One channel that
+    cannot be read makes the answer `Unavailable`."""
 
     feed = Feed.NEWS
     venue = CHANNELS
@@ -86,8 +82,7 @@ class Preview:
 
 
 def preview(page: str, channel: str) -> Preview:
-    """`Malformed` for a page without the marks of a channel's preview. Service messages (a pinned post, a new picture)
-    have a number and no text."""
+    """`Malformed` for a page that is no channel's preview. Service messages have a number and no text."""
     reader = _PreviewPage()
     reader.feed(page)
     reader.close()
@@ -177,10 +172,8 @@ COIN_NAMES: Final = {"BTC": "Bitcoin (BTC)", "ETH": "Ethereum (ETH)"}
 
 
 class Search(WebFeed):
-    """One answer about now, of Perplexity or a service that speaks its chat endpoint; the past cannot be asked for.
-
-    Endpoint: https://docs.perplexity.ai/api-reference/chat-completions-post.
-    """
+    """One answer about now, of Perplexity or a service that speaks its chat endpoint:
+    https://docs.perplexity.ai/api-reference/chat-completions-post."""
 
     feed = Feed.NARRATIVE
     venue = SEARCH

@@ -179,8 +179,7 @@ def parse_instant(text: str) -> Millis | None:
 
 
 def order_rows(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R, ...]:
-    """Oldest first, each moment once, inside the time asked for. Repeated rows are one; two that contradict each other
-    are `Malformed`."""
+    """Oldest first, each moment once, inside the time asked for; `Malformed` where two rows contradict."""
     kept: dict[int, R] = {}
     for row in rows:
         if since <= row.at <= until and kept.setdefault(row.at, row) != row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from zuno.kernel.errors import Broken, Malformed, Refused
 from zuno.llm.ask import ModelContext, ask
@@ -35,10 +35,8 @@ UNUSABLE_REASON = "the reason it gave cannot be used."
 
 
 class Arbiter:
-    """May choose among what is left and be harsher than the rules; never milder, never a vetoed one.
-
-    Like the Critic it trusts no figure: what does not recompute from the frozen context is refused.
-    """
+    """May choose among what is left and be harsher than the rules; never milder, never a vetoed one. Like the Critic it
+    trusts no figure: what does not recompute from the frozen context is refused."""
 
     role = Role.ARBITER
 
@@ -57,7 +55,9 @@ class Arbiter:
         answer = await ask(self._question(context, debate, facts), self._model_context)
         decision = _decision(context, debate, answer.value)
         debate = with_speaker(debate, self.role, number, answer)
-        texts = [answer.value.reasoning, *_explain_departure(context, debate, answer.value)]
+        texts, axis = [answer.value.reasoning], context.profile
+        if (first := _first_by_axis(context, debate)) != answer.value.chosen_index:
+            texts.append(f"Candidate {first} stands first by the {axis} axis; against it: {answer.value.against_axis}")
         debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
         return [OutgoingMessage(Role.CLI, conclude(context, debate, decision))]
 
@@ -115,12 +115,6 @@ def _summarise_rounds(debate: Debate) -> str:
 def _first_by_axis(context: Context, debate: Debate) -> int:
     last = debate.rounds[-1]
     return arbiter_decides(last.candidates, last.judgments, context.profile).index
-
-
-def _explain_departure(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Iterator[str]:
-    """Why the choice is not the axis' own, where it is not."""
-    if (first := _first_by_axis(context, debate)) != opinion.chosen_index:
-        yield f"Candidate {first} stands first by the {context.profile} axis; against it: {opinion.against_axis}"
 
 
 def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, screen: Screen) -> ArbiterOpinion:

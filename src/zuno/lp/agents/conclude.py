@@ -49,10 +49,8 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
 
 
 def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction | None, Fraction | None]:
-    """Of the same stress paths, the share on which the choice beats hold, and that on which it beats the runner-up.
-
-    For hold it is the share on which its best rival stays under the least edge that a move must have.
-    """
+    """Of the same stress paths, the share on which the choice beats hold, and that on which it beats the runner-up. For
+    hold it is the share on which its best rival stays under the least edge that a move must have."""
     pools, chosen, hold = build_all_pool_inputs(context), last.candidates[index], last.candidates[0]
     rival = best_rival(last.candidates, last.judgments, index)
 

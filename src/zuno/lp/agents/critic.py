@@ -92,8 +92,7 @@ class Critic:
 def _screen_judgments(
     opinion: CriticOpinion, mechanical: Sequence[Judgment], facts: FactSheet, screen: Screen
 ) -> CriticOpinion:
-    """Reason and suggestion speak of the candidate that is judged. A reason is read with what it is published behind,
-    as peers read it."""
+    """Reason and suggestion speak of the judged candidate. A reason is read as peers read it when published."""
 
     def screen_judgment(judgment: JudgmentOpinion) -> JudgmentOpinion:
         index, reason = judgment.index, mechanical[judgment.index].reason

@@ -223,8 +223,7 @@ async def observe_pool(
 async def observe_again(
     context: Context, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
 ) -> tuple[PoolFacts, ...]:
-    """Our own reading of pools that somebody else read at a block of theirs, which holds: each one's fees over the very
-    window that they measured."""
+    """Our own reading of pools at the block somebody else read them, with fees over the window they used."""
     seen = []
     for pool_facts in context.scenes:
         sources = Sources(context.block.timestamp)
@@ -269,8 +268,7 @@ async def _returns(
 async def _fees(
     pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources, samples: Samples | None
 ) -> FeeWindow | None:
-    """Fee growth over seven days, else one: from our own samples, else from the chain's past state, else from its
-    Swap logs; else unknown."""
+    """Fee growth over seven days or one, from our samples, the chain's past state or its Swap logs."""
     feed, why = f"fee growth {label}", list[str]()
     readers: list[ReadFees] = [_fees_from_archive, _fees_from_swaps]
     if samples is not None:

@@ -36,8 +36,7 @@ class PoolOption:
 def choose_pools(
     request: PositionRequest, pools: Sequence[PoolState], info: ChainInfo, hooks: Collection[str] = ()
 ) -> tuple[PoolOption, ...]:
-    """The pools to argue about: native ones first, then the deepest; of those with hooks only such as the owner trusts.
-    `Refused` says what there is instead."""
+    """Pools to argue about: native first, then the deepest; hooks only if trusted. `Refused` lists the rest."""
     for name in (*(line.token for line in request.capital), *(request.pair or ())):
         _check_token(name, pools, info)
     options = [option for pool in pools if _is_open(pool, hooks) for option in _options(request, pool)]
@@ -66,11 +65,8 @@ def split_capital(
 
 
 def matches_token(name: str, token: Token) -> bool:
-    """Whether a name the owner typed is this token.
-
-    By symbol only where we named the token ourselves: anyone can deploy something called USDC. ETH is also its
-    wrapper; WETH is not also ether, because whoever says it has already wrapped.
-    """
+    """Whether a name the owner typed is this token; by symbol only for tokens we named, because anyone can deploy a
+    "USDC". ETH also means its wrapper; WETH does not mean ether."""
     if name.startswith("0x"):
         return name.lower() == token.address
     wanted = name.upper()

@@ -243,8 +243,7 @@ def text_faults(
 def screen_field(
     spoken: T, name: str, screen: Screen, facts: FactSheet, rules: str = "", about: int | None = None, most: int = 280
 ) -> T:
-    """An answer with the faulty sentences left out of a field; where none is left the rules' words, which say that they
-    are theirs."""
+    """An answer without the faulty sentences of a field; where none is left, the rules' own words."""
     otherwise = cut(f"{BY_RULE}{rules}", facts, most, about) if rules else ""
     text = screen(getattr(spoken, name) or "", lambda piece: text_faults(piece, facts, about, (0, most)), otherwise)
     return spoken.model_copy(update={name: text})

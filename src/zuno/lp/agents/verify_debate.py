@@ -22,8 +22,7 @@ from zuno.lp.rules.ranges import kind_of
 
 
 def check_debate(context: Context, rounds: Sequence[Round]) -> None:
-    """`Malformed` unless every ballot is one the context allows, its figures recomputed, and what was judged carries
-    the rules' verdicts and none milder."""
+    """`Malformed` unless every ballot is allowed, its figures recompute and no verdict is milder than the rules'."""
     if len(rounds) > context.max_rounds + 1:
         raise Malformed(f"{len(rounds)} rounds were argued, the owner allowed {context.max_rounds} revisions")
     pools = build_all_pool_inputs(context)

@@ -37,8 +37,7 @@ SEEDED_CHAIN: Final = "sim"
 
 
 def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreateStart) -> None:
-    """`Malformed`, with what is wrong, unless the plan answers what was asked and follows from its context by the
-    rules."""
+    """`Malformed`, with the reason, unless the plan answers the request and follows from its context."""
     check_asked(context, start)
     if isinstance(start, FlowCreateStart):
         _check_capital(context, start)
@@ -66,8 +65,7 @@ def check_transcript(context: Context, debate: Debate, decided: int | None = Non
 
 
 def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
-    """The context is about what the owner asked for, and about no more. It is compared and not computed with: no chain
-    has confirmed its figures yet."""
+    """The context is about what the owner asked for, and no more. No chain has confirmed its figures yet."""
     asked = (start.chain, start.profile, start.max_rounds)
     if (context.chain, context.profile, context.max_rounds) != asked:
         raise Malformed("the context is for another chain, profile or number of rounds than was asked for")
@@ -111,9 +109,8 @@ def _check_capital(context: Context, start: FlowCreateStart) -> None:
 
 
 def check_age(block: Block, head: Block, waited: Seconds) -> None:
-    """`Malformed` for a block too old to argue about, or from the future. `head` is the owner's own, `waited` how long
-    ago the owner asked; ages are the chain's, for local chains keep their own time. A block that is a little ahead is
-    settled once the owner's node has it too: until then `Unavailable`."""
+    """`Malformed` for a block too old to argue about, or from the future; `Unavailable` until the owner's node has it.
+    `head`: the owner's own; `waited`: how long ago the owner asked."""
     ahead = block.timestamp - head.timestamp
     if 0 < ahead <= NODES_APART and block.number > head.number:
         raise Unavailable(

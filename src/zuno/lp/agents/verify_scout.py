@@ -53,8 +53,7 @@ NATIVE: Final = Tolerance(Fraction("1.02"), Fraction("1.1"))
 
 
 def find_doubts(context: Context, own: Sequence[PoolFacts]) -> tuple[str, ...]:
-    """Why the verdict deserves caution, given the owner's own reading of each pool, its fees over the same window.
-    `Malformed` for what cannot be an honest reading."""
+    """Why the verdict deserves caution by the owner's own reading. `Malformed` for no honest reading."""
     doubts: list[str] = []
     for pool_facts, ours in zip(context.scenes, own, strict=True):
         where = f" of {pool_label(pool_facts.pool)}" if len(context.scenes) > 1 else ""
@@ -121,8 +120,7 @@ def _gas_cost(quote: GasQuote | None) -> Fraction | None:
 
 
 def _compare_returns(claimed: Sequence[int], own: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """By how much the hours moved over the month, the week and the day, and how far whole days went: hours that undo
-    each other move as much and go nowhere."""
+    """By how much the hours moved over month, week and day, and how far whole days went."""
     if not claimed:
         return
     if len(own) < _DAY_HOURS:

@@ -130,8 +130,7 @@ async def check_reference(context: ExecutionContext, pool: PoolState) -> str:
 
 
 def check_needs(step: Step, onchain: OnChainState, after: Sequence[Step] = ()) -> None:
-    """Whatever has to hold before this step, read from the chain again; `after`: steps that come before it and bring
-    some of it about."""
+    """What has to hold before this step, read from the chain; `after`: earlier steps that bring it about."""
     wrapped = {flow.currency for earlier in after if earlier.kind is StepKind.WRAP for flow in earlier.least_in}
     for need in step.needs:
         match need:
@@ -209,8 +208,7 @@ def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | 
 def check_gas(
     onchain: OnChainState, step: Step, units: int, max_fee: int, bound_units: int, bound_fee: int, data_fee: int = 0
 ) -> None:
-    """Gas against its bounds, and against the ether that is there to pay for it; `data_fee` is a rollup's for posting
-    the step."""
+    """Gas against its bounds and the ether there is; `data_fee` is a rollup's for posting the step."""
     if units > bound_units:
         raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
     if max_fee > bound_fee:
@@ -219,12 +217,8 @@ def check_gas(
 
 
 def check_whole_gas(onchain: OnChainState, simulated: SimulatedDraft, gas: GasQuote, first_limit: int) -> None:
-    """Ether for every step, before the first: stopping half-way leaves a wallet out of the market.
-
-    A node demands a step's whole gas limit at the most it may cost, beside what the steps before it have cost by then.
-    `first_limit`: of the first step as it would be sent now; the others are estimated when their turn comes, from what
-    they used when they were simulated.
-    """
+    """Ether for every step at its whole gas limit, before the first: stopping half-way leaves a wallet out of the
+    market. `first_limit`: of the first step as sent now; the others count by their simulation."""
     draft = simulated.draft
     steps, max_fee = all_steps(draft), suggest_fees(gas).max_fee
     spent, most = 0, 0
@@ -286,8 +280,7 @@ async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None
 
 
 async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
-    """Every plan that began in the last 24 hours counts in full, however it ended, but for those of which nothing was
-    seen by their deadline; play money is counted apart."""
+    """Plans begun in the last 24 hours, in full unless nothing was seen by their deadline; play money apart."""
     entries = await context.journal.latest(_MOST_A_DAY, kind=PlanOver.kind)
     ended = [PlanOver.model_validate(dict(entry.payload)) for entry in entries]
     total, seen = Decimal(0), {plan_id, *(over.plan_id for over in ended if over.state is PlanState.EXPIRED)}

@@ -170,8 +170,7 @@ class OnChainState:
 async def read_onchain_state(
     context: ExecutionContext, wanted_pool: HexId, position_id: int | None, more: Sequence[Address] = ()
 ) -> OnChainState:
-    """Pool, position and wallet at one block; read again where a new block came in between. `more`: currencies beside
-    the pool's own."""
+    """Pool, position and wallet at one block. `more`: currencies beside the pool's own."""
     at = context.info.deployment
     for _ in range(_MAX_READS):
         position = None if position_id is None else await _read_position(context, position_id)
@@ -409,8 +408,7 @@ def _check_steps_against_policy(plan: StepPlan, policy: Policy, proceeds: tuple[
 
 
 def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> None:
-    """Something of every token that was named has to go in at the price of this block; one token alone may be swapped
-    into a new position, and so always goes in."""
+    """Every named token must be used at this block's price; one token alone may be swapped, so always is."""
     band = instruction.range if onchain.position is None else onchain.position.range
     if band is not None and (instruction.action is Action.ADD or len(instruction.named_amounts) > 1):
         check_tokens_used(onchain.pool, band, instruction.named_amounts)
@@ -419,11 +417,8 @@ def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> 
 def check_capital_limits(
     instruction: Instruction, pool: PoolState, wrapper: Address | None, steps: Sequence[Step]
 ) -> None:
-    """All steps together take no more of any currency than the instruction names; one without capital takes nothing.
-
-    Counted on what the steps say of themselves, which the policy has held against their bytes. What a plan's later half
-    takes is what its first half has paid, and is held to that when it is built.
-    """
+    """All steps together take no more of any currency than the instruction names. A later half is held to what the
+    first half paid when it is built."""
     taken: dict[Address, int] = {}
     for step in steps:
         for flow in step.most_out:

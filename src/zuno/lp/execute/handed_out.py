@@ -21,8 +21,7 @@ from zuno.lp.ports.spending import LiquidityTouch, Mined, SentTransaction, SentT
 async def find_step(
     context: ExecutionContext, progress: PlanProgress, step: StepProgress, tx: HexId | None = None
 ) -> tuple[SentTransactions, Mined | None]:
-    """The transaction that did the step: one that went through before one that reverted. `tx`: where its hash is known
-    already, by its receipt or by its owner's word."""
+    """The transaction that did the step, a successful one first. `tx`: its hash where it is known."""
     handed, draft = step.handed_out, progress.draft
     if handed is None or draft is None:
         raise NotFound(f"a step of {progress.plan_id} was not handed out")
@@ -101,8 +100,7 @@ _NEW: Final = 0
 
 
 def _last_block_before(context: ExecutionContext, handed: StepHandedOut) -> int:
-    """A reorganisation may take back as many blocks as a receipt waits for: the step may be mined under their
-    numbers."""
+    """A reorganisation may take back as many blocks as a receipt waits for, so they are searched too."""
     return max(0, handed.block.number - context.depth + 1)
 
 

@@ -55,9 +55,7 @@ class StepSender:
 
     async def run_step(self, index: int, prepare: PrepareStep | None) -> StepProgress:
         """Until the step is over; `Unavailable` where the chain keeps it waiting too long, and it stays in flight.
-
-        Without `prepare` nothing new is signed: a step whose number somebody else took is over, too.
-        """
+        Without `prepare` nothing new is signed: a step whose number somebody else took is over, too."""
         begun = bid = self.context.stopwatch()
         while True:
             step = self.progress.steps[index]
@@ -86,10 +84,8 @@ class StepSender:
                     await self.context.sleep(self.context.timeouts.poll_interval)
 
     async def sync_step(self, index: int, *, send: bool = True) -> bool:
-        """Polls the chain once for a step in flight; True if its progress changed.
-
-        `send=False` only looks: what a node forgot is not given to it again.
-        """
+        """Polls the chain once for a step in flight; True if its progress changed. `send=False` only looks: what a node
+        forgot is not given to it again."""
         step = self.progress.steps[index]
         if step.handed_out is not None:
             return await self.sync_handed_out(index)

@@ -134,18 +134,15 @@ def _check_balances(
 
 
 def _measure_changes(progress: PlanProgress, wallet_state: WalletState) -> dict[Address, int]:
-    """The wallet's balance changes since the plan's first signature, gas apart; none where nobody wrote down what it
-    held then."""
+    """The wallet's balance changes since the plan's first signature without gas; empty if not recorded."""
     before = next((step.holdings for step in progress.steps if step.holdings), ())
     changes = {flow.currency: wallet_state.holdings.get(flow.currency, 0) - flow.amount for flow in before}
     return changes and {**changes, NATIVE: changes.get(NATIVE, 0) + gas_spent(progress)}
 
 
 async def _check_added(context: ExecutionContext, draft: Draft, changes: Mapping[Address, int]) -> list[str]:
-    """What has left the wallet, and the fees that did not come there, are in the position that was added to.
-
-    Counted at the price of the plan, as a new position is. Fees that were earned meanwhile only come on top.
-    """
+    """What has left the wallet, and the fees that did not come there, are in the position that was added to. Counted at
+    the price of the plan, as a new position is. Fees that were earned meanwhile only come on top."""
     before = draft.position
     after = None if before is None else await _read_position(context, before.id)
     if not changes or before is None or after is None:
@@ -163,11 +160,8 @@ async def _check_added(context: ExecutionContext, draft: Draft, changes: Mapping
 
 
 def _check_put_in(draft: Draft, opened: LpPosition, leftover: Leftover) -> list[str]:
-    """The new position and what stayed in the wallet are together what was brought, or what burn and swap pay.
-
-    All is counted at the price of the plan. Inside the bounds another price at the burn and the mint tells in the
-    second order only, for at that price the two sides are the same tokens; a swap may pay less by its slippage.
-    """
+    """The new position and what stayed in the wallet are together what was brought, or what burn and swap pay, counted
+    at the plan's price; a swap may pay less by its slippage."""
     planned = draft.leftover
     if planned is None:
         return []
@@ -204,8 +198,7 @@ _LEAST_PUT_IN: Final = Fraction(9, 10)
 
 
 def measure_proceeds(progress: PlanProgress, draft: Draft, holdings: Mapping[Address, int]) -> tuple[Flow, ...]:
-    """What the first half brought: the wallet's holdings now against before it, gas added back, and never more than the
-    approval knew it could bring."""
+    """What the first half brought, gas added back, and never more than the approval knew it could bring."""
     first = next(step for step in progress.steps if step.part is PlanPart.FIRST and (step.signed or step.handed_out))
     before = {flow.currency: flow.amount for flow in first.holdings}
     paid = []

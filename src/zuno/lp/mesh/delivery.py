@@ -536,8 +536,7 @@ class Delivery:
         return int(retries.delay(tries, self._chance.random()))
 
     def _admits(self, sender: Role | None, sort: _MessageType | None, now: int) -> bool:
-        """Whether it may send one more, whatever it is. What it unpacks to is known afterwards: whoever sent too much
-        waits then."""
+        """Whether a sender may send one more message. Its unpacked size is charged afterwards."""
         thought, rules = sort is _MessageType.THOUGHT, self._rules
         rate = rules.thoughts_a_second if thought else rules.letters_a_second
         number = self._message_buckets.setdefault((sender, thought), TokenBucket(rate, rules.burst, now))

@@ -121,8 +121,7 @@ class PeerStats:
         self._reasons.update({_VARYING.sub("#", reason): reason for reason in before.rejected})
 
     def count_rejection(self, event: MessageRejected) -> None:
-        """By whose it was and the first words that were found for such a rejection: what differs in ids and numbers
-        alone is one reason."""
+        """Count by sender and reason; reasons that differ in ids and numbers alone are one."""
         sender = f"from {'somebody' if event.claimed is None else f'the {event.claimed}'}: "
         reason = sender + plain_text(event.why, _LONGEST_REASON)
         shape = _VARYING.sub("#", reason)
@@ -132,10 +131,8 @@ class PeerStats:
 
 
 class ContextCache:
-    """The contexts a peer has read or been given, cached for delivery, which does no I/O.
-
-    Each giver's have a bound of their own. One that was let go is in the journal still.
-    """
+    """The contexts a peer has read or been given, cached for delivery, which does no I/O. Each giver's have a bound of
+    their own. One that was let go is in the journal still."""
 
     def __init__(self, most: int = 32, most_bytes: int = 16 * 1024 * 1024) -> None:
         self._most = most
@@ -256,11 +253,8 @@ class MeshPeer:
         await self._send_or_lose(self._delivery.ping(to, nonce, self._now()))
 
     async def resume(self, remembered: Callable[[], None] = lambda: None, all_of: AllOf | None = None) -> int:
-        """After a start: remember what was heard, send what may not have arrived, answer what was not answered.
-
-        Nothing may be taken in before `remembered` is called, or an old letter would pass for a new one; answering
-        may take long, and `all_of` may do several at a time. Returns how many letters were left unanswered.
-        """
+        """After a start: call `remembered` before anything is taken in, send what may not have arrived, and answer what
+        was not answered, several at a time by `all_of`. Returns how many letters were left unanswered."""
         heard: dict[str, Envelope] = {}
         sent: list[Envelope] = []
         for envelope in await self._recent():
@@ -497,17 +491,14 @@ class MeshPeer:
 
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""
-        entries = [entry for kind in self._kinds() for entry in await self._newer(kind.value, self._since())]
-        messages = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
-        return [envelope for envelope in messages if envelope is not None]
-
-    def _kinds(self) -> list[Kind]:
-        """What this role hears or says, and writes down."""
-        return [
-            kind
+        entries = [
+            entry
             for kind, (senders, receiver) in ROUTES.items()
             if kind is not Kind.AGENT_THOUGHT and (self._role is receiver or self._role in senders)
+            for entry in await self._newer(kind.value, self._since())
         ]
+        messages = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
+        return [envelope for envelope in messages if envelope is not None]
 
     def _since(self) -> int:
         return self._now() - WINDOW_MS
@@ -554,9 +545,8 @@ async def run_retries(peer: MeshPeer, sleep: Callable[[float], Awaitable[None]],
 
 
 async def run_receiver(peer: MeshPeer, receive: Callable[[], Awaitable[ReceivedMessage]]) -> None:
-    """Take what arrives, for ever, one at a time: whoever sends faster waits at the transport, and a long answer keeps
-    nobody waiting. What cannot be borne, a journal that cannot be written for one, ends it all: what was not
-    acknowledged comes again after the next start."""
+    """Take what arrives, one at a time, for ever. An error that cannot be borne, as of a journal that cannot be
+    written, ends it; what was not acknowledged comes again after the next start."""
     async with asyncio.TaskGroup() as answering:
         while True:
             for letter in await peer.hear(await receive()):

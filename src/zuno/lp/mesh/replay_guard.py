@@ -31,9 +31,7 @@ class _Request:
 
 class ReplayGuard:
     """`most_requests` that may be open at once, `most_letters` in each; `paper` is what may be written down, in bytes.
-
-    A letter is remembered until it would be rejected for its age: there is nothing to forget before.
-    """
+    A letter is remembered until it would be rejected for its age: there is nothing to forget before."""
 
     def __init__(self, most_requests: int, most_letters: int, paper: TokenBucket) -> None:
         self._most_requests = most_requests

@@ -128,8 +128,7 @@ class PeerRunner:
         elsewhere: Callable[[Role, str], str | None] = lambda role, nonce: None,
         answered: dict[Role, PingReply] | None = None,
     ) -> dict[Role, PingReply]:
-        """Who answers within `patience` seconds, added to `answered` at once. `elsewhere` knows answers that another
-        process took in."""
+        """Who answers within `patience` seconds, added to `answered`; `elsewhere`: answers other processes took in."""
         replies = {} if answered is None else answered
         asking = [asyncio.create_task(self._ask(role, replies, elsewhere)) for role in roles]
         if asking:

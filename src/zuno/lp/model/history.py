@@ -60,9 +60,7 @@ class WalletSwap:
 @dataclass(frozen=True, slots=True)
 class ExternalFlow:
     """The part of a transaction's payments that was not the wallet's: paid in by others, or (negative) taken by others.
-
-    Somebody else minting for the wallet, proceeds sent elsewhere, a hook's or a token's own fee.
-    """
+    Somebody else minting for the wallet, proceeds sent elsewhere, a hook's or a token's own fee."""
 
     block: Block
     tx: HexId
@@ -77,8 +75,7 @@ Lineage = Literal["journal", "chain guess"]
 
 @dataclass(frozen=True, slots=True)
 class JournaledPlans:
-    """What this home's plans did to positions of a chain, by transaction: ids are given again when a local world is
-    made anew."""
+    """What this home's plans did to positions of a chain, by transaction, because local worlds reuse ids."""
 
     mints: Mapping[HexId, tuple[int, HexId] | None] = field(default_factory=dict)
     """By the mint, the position it was rebalanced from and the transaction that closed that one; None: created."""
@@ -133,10 +130,8 @@ class PricedBlock:
 
 @dataclass(frozen=True, slots=True)
 class PositionHistory:
-    """A position (and those it was rebalanced from) over a window.
-
-    `start` is None when the window opens before the first mint; `end` is None once it is burnt.
-    """
+    """A position (and those it was rebalanced from) over a window. `start` is None when the window opens before the
+    first mint; `end` is None once it is burnt."""
 
     key: PoolKey
     token0: Token

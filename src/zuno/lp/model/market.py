@@ -79,9 +79,7 @@ class GasQuote:
         return Wei(self.base_fee + self.priority_fee)
 
     def cost(self, units: int, size: int, *, estimated_here: bool) -> Wei:
-        """What `units` of gas and `size` bytes cost; `estimated_here` if this very chain's node named the units.
-
-        Units measured elsewhere never hold a data fee; this chain's own estimate may, and then it is paid once.
-        """
+        """What `units` of gas and `size` bytes cost; `estimated_here` if this very chain's node named the units. Units
+        measured elsewhere never hold a data fee; this chain's own estimate may, and then it is paid once."""
         included = estimated_here and self.estimates_hold_data_fee
         return Wei(units * self.price + (0 if included else size * (self.l1_fee_per_byte or 0)))

@@ -62,7 +62,7 @@ def _allow(terms: PlanContext, spender: Address, flow: Flow) -> Iterator[Step]:
         yield _approve(terms, token, flow.amount)
     grant = terms.allowances.grant(token, spender)
     if grant.amount < flow.amount or grant.until < terms.deadline:
-        yield _permit(terms, token, spender, flow.amount, terms.permit_expiry)
+        yield _permit(terms, token, spender, flow.amount, Seconds(terms.now + terms.bounds.permit2_seconds))
 
 
 def _approve(terms: PlanContext, token: Address, amount: int) -> Step:

@@ -32,10 +32,6 @@ class PlanContext:
     def deadline(self) -> Seconds:
         return Seconds(self.now + self.bounds.deadline_seconds)
 
-    @property
-    def permit_expiry(self) -> Seconds:
-        return Seconds(self.now + self.bounds.permit2_seconds)
-
     def drift(self, pool: PoolState, tick: int | None = None) -> TickWithin:
         """How far the pool may move from here, or from the tick an approval was given at."""
         centre = pool.tick if tick is None else tick

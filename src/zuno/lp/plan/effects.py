@@ -17,9 +17,8 @@ from zuno.lp.plan.policy import paid_beforehand, settle_swaps
 def sum_effects(
     decoded_calls: Iterable[calls.DecodedCall], pool: PoolState, position: LpPosition | None
 ) -> dict[Address, int]:
-    """By currency what the wallet gains or loses, gas apart. Exact for liquidity; a swap counts for the least it may
-    pay and as if it left the price where it was, and so does what is minted from it. Fees are paid by whichever step
-    touches the position first."""
+    """What the wallet gains or loses by currency, gas apart. Exact for liquidity; a swap counts for the least it may
+    pay. Fees are paid by whichever step touches the position first."""
     key, price = pool.key, pool.sqrt_price_x96
     changes = dict.fromkeys((key.currency0, key.currency1, NATIVE), 0)
     owed = None if position is None else (position.fees0, position.fees1)

@@ -123,12 +123,8 @@ def plan_swap_and_deposit(
     slippage_bps: int = SLIPPAGE_BPS,
     exact: QuoteSwap | None = None,
 ) -> Deposit:
-    """`fit`, after a swap where one is allowed and more than the slippage bound would otherwise lie idle.
-
-    What follows a burn or a swap is minted from what that paid, at the price it meets, so that no room is left for the
-    price; `room_bps` is left by a mint that the wallet pays for. The amount to swap comes from the estimate, and from
-    `exact` quotes where the estimate misses.
-    """
+    """`fit`, after a swap where one is allowed and more than the slippage bound would lie idle. `room_bps` is left by a
+    mint that the wallet pays for; `exact` quotes are used where the estimate misses."""
     price = market.sqrt_price_x96
     plain = fit(price, band, have0, have1, room_bps)
     if not may_swap or _idle_share(price, band, have0, have1) * BPS <= slippage_bps:
@@ -189,8 +185,7 @@ def min_swap_output(amount_out: int, slippage_bps: int) -> int:
 def leftover_of(
     planned: Deposit, sqrt_price_x96: int, slippage_bps: int = SLIPPAGE_BPS, *, from_credit: bool = False
 ) -> Leftover:
-    """What a deposit leaves in the wallet, and why no more of it goes in. `from_credit`: all that was brought is put in
-    at the price it meets, as it always is after a swap."""
+    """What a deposit leaves in the wallet, and why. `from_credit`: all is put in at the price it meets."""
     whole = (planned.amount0 + planned.left0, planned.amount1 + planned.left1)
     price = sqrt_price_x96 if planned.prep is None else planned.prep.sqrt_price_after_x96
     left = Leftover(planned.left0, planned.left1, *whole, price, "")
@@ -232,10 +227,8 @@ def _swap_to_fit(
 def _limits(
     sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: int
 ) -> tuple[int | None, int | None]:
-    """Liquidity that token0 and token1 each allow; None where that token is not needed at all.
-
-    A mint needs most token0 at the lowest price in bounds and most token1 at the highest one.
-    """
+    """Liquidity that token0 and token1 each allow; None where that token is not needed at all. A mint needs most token0
+    at the lowest price in bounds and most token1 at the highest one."""
     lower, upper = range_edges(band)
     low, high = price_bounds(sqrt_price_x96, slippage_bps)
     from0 = cap_liquidity(liquidity_for_amount0, max(low, lower), upper, have0) if low < upper else None
@@ -320,10 +313,8 @@ def range_edges(band: Range) -> tuple[int, int]:
 
 
 def quotes(depth: Depth, without: LpPosition | None = None) -> QuoteSwap:
-    """Quotes of the pool as it is, or as it will be once this position is burnt; hooks are not asked.
-
-    A swap that ends inside the known ticks met nothing unknown on its way; one that does not is `Unavailable`.
-    """
+    """Quotes of the pool as it is, or as it will be once this position is burnt; hooks are not asked. A swap that ends
+    inside the known ticks met nothing unknown on its way; one that does not is `Unavailable`."""
     exact = exact_quotes(_pool(depth, without))
     known = depth.known
     low = cached_sqrt_price_at_tick(max(known.lower, MIN_TICK))
@@ -372,11 +363,8 @@ def _pool(depth: Depth, without: LpPosition | None) -> Pool:
 
 
 def _take_out(net: dict[int, int], depth: Depth, position: LpPosition) -> None:
-    """A burn removes the liquidity from both edges, and an edge without any other liquidity from the bitmap.
-
-    Where others start and end as much on our edge, its net is zero too and the pause there is lost: a swap across it
-    may then be quoted a wei or two off.
-    """
+    """A burn removes the liquidity from both edges, and an edge without other liquidity from the bitmap. Where others'
+    net on an edge is zero, a swap across it may be quoted a wei or two off."""
     for tick, change in ((position.range.lower, position.liquidity), (position.range.upper, -position.liquidity)):
         if not depth.known.contains(tick):
             continue

@@ -48,9 +48,7 @@ def create(
     quotes: QuoteSwap | None = None,
 ) -> StepPlan:
     """Open a range with this much of the wallet's tokens: one token alone is swapped in part, two are used as they are.
-
-    `brings_ether`: the capital of the pool's wrapped side comes as ether and is wrapped first.
-    """
+    `brings_ether`: the capital of the pool's wrapped side comes as ether and is wrapped first."""
     slippage, capital = terms.bounds.slippage_bps, (capital0, capital1)
     planned = plan_deposit(pool, None, band, capital, slippage, quotes)
     drift = terms.drift(pool)
@@ -150,8 +148,7 @@ class GuardedSwap:
 def guard_swap(
     pool: PoolState, prep: PrepSwap, slippage_bps: int, approved: tuple[Fraction, Fraction | None] | None = None
 ) -> GuardedSwap:
-    """The swap with its minima and its guard. `approved` are the rates of an approval: what is quoted now must not be
-    below them, and the stricter of the two is asked for."""
+    """The swap with its minima and its guard, by the stricter of the quote and the `approved` rates."""
     least_rate, guard_rate = approved or (None, None)
     main = _bound(pool, prep.zero_for_one, prep.amount_in, prep.amount_out, least_rate, slippage_bps)
     fee_back = swap_fee(protocol_fee_of_direction(pool.protocol_fee, not prep.zero_for_one), pool.lp_fee)

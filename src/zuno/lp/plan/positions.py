@@ -28,9 +28,7 @@ from zuno.lp.plan.sizing import (
 
 def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: QuoteSwap | None = None) -> StepPlan:
     """Move a position to another range: one transaction, or two where its tokens have to be swapped in between.
-
-    `quotes` are of the pool without the position's liquidity; quoted with it, a swap looks better than it will be.
-    """
+    `quotes` are of the pool without the position's liquidity; quoted with it, a swap looks better than it will be."""
     terms.check_owns(position)
     if band == position.range:
         raise Refused(f"position {position.id} lies in ticks {band.lower} to {band.upper} already")
@@ -54,10 +52,8 @@ def finish_rebalance(
     *,
     quotes: QuoteSwap | None = None,
 ) -> tuple[Step, ...]:
-    """The second half of a rebalance, from what the first half really paid.
-
-    `Refused`, with the number, where the bounds of the approval no longer hold: then the tokens stay in the wallet.
-    """
+    """The second half of a rebalance, from what the first half really paid. `Refused`, with the number, where the
+    bounds of the approval no longer hold: then the tokens stay in the wallet."""
     if pool.id != half.pool_id:
         raise UsageError("a second half is built on the pool of the first")
     drift = terms.drift(pool, half.tick)

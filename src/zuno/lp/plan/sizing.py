@@ -35,10 +35,8 @@ def size_mint(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage
 
 
 def check_tokens_used(pool: PoolState, band: Range, named: Mapping[int, int]) -> None:
-    """`Refused` where at the pool's price nothing of a token that was named would go into the range.
-
-    `named` is what was named of each side of the pool, in base units.
-    """
+    """`Refused` where at the pool's price nothing of a token that was named would go into the range. `named` is what
+    was named of each side of the pool, in base units."""
     lower, upper = range_edges(band)
     tokens, price = (pool.token0, pool.token1), pool.price
     for side, amount in named.items():
@@ -160,8 +158,7 @@ EDGE_NOTE: Final = "the old range ends within the bounds, so that the mint is si
 
 
 def size_after_burn(planned: Deposit, position: LpPosition, band: Range, have: tuple[int, int], bps: int) -> Deposit:
-    """A deposit without a swap as its transaction will make it: of fixed size where the burn does not hold the price,
-    and nothing where no mint survives the bounds."""
+    """A deposit without a swap: of fixed size unless the burn holds the price, nothing where no mint survives."""
     if burn_holds_price(position, bps):
         return planned
     try:
@@ -174,15 +171,13 @@ def size_after_burn(planned: Deposit, position: LpPosition, band: Range, have: t
 
 
 def most_used(pool: PoolState, band: Range, have: tuple[int, int], slippage_bps: int) -> tuple[int, int]:
-    """The most of each token that goes into the range at any price in the bounds: token0 at the lowest, token1 at the
-    highest."""
+    """The most of each token the range takes within the bounds: token0 at the lowest price, token1 at the highest."""
     low, high = price_bounds(pool.sqrt_price_x96, slippage_bps)
     return min(have[0], fit(low, band, *have, 0).amount0), min(have[1], fit(high, band, *have, 0).amount1)
 
 
 def burn_holds_price(position: LpPosition, slippage_bps: int) -> bool:
-    """Whether the minima of a burn revert at every price outside the bounds: so they do while the range covers them
-    and neither is nothing."""
+    """Whether a burn's minima revert at all prices outside the bounds: the range covers them, neither is nothing."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
     lower, upper = range_edges(position.range)
     return lower < low and high < upper and min(least_principal(position, position.liquidity, slippage_bps)) > 0

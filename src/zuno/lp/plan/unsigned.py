@@ -74,8 +74,7 @@ def safe_batch(
 
 
 def safe_checksum(batch: SafeBatch) -> str:
-    """What the Transaction Builder compares: the keccak of the file in an order of its own, its name left out and the
-    checksum itself not there."""
+    """What the Transaction Builder compares: the keccak of the file in its own order, without its name."""
     whole = batch.model_dump(by_alias=True)
     whole["meta"]["name"] = None
     del whole["meta"]["checksum"]

@@ -18,10 +18,8 @@ STALE: Final = 900
 
 @dataclass(frozen=True, slots=True)
 class PoolsFound:
-    """Pools at one block, in the order of their keys.
-
-    `notes` say what could not be searched; empty notes mean the search was complete.
-    """
+    """Pools at one block, in the order of their keys. `notes` say what could not be searched; empty notes mean the
+    search was complete."""
 
     block: Block
     pools: tuple[PoolState, ...]
@@ -155,10 +153,8 @@ class Chain(Protocol):
         from: as this home's journal has it, for positions of other homes as the chain suggests."""
 
     async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
-        """These positions of the present over the time from `since`, in a handful of requests however many they are.
-
-        It opens near `since`, or with the chain. `Unavailable` where the past is not kept.
-        """
+        """These positions of the present over the time from `since`, in a handful of requests however many they are. It
+        opens near `since`, or with the chain. `Unavailable` where the past is not kept."""
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         """The pool's price after its last swap of each hour from `since` to now, oldest first."""

@@ -35,9 +35,7 @@ class PriceFeed(Protocol):
 
 class GasFeed(Protocol):
     """Promises the price of a unit of gas, EIP-1559 parts apart, with the rollup's data fee where there is one.
-
-    `Unavailable` and `Malformed` as above; where the data fee should be known and is not, a note says so.
-    """
+    `Unavailable` and `Malformed` as above; where the data fee should be known and is not, a note says so."""
 
     async def gas(self, now: Seconds) -> Fact[GasQuote]: ...
 

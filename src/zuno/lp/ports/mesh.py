@@ -66,9 +66,7 @@ class PeerLock(ProcessLock, Protocol):
 
 class MeshFolder(Protocol):
     """Promises one table for a home, kept whole or not at all, and beside it what peers of this machine leave there.
-
-    What cannot be read is `Broken` and stays as it is; what cannot be written is `Unavailable`.
-    """
+    What cannot be read is `Broken` and stays as it is; what cannot be written is `Unavailable`."""
 
     def table(self) -> Table | None:
         """None: no mesh was ever set up here."""

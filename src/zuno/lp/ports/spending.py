@@ -51,9 +51,7 @@ class Signed:
 
 class Signer(Protocol):
     """Promises that the same transaction signed twice gives the same bytes, and that the key never crosses this port.
-
-    `Refused` where there is no key to sign with (a watched wallet) or it was not unlocked.
-    """
+    `Refused` where there is no key to sign with (a watched wallet) or it was not unlocked."""
 
     @property
     def address(self) -> Address: ...
@@ -196,8 +194,7 @@ class Writer(Protocol):
     async def wallet_state(
         self, wallet: Address, currencies: Sequence[Address], spenders: Sequence[Address]
     ) -> WalletState:
-        """Holdings of these currencies (ether as the zero address), and what of each token is allowed to Permit2 and,
-        through it, to each spender."""
+        """Holdings of these currencies, and what of each token Permit2 and, through it, each spender may take."""
 
     async def simulate(
         self, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
@@ -205,8 +202,7 @@ class Writer(Protocol):
         """Run these calls, each on top of the one before, on top of the head, as if they were the wallet's."""
 
     async def estimate(self, wallet: Address, call: Call) -> int:
-        """Gas the call needs at the head, as a limit it will not run out of there; `Refused` with the reason where it
-        would revert."""
+        """A gas limit that suffices at the head; `Refused` with the reason where the call would revert."""
 
     async def depth(self, pool_id: HexId) -> Depth:
         """The pool at the head with its initialised ticks around the price: what a swap is quoted on."""
@@ -217,8 +213,7 @@ class Writer(Protocol):
         """Look for these transactions of the wallet, all of this number."""
 
     async def find_sent(self, wallet: Address, after: int) -> SentTransactions:
-        """What the wallet sent in the blocks after this number. `Unavailable` where the node does not keep the wallet's
-        counts that far back."""
+        """What the wallet sent after this block. `Unavailable` where the node keeps no counts that far back."""
 
     async def find_touching(self, wallet: Address, after: int, pool_id: HexId, band: Range) -> SentTransactions:
         """What changed positions of this range of the pool in the blocks after this number, whoever sent it."""

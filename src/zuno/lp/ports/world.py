@@ -59,8 +59,7 @@ class NodeStatus:
 
 
 class LocalNode(Protocol):
-    """Promises that `up` returns when the node answers, that a second `up` finds the first,
-    and that `down` ends only the process it started."""
+    """`up` returns when the node answers and finds a running one; `down` ends only the process it started."""
 
     async def up(self, port: int, background: bool) -> NodeStatus: ...
 

@@ -263,12 +263,8 @@ def _fees_earned(history: PositionHistory) -> tuple[int, int]:
 
 
 def _lvr(history: PositionHistory) -> tuple[float, float]:
-    """Realised LVR along the recorded prices, in both tokens: what rebalancing at each price would have kept.
-
-    A step that leaves the range costs what it costs up to the edge and nothing beyond, which (σ²/4)·L·√P, the same
-    loss for a small step, does not know. A step ends where the position changes, at the price it changed at: what was
-    lost until then is lost, whatever the hour closes at.
-    """
+    """Realised LVR along the recorded prices, in both tokens: what rebalancing at each price would have kept. Steps are
+    cut at the range's edges, and end where the position changes."""
     from zuno.lp.rules.carry import rebalancing_gain_token1
 
     touches = [event for event in history.events if isinstance(event, PositionEvent)]

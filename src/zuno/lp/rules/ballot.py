@@ -46,10 +46,8 @@ def judge_all(candidates: Sequence[Candidate], profile: RiskProfile) -> tuple[Ju
 
 
 def take_stricter(mechanical: Judgment, opinion: Judgment, kind: CandidateKind) -> Judgment:
-    """The Critic's opinion where it is as strict as the rules or stricter; `Malformed` where it is looser.
-
-    Hold and close cannot be vetoed by an opinion either.
-    """
+    """The Critic's opinion where it is as strict as the rules or stricter; `Malformed` where it is looser. Hold and
+    close cannot be vetoed by an opinion either."""
     if opinion.index != mechanical.index:
         raise Malformed(f"a judgment of candidate {opinion.index} cannot stand for candidate {mechanical.index}")
     if opinion.verdict.severity < mechanical.verdict.severity:
@@ -81,10 +79,8 @@ def merge(
 
 
 def judge_proposal(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> Overall:
-    """The Critic's word on the proposal: moves alone count.
-
-    Without a move there is nothing left to revise: the proposal stands or falls with hold.
-    """
+    """The Critic's word on the proposal: moves alone count. Without a move there is nothing left to revise: the
+    proposal stands or falls with hold."""
     verdicts = {
         judgment.verdict for candidate, judgment in _pair_with_judgments(candidates, judgments) if candidate.kind.move
     }
@@ -168,11 +164,8 @@ def owner_decides(
 
 
 def arbitrate(candidates: Sequence[Candidate], judgments: Sequence[Judgment], profile: RiskProfile) -> int:
-    """Most points, then the profile's axis, then the lower index.
-
-    Close takes no part: it is accepted by rule and not on merit, and its points would turn every deadlock into
-    an exit.
-    """
+    """Most points, then the profile's axis, then the lower index. Close takes no part: it is accepted by rule and not
+    on merit, and its points would turn every deadlock into an exit."""
     running = [pair for pair in _pair_with_judgments(candidates, judgments) if pair[0].kind is not CandidateKind.CLOSE]
     best, _ = max(running, key=lambda pair: (POINTS[pair[1].verdict], _axis(pair[0], profile), -pair[0].index))
     return best.index

@@ -33,9 +33,7 @@ _CALLDATA_BYTES: Final = {
 
 def lvr_token1(liquidity: int, sqrt_price_x96: int, variance: float) -> float:
     """Loss versus rebalancing, in base units of token1, of in-range liquidity while the log price varies by `variance`.
-
-    (σ²/4)·L·√P, the benchmark that fees must beat.
-    """
+    (σ²/4)·L·√P, the benchmark that fees must beat."""
     return variance / 4 * liquidity * (sqrt_price_x96 / Q96)
 
 
@@ -43,9 +41,7 @@ def rebalancing_gain_token1(
     liquidity: int, edges_x96: tuple[int, int], sqrt_before_x96: int, sqrt_after_x96: int
 ) -> float:
     """What a portfolio that held the range's tokens over one price step ends above the range itself, in token1.
-
-    x(P₀)·(P₁ − P₀) − (V(P₁) − V(P₀)): never negative, and (σ²/4)·L·√P for a small step inside the range.
-    """
+    x(P₀)·(P₁ − P₀) − (V(P₁) − V(P₀)): never negative, and (σ²/4)·L·√P for a small step inside the range."""
     low, high = (edge / Q96 for edge in edges_x96)
     start, end = sqrt_before_x96 / Q96, sqrt_after_x96 / Q96
     inside, left = min(max(start, low), high), min(max(end, low), high)
@@ -78,9 +74,8 @@ def native_token1_in_pool(pool: PoolState, native_side: int | None) -> Fraction 
 def steps_for(
     kind: CandidateKind, prep: PrepSwap | None, erc20_outflows: int, *, wraps: bool = False
 ) -> tuple[StepKind, ...]:
-    """The transactions of a candidate. `erc20_outflows` counts the tokens a wallet must let go of: native ether,
-    and tokens that never leave the pool's own proceeds, need no approval. `wraps`: ether is brought to a pool that
-    trades its wrapper."""
+    """The transactions of a candidate. `erc20_outflows`: tokens that need an approval to leave the wallet; `wraps`:
+    ether is brought to a pool that trades its wrapper."""
     match kind:
         case CandidateKind.HOLD:
             return ()

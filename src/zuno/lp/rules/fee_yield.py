@@ -56,13 +56,8 @@ def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, 
 
 
 def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, int, int]:
-    """What the swaps after the first added to the fee growth of token0 and token1, and how many of them were uneven.
-
-    A swap that stays in one stretch of liquidity is exact but for rounding (and a pip where the protocol's share is
-    unknown). One that ends in other liquidity than the swap before it is uneven: it crossed a tick, or liquidity came
-    or went in between, and where its fees fell is not in its event. They are then shared by the mean of both. Donations
-    leave no swap.
-    """
+    """What the swaps after the first added to the fee growth of both tokens, and how many were uneven: those that ended
+    in other liquidity than the swap before share their fees by the mean of both. Donations are not seen."""
     growth = [0, 0]
     uneven = 0
     for before, swap in pairwise(swaps):
@@ -77,11 +72,8 @@ def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, i
 
 
 def _protocol_pips(pool: PoolState, fee: int, zero_for_one: bool) -> int:
-    """The protocol's share of a swap's fee: what the pool's own does not explain, for it may have been another then.
-
-    Rounding can give two shares, a pip apart, the same fee: then today's if it is one of them, else the larger, so
-    that a provider is never promised what the protocol took.
-    """
+    """The protocol's share of a swap's fee: what the pool's own does not explain. Of two shares with the same fee,
+    today's, else the larger, so that a provider is never promised what the protocol took."""
     today = protocol_fee_of_direction(pool.protocol_fee, zero_for_one)
     if pool.key.dynamic_fee:
         return min(fee, today)
@@ -108,11 +100,8 @@ def window_of_swaps(fees: SwapFees, wanted: int, name: str) -> FeeWindow | None:
 def fees_hour_token1(
     window: FeeWindow | None, *, sqrt_price_x96: int, liquidity: int, pool_liquidity: int, others_liquidity: int
 ) -> Fraction | None:
-    """Expected fees of an hour in range, in base units of token1 at today's price; None when the growth is unknown.
-
-    The pool as measured paid `pool_liquidity`; with us there it would pay `others_liquidity + liquidity`, so the
-    same fees are shared by more (or, after we leave, by fewer).
-    """
+    """Expected fees of an hour in range, in base units of token1 at today's price; None if the growth is unknown. With
+    us the fees are shared by `others_liquidity + liquidity` instead of `pool_liquidity`."""
     if window is None:
         return None
     if liquidity == 0:
@@ -149,12 +138,8 @@ class Compounding:
 def weigh_compounding(
     goes_in: Fraction, owed: Fraction, gas: Fraction, worth: Fraction, hourly_yield: Fraction, hourly_lvr: Fraction
 ) -> Compounding:
-    """`hourly_yield`, `hourly_lvr`: fees and LVR of an hour as shares of what is in the position.
-
-    Fees come in at the yield; put back they earn it less LVR. Fees that wait earn nothing: at an interval of T hours
-    that costs net yield × fees per hour × T ÷ 2 an hour, beside gas ÷ T. The sum is least at
-    T = √(2 × gas ÷ (net yield × fees per hour)).
-    """
+    """`hourly_yield`, `hourly_lvr`: as shares of what is in the position. Waiting T hours costs net yield × fees per
+    hour × T ÷ 2 an hour, beside gas ÷ T; the least is at T = √(2 × gas ÷ (net yield × fees per hour))."""
     fees_per_hour, net = worth * hourly_yield, hourly_yield - hourly_lvr
     best = None
     if fees_per_hour > 0 and net > 0:

@@ -33,8 +33,7 @@ NEAR: Final = 2
 
 
 def place_in_pools(own: OwnRange | None, pools: Sequence[PoolState]) -> dict[int, Range]:
-    """The owner's range on the grid of every pool it can be meant for, by the pool's index. `Refused` as the first pool
-    refuses it, where it can be meant for none."""
+    """The owner's range on the grid of every pool that it fits, by index. `Refused` if it fits none."""
     placed: dict[int, Range] = {}
     refusal: Refused | None = None
     if own is None:

@@ -75,8 +75,7 @@ def figures_of_history(history: PositionHistory, how: str) -> WindowFigures | No
 
 
 def fees_from_samples(samples: Sequence[PoolSample], position: LpPosition) -> tuple[int, int]:
-    """An estimate from the pool's fee growth at moments of our own: all of it between two of them inside the range,
-    half of it where only one is."""
+    """Fees estimated from our samples of fee growth: whole between two in range, half where only one is."""
     earned = [0, 0]
     for before, after in pairwise(samples):
         halves = position.range.contains(before.tick) + position.range.contains(after.tick)

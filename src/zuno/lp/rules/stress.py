@@ -73,11 +73,8 @@ class Barriers:
 
 
 def draw_paths(returns: Sequence[float], *, turned: bool = False, seed: int = 0) -> StressPaths:
-    """The path set of a pair's hourly log returns, oldest first; the last 720 count.
-
-    The returns must run in the pool's direction (token1 per token0); `turned` flips those of a pair quoted
-    the other way round. The same returns give the same set, which is kept: call it as often as you like.
-    """
+    """The path set of a pair's last 720 hourly log returns, oldest first, in token1 per token0; `turned` flips those
+    quoted the other way round. The set of the same returns is kept between calls."""
     sign = -1 if turned else 1
     return _draw(tuple(sign * value for value in nano_returns(returns[-HISTORY_HOURS:])), seed)
 
@@ -182,8 +179,7 @@ def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> i
 
 
 def _inside(paths: StressPaths, edges: Barriers, multiple: int = 1) -> NDArray[np.bool_]:
-    """Whether a path is in range at the end of an hour. Being somewhere on the hour is no crossing: the true edges
-    count here."""
+    """Whether a path is in range at the end of an hour, by the true edges."""
     lower, upper = (-(-edge // multiple) for edge in (edges.lower, edges.upper))
     return (paths.sums >= lower) & (paths.sums < upper)
 

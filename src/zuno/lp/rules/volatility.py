@@ -61,9 +61,7 @@ def hourly_returns(series: PriceSeries) -> HourlyReturns:
 
 def realized_vol_bps(series: PriceSeries, least: int = LEAST_RETURNS) -> RealizedVol:
     """`1e4 · σ_hour · √24`, σ being the sample standard deviation of the hourly log returns about their mean.
-
-    `Unavailable` with fewer than `least` returns: a number from too little data is an invented number.
-    """
+    `Unavailable` with fewer than `least` returns: a number from too little data is an invented number."""
     if least < 2:
         raise ValueError("a standard deviation needs at least two returns")
     returns = hourly_returns(series)
@@ -76,11 +74,8 @@ def realized_vol_bps(series: PriceSeries, least: int = LEAST_RETURNS) -> Realize
 
 
 def _log_ratio(over: Fraction, under: Fraction) -> float:
-    """Natural logarithm of an exact ratio, the same bits on every machine, which `math.log` does not promise.
-
-    The powers of two come off first, in whole numbers; of what is left, between √½ and √2, ln(a/b) is twice the series
-    of atanh((a − b)/(a + b)). Division of integers rounds once, so a ratio near 1 keeps all its digits.
-    """
+    """Natural logarithm of an exact ratio, the same bits on every machine, which `math.log` does not promise: powers of
+    two first, then twice the series of atanh((a − b)/(a + b))."""
     above, below = over.numerator * under.denominator, over.denominator * under.numerator
     twos = above.bit_length() - below.bit_length()
     above, below = above << max(0, -twos), below << max(0, twos)
@@ -103,10 +98,8 @@ def nano_returns(returns: Sequence[float]) -> tuple[int, ...]:
 
 
 def variance_24h(returns: Sequence[float], window_hours: int) -> float | None:
-    """σ² per day from the hourly returns of the window the fees were measured over; None when it is not covered.
-
-    Fees of a calm week against the variance of a wild month would compare two different markets.
-    """
+    """σ² per day from the hourly returns of the window the fees were measured over; None when it is not covered. Fees
+    of a calm week against the variance of a wild month would compare two different markets."""
     values = nano_returns(returns[-window_hours:])
     count = len(values)
     if count < max(window_hours, 2):

@@ -1,8 +1,5 @@
-"""The monitor: reads every watched wallet, stores alerts and samples, and notifies the owner.
-
-It only reads and reports: it starts no debate and spends nothing. A failing chain is retried with backoff, and never
-delays another one beyond the timeout.
-"""
+"""The monitor: reads every watched wallet, stores alerts and samples, notifies the owner and spends nothing. A failing
+chain is retried with backoff and never delays another one beyond the timeout."""
 
 from __future__ import annotations
 

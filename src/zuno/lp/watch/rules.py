@@ -1,8 +1,5 @@
-"""Alert rules: raised once, silent while acknowledged, cleared with hysteresis.
-
-A worsening is always notified. An improvement within an episode (back in range, still near the edge) is told
-at most once in six hours, so that a price that oscillates around an edge does not alert at every tick.
-"""
+"""Alert rules: raised once, silent while acknowledged, cleared with hysteresis. A worsening is always notified, an
+improvement within an episode at most once in six hours."""
 
 from __future__ import annotations
 

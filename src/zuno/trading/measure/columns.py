@@ -214,8 +214,7 @@ def take_hour_closes(columns: Columns) -> Columns:
 
 
 def build_bars(columns: Columns, parts: int) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
-    """Bars of `parts` rows each whose every part is here, the place of each first part, and how many parts the bar of
-    each row has."""
+    """Bars of `parts` complete rows, the place of each first part, and how many parts each row's bar has."""
     timeframe = timeframe_of(columns.series)
     bucket = (columns.at - timeframe.floor(0)) // timeframe.millis
     _, starts, inside, counts = np.unique(bucket, return_index=True, return_inverse=True, return_counts=True)
@@ -288,8 +287,7 @@ def measure_unlikely_closes(columns: Columns) -> float | None:
 
 
 def find_clock_shifts(columns: Columns, standing: Columns) -> list[int]:
-    """Milliseconds by which stretches lie later than the rows in the store, as on a local clock; two where it has
-    summer time. Empty where they agree, or too few rows tell."""
+    """Milliseconds by which stretches lie later than stored rows, as on a local clock: two with summer time."""
     if not len(standing):
         return []
     near = np.flatnonzero(np.abs(np.clip(columns.at, *standing.at[[0, -1]]) - columns.at) <= MOST_SHIFT)
@@ -333,9 +331,8 @@ def interval_widths(columns: Columns) -> NDArray[np.int64]:
 
 
 def measure_overlaps(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
-    """Rows that each describe the interval before them, compared with those in the store and each other: the rows at
-    the store's own times (venues stamp a print moments apart), and how far each lies beside another row of its
-    interval, 0 where there is none."""
+    """The rows that lie at the store's own times (venues stamp a print moments apart), and how far each lies beside
+    another row of its interval, 0 where there is none."""
     ends, widths, times, beside = standing.at.tolist(), interval_widths(standing).tolist(), list[int](), list[int]()
     for end, span in zip(columns.at.tolist(), interval_widths(columns).tolist(), strict=True):
         place = bisect_left(ends, end - LEEWAY)

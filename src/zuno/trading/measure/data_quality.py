@@ -333,8 +333,7 @@ def _numbers_of(row: Any) -> object:
 
 
 def describe_disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
-    """How a coarse bar differs from what its fine bars make, or None. Prices must be equal; volumes may differ by twice
-    the rounding of so many sums."""
+    """How a coarse bar differs from its fine bars, or None. Volumes may differ by rounding."""
     for name in ("open", "high", "low", "close"):
         given, made = getattr(coarse, name), getattr(whole, name)
         if given != made:

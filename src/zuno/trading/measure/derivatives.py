@@ -1,8 +1,5 @@
-"""What a perpetual says of its holders: what they pay, how many they are, which way they lean.
-
-Rates are fractions of the notional for one interval of the venue. A rate beyond `PLAUSIBLE_RATE` is no rate of BTC or
-ETH but another unit: it is missing, never clipped.
-"""
+"""What a perpetual's holders pay, how many they are and which way they lean. Rates are fractions of the notional for
+one interval; one beyond `PLAUSIBLE_RATE` is of another unit and missing, never clipped."""
 
 from __future__ import annotations
 
@@ -132,8 +129,7 @@ def long_share(row: Level) -> Known[float]:
 
 
 def rank_among_hours(points: Sequence[tuple[Millis, float]]) -> Known[float]:
-    """The rank of the newest among the last readings of each hour of the week before: 0 below all, 1 above all; ties
-    count half."""
+    """The newest's rank among last week's hourly readings: 0 below all, 1 above all; ties count half."""
     ordered = sorted(points)
     if not ordered:
         return Missing("nothing was read")

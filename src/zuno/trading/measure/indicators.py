@@ -23,8 +23,7 @@ BLOCK_ROWS: Final = 8_192
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """All rows in blocks that fit the processor's cache: fresh arrays of long columns cost more in page faults than
-    arithmetic."""
+    """All rows in blocks that fit the processor's cache: faster than fresh arrays of long columns."""
     return (slice(start, min(start + BLOCK_ROWS, rows)) for start in range(0, rows, BLOCK_ROWS))
 
 
@@ -74,8 +73,7 @@ def ema(close: Floats, bars: int) -> Floats:
 
 
 def rsi(close: Floats) -> Floats:
-    """Wilder's RSI of 14 bars. It keeps its value while nothing moves; 50 where nothing has moved since the first
-    bar."""
+    """Wilder's RSI of 14 bars. It keeps its value while nothing moves; 50 before the first move."""
     out = talib.RSI(close, RSI_BARS)
     moved = close != close[:1]
     out[RSI_BARS : moved.argmax() if moved.any() else None] = 50.0
@@ -83,8 +81,7 @@ def rsi(close: Floats) -> Floats:
 
 
 def stoch_rsi(strength: Floats) -> tuple[Floats, Floats]:
-    """StochRSI 14/14/3/3 as %K and %D. Unknown where the RSI had no range. (ta-lib's STOCHRSI has one smoothing
-    less.)"""
+    """StochRSI 14/14/3/3 as %K and %D (ta-lib smooths once less). Unknown where the RSI had no range."""
     low, span = talib.MIN(strength, STOCH_BARS), talib.MAX(strength, STOCH_BARS)
     span -= low
     span[~(span > _ROUNDING)] = np.nan
@@ -101,8 +98,7 @@ def macd(close: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def adx(high: Floats, low: Floats, close: Floats) -> Floats:
-    """Wilder's ADX of 14 bars, 0–100. A market that never had a direction is at 0; a bar without any leaves it as it
-    is."""
+    """Wilder's ADX of 14 bars, 0–100; 0 before any direction. A bar without direction leaves it as it is."""
     return talib.ADX(high, low, close, ADX_BARS)
 
 
@@ -154,8 +150,7 @@ def atr(high: Floats, low: Floats, close: Floats, bars: int = ATR_BARS) -> Float
 
 
 def bollinger(close: Floats) -> Band:
-    """The mean of 20 closes and twice their population deviation either side. (ta-lib's formula loses half the
-    digits.)"""
+    """The mean of 20 closes ± two population deviations. (ta-lib's formula loses half the digits.)"""
     window, width = BOLLINGER
     middle = rolling_sum(close, window)
     middle /= window
@@ -251,8 +246,7 @@ CMF_BARS: Final = 20
 
 
 def mfi(high: Floats, low: Floats, close: Floats, volume: Floats) -> Floats:
-    """The share of 14 bars' money that came while the typical price rose, 0–100. Unknown without any move. (ta-lib says
-    0.)"""
+    """The share of 14 bars' money that came while the typical price rose, 0–100. Unknown without any move."""
     price = talib.TYPPRICE(high, low, close)
     out = np.full(len(price), np.nan)
     known = out[MFI_BARS:]
@@ -463,8 +457,7 @@ INDICATOR_NAMES: Final = tuple(each.name for each in fields(Indicators))
 
 
 def compute_indicators(bars: Bars) -> IndicatorSeries:
-    """All indicators over these valid bars. Give `bars.last(LOOKBACK)` for the desk's own figures: smoothing depends on
-    the start."""
+    """All indicators over these valid bars. The desk gives `bars.last(LOOKBACK)`: smoothing depends on it."""
     if not len(bars):
         return IndicatorSeries(*(np.empty(0) for _ in fields(IndicatorSeries)))
     high, low, close, volume = bars.high, bars.low, bars.close, bars.volume
@@ -519,8 +512,7 @@ def round_indicators(bars: Bars, row: Sequence[float], unsound: int = 0) -> Indi
 
 
 def drop_invalid_bars(bars: Bars) -> Bars:
-    """Only bars a market can have made: positive prices, low ≤ open and close ≤ high, volume at least zero and at least
-    what takers bought."""
+    """Bars a market can have made: positive prices, low ≤ open, close ≤ high, volume ≥ takers' volume ≥ 0."""
     good = mark_valid_bars(bars)
     return bars if np.all(good) else bars.cut(good)
 

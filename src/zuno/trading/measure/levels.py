@@ -103,8 +103,7 @@ def list_levels(measured: Measured) -> tuple[PriceLevel, ...]:
 
 
 def find_zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone, ...]:
-    """Zones by price. The one with most kinds is taken first, then the narrowest, then the lowest; no level is in
-    two."""
+    """Zones by price: most kinds first, then the narrowest, then the lowest; no level is in two."""
     if not atr:
         return ()
     left = sorted(menu, key=lambda level: (level.price, level.id))

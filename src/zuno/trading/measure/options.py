@@ -147,8 +147,7 @@ def _vols(quotes: Sequence[OptionQuote]) -> list[tuple[float, float]]:
 
 
 def _at_the_money(quotes: Sequence[OptionQuote], forward: float) -> Known[float]:
-    """IV at K = F: variance along log-moneyness between the nearest strikes, of the option that is out of the money; at
-    the forward itself, the mean of put and call."""
+    """IV at K = F: interpolated variance of out-of-the-money options, or the mean of put and call."""
     smile = dict(_vols(quotes)) | dict(_vols([quote for quote in quotes if quote.call == (quote.strike > forward)]))
     if here := [iv for strike, iv in _vols(quotes) if strike == forward]:
         return fsum(here) / len(here)

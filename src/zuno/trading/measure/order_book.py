@@ -109,8 +109,7 @@ def find_book_fault(book: Book) -> str | None:
 
 
 def sample_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
-    """Five snapshots over a minute, oldest first: the newest, and the valid ones nearest to 15, 30, 45 and 60 s before
-    it."""
+    """Five snapshots, oldest first: the newest, and the valid ones nearest to 15, 30, 45 and 60 s before."""
     moments = {book.at: book for book in snapshots}
     if len(moments) <= SNAPSHOTS:
         return tuple(moments[at] for at in sorted(moments))
@@ -124,9 +123,8 @@ def sample_minute(snapshots: Sequence[Book]) -> tuple[Book, ...]:
 
 
 def find_fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
-    """Levels of at least five times the median of their side that fell to the median or below with less than a fifth
-    traded, within the last five snapshots of a minute. A level that a later book is too shallow to show is not judged;
-    one of which trades are unknown counts as unjudged."""
+    """Levels of five times their side's median or more that fell to it with less than a fifth traded, in five
+    snapshots. A level a later book is too shallow to show, or of unknown trades, is not judged."""
     sound = [book for book in sorted(snapshots, key=lambda book: book.at) if find_book_fault(book) is None][-SNAPSHOTS:]
     if len(sound) < SNAPSHOTS or sound[-1].at - sound[0].at > WITHIN_MS:
         near = sum(sound[-1].at - book.at <= WITHIN_MS for book in sound) if sound else 0
@@ -136,8 +134,7 @@ def find_fake_walls(snapshots: Sequence[Book], traded: Traded) -> Known[Walls]:
 
 
 def traded_in_minutes(minutes: Sequence[Candle]) -> Traded:
-    """An upper bound of what takers took at a price, from closed minutes that touched it; unknown for the running
-    minute."""
+    """An upper bound of takers' volume at a price, from closed minutes that touched it; else unknown."""
     known = {row.at: row for row in minutes}
 
     def at_most(side: Side, price: float, since: Millis, until: Millis) -> Known[float]:

@@ -1,8 +1,5 @@
-"""What stood at a moment, in short phrases of the field: what a cycle recalls by, and what a post-mortem is found by.
-
-Alike moments share phrases, whatever the symbol and its price. Every figure is rounded before it is put into a bucket,
-so that a last bit changes no phrase; a feed that is missing has no phrase.
-"""
+"""What stood at a moment, in short phrases that cycles recall by and post-mortems are found by. Figures are rounded
+before they are put into buckets; a feed that is missing has no phrase."""
 
 from __future__ import annotations
 

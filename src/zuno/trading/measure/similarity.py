@@ -70,8 +70,7 @@ def split_words(text: str) -> tuple[str, ...]:
 
 
 def split_phrases(text: str) -> tuple[str, ...]:
-    """The distinct phrases of a setup, each as one word in any order; none of any other text. Setups share most single
-    words."""
+    """The distinct phrases of a setup, each as one word; none of any other text."""
     phrases = ["".join(sorted(split_words(phrase))) for phrase in text.split(";")]
     distinct = tuple(dict.fromkeys(phrase for phrase in phrases if phrase))
     return distinct if len(distinct) >= LEAST_PHRASES else ()
@@ -215,8 +214,7 @@ class Story:
 
 
 def merge_stories(texts: Sequence[NewsText], duplicate: float) -> tuple[Story, ...]:
-    """Oldest story first. A text joins the first story that has an earlier text with a cosine of at least `duplicate`;
-    later texts change no earlier story."""
+    """Oldest first. A text joins the first story with an earlier text of cosine `duplicate` or more."""
     ordered = sorted(texts, key=lambda text: (text.at, text.id))
     alike = measure_all_cosines([text.vector for text in ordered]) >= round(duplicate * ONE)
     story_of = np.zeros(len(ordered), dtype=np.int64)

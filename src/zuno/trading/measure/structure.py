@@ -72,8 +72,7 @@ def find_pivots(bars: Bars, shoulder: int) -> tuple[Pivot, ...]:
 
 
 def build_zigzag(turns: Sequence[Pivot], newest: int) -> tuple[Pivot, ...]:
-    """Alternating highs and lows: of several in a row the most extreme, of equals the first. `newest`: how many of the
-    last."""
+    """Alternating highs and lows, of a run the first most extreme. `newest`: how many of the last."""
     kept: list[Pivot] = []
     for pivot in _last_runs(turns, newest):
         if not kept or kept[-1].extreme is not pivot.extreme:
@@ -315,8 +314,7 @@ def find_trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...
 
 
 def find_divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
-    """Oldest first, of the RSI and of the takers' balance; none where either is unknown at an end or, for takers,
-    between."""
+    """Divergences of RSI and takers' balance, oldest first; none where a needed value is unknown."""
     pairs = list(list_neighbours(bars, turns))
     if not pairs:
         return ()

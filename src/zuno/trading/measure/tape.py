@@ -1,8 +1,5 @@
-"""What streams of events add up to, by the time they happened: forced and large trades, and where silence means none.
-
-Sums of liquidations are a lower bound: a venue pushes at most one order per symbol and second. A minute without an
-event is a zero only where every stream was proven alive; elsewhere it is not known.
-"""
+"""Sums of forced and large trades by the time they happened: lower bounds, for a venue pushes at most one order a
+second. A minute without an event is a zero only where every stream was proven alive."""
 
 from __future__ import annotations
 
@@ -154,8 +151,7 @@ class TapeMinutes:
         return TapeTotals(since, until, longs, shorts, end - first, heard, len(long) + len(short))
 
     def last_hour(self, side: Side, as_of: Millis) -> Known[SideHour]:
-        """The sixty whole minutes up to `as_of` against earlier, non-overlapping hours that were heard to the last
-        minute."""
+        """The sixty whole minutes up to `as_of` against earlier separate hours that were heard completely."""
         since = Millis(as_of // MINUTE_MS * MINUTE_MS - HOUR_MS)
         now = self.tally(since, Millis(since + HOUR_MS)).usd(side)
         if isinstance(now, Missing):
@@ -211,7 +207,9 @@ def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:
     if not strikes:
         return ()
     times, _, *amounts, names = zip(*strikes, strict=True)
-    if len(set(zip(times, names, strict=True))) == len(strikes) and all(map(_all_positive, amounts)):
+    # The sum of a column with a NaN is NaN, and fails; one of huge numbers may be infinite: then row by row.
+    sound = all(min(column) > 0 and sum(column) < inf for column in amounts)
+    if sound and len(set(zip(times, names, strict=True))) == len(strikes):
         return strikes  # the rule
     seen: set[tuple[int, str]] = set()
     events: list[TapeEvent] = []
@@ -222,11 +220,6 @@ def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:
             seen.add(key)
             events.append(row)
     return events
-
-
-def _all_positive(amounts: Sequence[float]) -> bool:
-    """Whether each is a number over zero. The sum of a part that is none is none; one of huge parts may be infinite."""
-    return min(amounts) > 0 and sum(amounts) < inf
 
 
 def _unheard(heard: int, minutes: int) -> str:

@@ -1,7 +1,4 @@
-"""What is out of the ordinary, by rule and before any model: each finding with its numbers, each gap with its reason.
-
-Stateless: a finding stands as long as it is so; de-duplication is the alerter's job.
-"""
+"""What is out of the ordinary, by rule and without state: each finding with its numbers, each gap with its reason."""
 
 from __future__ import annotations
 

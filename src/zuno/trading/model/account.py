@@ -175,8 +175,7 @@ class BookEntry(Wire):
 def account_slots(
     account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
 ) -> list[Slot]:
-    """The account as slots of a bundle. `unread`: why the wallet's liquidity could not be read; the risk is then
-    unknown."""
+    """The account as slots of a bundle. `unread`: why the wallet's liquidity could not be read."""
     held = PositionsSlot(
         positions=account.positions,
         pending=account.pending,

@@ -179,8 +179,7 @@ def add_slots(bundle: Bundle, slots: Sequence[Slot]) -> Bundle:
 
 
 def content(bundle: Bundle, encode: Callable[[Block], bytes] | None = None) -> bytes:
-    """The canonical bytes that are stored and hashed. `encode`: the rows of a block without the brackets around
-    them."""
+    """The canonical bytes that are stored and hashed. `encode`: the rows of a block without their brackets."""
     whole = encode_json(
         {
             "version": VERSION,
@@ -260,8 +259,7 @@ def _encode_rows(block: Block) -> bytes:
 
 
 def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:
-    """Put items into the empty list of that name; only texts and numbers come before it, and quotes in texts are
-    escaped."""
+    """Put items into the empty list of that name; only texts and numbers come before it."""
     before, empty, after = whole.partition(f',"{name}":[],'.encode())
     if not empty:
         raise ValueError(f"{name} is no empty list")

@@ -330,8 +330,7 @@ HOTTEST: Final = 5
 
 
 def numbers(picture: Picture) -> dict[str, Any]:
-    """The JSON beside the image, of exactly what is drawn; times in Unix milliseconds. Fewer `bars` than `places` means
-    holes."""
+    """The JSON beside the image, of exactly what is drawn. Fewer `bars` than `places` means holes."""
     blanks = [{"what": blank.title, "why": blank.why} for blank in _blanks(picture)]
     return {
         "symbol": picture.symbol,

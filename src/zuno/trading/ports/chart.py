@@ -15,7 +15,6 @@ class Painter(Protocol):
     @property
     def media_type(self) -> str:
         """What the bytes are: `image/png`."""
-        ...
 
     async def paint(self, picture: Picture) -> bytes: ...
 

@@ -39,12 +39,10 @@ class CandleFeed(VenueFeed, Protocol):
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         """Bars that opened in that time. Where a venue makes no bar without a trade, none is invented."""
-        ...
 
 
 class DerivativesFeed(VenueFeed, Protocol):
-    """Promises what a venue says of its perpetual: rates as fractions for the venue's own interval, open interest in
-    base units."""
+    """A venue's perpetual: rates as fractions for the venue's own interval, open interest in base units."""
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]: ...
 
@@ -64,11 +62,8 @@ class BookFeed(VenueFeed, Protocol):
 
 
 class TapeFeed(VenueFeed, Protocol):
-    """Promises a venue's stream as it comes: forced and large trades, and signs of life in between.
-
-    An `Alive` says that the stream carried data or answered a ping through that whole minute. The iterator ends with
-    `Unavailable` when the connection is lost; whoever listens connects again and knows which minutes were not heard.
-    """
+    """A venue's stream: forced and large trades, and an `Alive` for each minute it carried data or answered a ping all
+    through. It ends with `Unavailable` when the connection is lost; the listener connects again."""
 
     def listen(
         self, symbols: Sequence[str]
@@ -82,7 +77,6 @@ class OptionsFeed(VenueFeed, Protocol):
 
     async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Hourly closes of the venue's index of implied volatility."""
-        ...
 
 
 class MacroFeed(VenueFeed, Protocol):

@@ -64,16 +64,13 @@ class ImportFile(Protocol):
     @property
     def layout(self) -> str:
         """What it was recognised as."""
-        ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of how it was understood."""
-        ...
 
     def blocks(self) -> Iterator[ImportBlock]:
         """The whole of it, once. `Malformed` where it ends before its end; what came before counts."""
-        ...
 
     def close(self) -> None: ...
 

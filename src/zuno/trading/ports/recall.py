@@ -17,7 +17,6 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Of the model; vectors of different names are never compared."""
-        ...
 
     @property
     def dimension(self) -> int: ...
@@ -25,11 +24,9 @@ class Embedder(Protocol):
     @property
     def duplicate(self) -> float:
         """The cosine from which on two headlines are taken to be the same news."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """One vector for each text, as its int8 bytes."""
-        ...
 
 
 class MemoryIndex(Protocol):
@@ -56,9 +53,6 @@ class MemoryIndex(Protocol):
 
     async def ids(self) -> frozenset[str]:
         """Everything that can be found, for whoever compares it with the journal."""
-        ...
 
     async def rebuild(self, records: Sequence[MemoryRecord], removed: Collection[str] = ()) -> None:
-        """Make it anew of these, whatever was there: damage, or vectors of another embedder. `removed` are never
-        found."""
-        ...
+        """Replace the index by these records, after damage or for another embedder. `removed` are never found."""

@@ -120,8 +120,7 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Rows of one series as columns, for series whose rows are numbers and have a time of their own: candles, funding,
-    levels, marks."""
+    """Rows of one series as columns, for series of numbers with a time: candles, funding, levels, marks."""
 
     series: Series[Any]
     at: NDArray[np.int64]
@@ -134,8 +133,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnsWritten:
-    """What became of columns: which places were new and which took another's place. The others were here already, or
-    were not to take the place of other numbers."""
+    """What became of columns: the places that were new and those that replaced others."""
 
     new: NDArray[np.bool_]
     changed: NDArray[np.bool_]
@@ -209,55 +207,40 @@ class SeriesStore(Protocol):
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
         """Rows of [since, until]; `newest`: only so many of the last."""
-        ...
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
-        """Each as `read` gives it, what was set aside of its time as known by then, and whose they are, all of one
-        state: no write of anybody's lies in between."""
-        ...
+        """Each as `read` gives it, with what was set aside and whose they are, all of one state of the store."""
 
     async def spans(self) -> tuple[Span, ...]:
         """Every series that has rows, by name."""
-        ...
 
     async def newest_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
-        """Of each of these, in their order: since when something of its last moment is known; None where nothing is
-        here."""
-        ...
+        """For each of these, in order: since when something of its last moment is known; None without rows."""
 
     async def all_known(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         """The same: since when all of it is. What fills a hole or mends a row may come long after what lies behind."""
-        ...
 
     async def first_times(self, several: Sequence[Series[Any]]) -> tuple[Millis | None, ...]:
         """Of each of these: the time of its first row; None where nothing is here."""
-        ...
 
     async def sources(self) -> tuple[RowSource, ...]:
-        """Where the rows came from, by series; nothing of an invented market, nor of rows that were written before
-        this was kept."""
-        ...
+        """Where the rows came from, by series; empty for invented markets and for rows older than this record."""
 
     async def flaws(self) -> tuple[Flaw, ...]:
         """What was set aside and what conflicted, by place."""
-        ...
 
     async def mend(self, flaws: Sequence[Flaw]) -> None:
         """Note what was done about flaws; those that were not noted here are passed over."""
-        ...
 
     async def seal(self, before: Millis) -> int:
         """Move rows of before that moment into files of history; how many went. A crash in between loses none."""
-        ...
 
     async def renew(self, origin: Origin, batches: Sequence[Batch[Any]] = ()) -> RenewedStore:
         """Forget everything and begin again with that origin and these rows, all at one stroke: everybody sees the old
         past whole or the new one. `Refused` where invented would replace recorded."""
-        ...
 
     async def begin(self, origin: Origin, batches: Sequence[Batch[Any]]) -> bool:
         """The same where no row is here, judged in that very stroke; False where there are some, which stay."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -268,11 +251,8 @@ class ColumnStore(SeriesStore, Protocol):
     async def write_columns(
         self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
     ) -> ColumnsWritten:
-        """The same of history in columns, which are sound and strictly increasing in time: rows are known from when
-        they were complete, those that lie among collected rows from `now`. `replace`: whether a row may take the place
-        of other numbers."""
-        ...
+        """The same of history in sound columns, strictly increasing in time; rows among collected ones are known from
+        `now`. `replace`: whether a row may take the place of other numbers."""
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         """The newest numbers of [since, until], oldest first."""
-        ...

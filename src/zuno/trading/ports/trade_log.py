@@ -22,13 +22,11 @@ class TradeLog(Protocol):
 
     async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         """Those numbered above `after`."""
-        ...
 
     async def append(self, account: str, events: Sequence[TradeEvent], after: int) -> None: ...
 
     async def accounts(self) -> tuple[str, ...]:
         """Every account that has events."""
-        ...
 
 
 class TradeRecord(Protocol):

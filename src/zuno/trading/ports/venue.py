@@ -48,26 +48,21 @@ class OrderVenue(Protocol):
     @property
     def paper(self) -> bool:
         """No money can be lost: a demo account at an exchange, too."""
-        ...
 
     @property
     def simulated(self) -> bool:
         """Orders are filled by our own code: it answers at once, and lists what happened as it happens."""
-        ...
 
     async def now(self) -> Millis:
         """The venue's clock."""
-        ...
 
     async def rights(self) -> AccountRights: ...
 
     async def filters(self, symbol: Symbol) -> Filters:
         """As they are now. `NotFound` for a symbol the venue does not have."""
-        ...
 
     async def quote(self, symbol: Symbol) -> VenueQuote:
         """Best bid and ask, and the mark, as they are now. `Unavailable` where the newest is stale."""
-        ...
 
     async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order: ...
 
@@ -79,11 +74,9 @@ class OrderVenue(Protocol):
 
     async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
         """At or after a moment."""
-        ...
 
     async def order_fills(self, order: Order) -> tuple[Fill, ...] | None:
         """Those that the order's own record lists. None where the venue lists fills by time alone."""
-        ...
 
     async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]: ...
 

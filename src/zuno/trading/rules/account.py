@@ -1,8 +1,5 @@
-"""The account marked to market: equity, gross exposure, margin, and the position in the symbol of a cycle.
-
-If any mark is missing the whole account is unknown, so no new risk is taken on a partial sum. Without a KRW rate the
-Upbit balance counts as zero.
-"""
+"""The account marked to market: equity, gross exposure, margin, and the position in the symbol of a cycle. A missing
+mark makes the whole account unknown; without a KRW rate the Upbit balance counts as zero."""
 
 from __future__ import annotations
 

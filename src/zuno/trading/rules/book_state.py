@@ -104,8 +104,7 @@ class Ledger:
         return sum((balances[account] for account in ASSETS), ZERO)
 
     def check(self, exchange: Exchange, margin: Decimal, inventory: Decimal) -> None:
-        """`Broken` unless debits equal credits, assets equal capital and results, and margin and inventory match the
-        positions."""
+        """`Broken` unless debits equal credits, assets capital and results, and both match the positions."""
         balances = self._balances[exchange]
         if self._debits[exchange] != self._credits[exchange]:
             raise Broken(f"Debits of {self._debits[exchange]} at {exchange}, credits of {self._credits[exchange]}.")
@@ -299,8 +298,7 @@ class BookState:
         return self.cash(exchange) + self.margin(exchange) + inventory + unrealised
 
     def free(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
-        """What a new position may use as margin: cash less open losses and pending orders. Below zero: so much is
-        missing."""
+        """Margin for a new position: cash less open losses and pending orders. Negative: so much is missing."""
         unrealised = ZERO
         if exchange is Exchange.BINANCE:
             unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
@@ -426,15 +424,10 @@ def _to_holding(trade: OpenTrade) -> Holding:
     if trade.holding is not None and (trade.stop, trade.target) == (trade.first_stop, trade.first_target):
         return trade.holding
     return Holding(
-        id=trade.id,
-        symbol=trade.symbol,
-        exchange=trade.exchange,
-        side=trade.side,
         quantity=float(trade.quantity),
         entry=float(trade.entry),
         leverage=float(trade.leverage),
-        opened=trade.opened,
         stop=None if trade.stop is None else float(trade.stop),
         take=None if trade.target is None else float(trade.target),
-        hold=trade.hold,
+        **pick(trade, "id", "symbol", "exchange", "side", "opened", "hold"),
     )

@@ -97,8 +97,7 @@ def find_slope(record: DeskRecord, judge: JudgeKind, family: RegimeFamily) -> Ed
 
 
 def list_closed_trades(summaries: Iterable[TradeSummary], before: Millis) -> tuple[ClosedTrade, ...]:
-    """Trades closed strictly before a moment. An entry at two exchanges is one trade: the leg that closed first counts.
-    Manual positions and undone entries do not count."""
+    """Trades closed strictly before a moment, by the leg closed first; no manual positions or undone entries."""
     trades: dict[str, ClosedTrade] = {}
     for summary in summaries:
         if summary.closed < before and summary.intent not in trades and (trade := to_closed_trade(summary)) is not None:

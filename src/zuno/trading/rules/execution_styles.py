@@ -185,8 +185,7 @@ CONDITIONAL: Final = frozenset({OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MAR
 
 
 def find_filter_breach(order: OrderRequest, filters: Filters) -> str | None:
-    """Why the venue would reject an order; None where it would not. The notional of a market order is left to the
-    venue."""
+    """Why the venue would reject an order, or None. A market order's notional is left to the venue."""
     if not filters.trading:
         return f"{order.symbol} is not trading"
     if (order.price is None) != (order.type is not OrderType.LIMIT):

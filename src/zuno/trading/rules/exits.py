@@ -1,8 +1,5 @@
-"""Open positions whose stop, target or hold time is passed: they end, whatever anybody says.
-
-Positions of the paper book are not watched between cycles. A level counts as passed where the market is beyond it now,
-and where any bar since the opening touched it; of a bar that touched both, the stop came first.
-"""
+"""Open positions whose stop, target or hold time is passed: they end. A level is passed where the market is beyond it
+now or any bar since the opening touched it; of a bar that touched both, the stop came first."""
 
 from __future__ import annotations
 

@@ -94,8 +94,7 @@ def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inpu
 
 
 def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) -> Known[float]:
-    """How often the market trades through a waiting order's price within one bar of the shortest timeframe; 1 for an
-    order that takes, or whose price was passed already."""
+    """How often the market reaches a waiting order's price within one bar; 1 for an order that takes."""
     if style is not Style.PASSIVE_MAKER:
         return 1.0
     if isinstance(inputs.bars, Missing):
@@ -336,8 +335,7 @@ def first_touch(
 
 
 def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
-    """How often a market without drift trades through a price that lies `away` (1e-9 of log price) behind it within one
-    bar, by the rule of succession."""
+    """How often a driftless market trades `away` (1e-9 of log price) within one bar, by the rule of succession."""
     steps = log_returns(bars)
     if isinstance(steps, Missing):
         return steps
@@ -346,8 +344,7 @@ def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
 
 
 def log_returns(bars: Bars) -> Known[Ints]:
-    """Close, high and low of the last thousand bars against the close before, in 1e-9 of log price; only consecutive
-    bars."""
+    """Close, high, low of the last thousand consecutive bars against the close before, in 1e-9 of log price."""
     bars = bars.last(LOOKBACK)
     follows = np.flatnonzero(np.diff(bars.at) == bars.timeframe.millis) + 1
     if len(follows) < MIN_RETURNS:
@@ -373,8 +370,7 @@ def _mirror_returns(steps: Ints) -> Ints:
 
 
 def _both_ways_up(steps: Ints, side: Side) -> tuple[Ints, Ints]:
-    """The past and its mirror image, both without mean return, so that a chance trend does not bias the odds. Seen from
-    the side: a SHORT's gain is up."""
+    """The past and its mirror image without mean return, seen from the side: a SHORT's gain is up."""
     pasts: list[Ints] = []
     for given in (steps, _mirror_returns(steps)):
         returns = exp(given[0] / NANO)

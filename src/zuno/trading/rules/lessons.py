@@ -1,8 +1,5 @@
-"""Lessons by rule: which resolved cases agree, how a lesson fares against later ones, and which of them fit a setup.
-
-Only post-mortems are read. A lesson is dated by the last of its cases and judged by those that closed later, so that
-cutting the future changes nothing before it.
-"""
+"""Lessons by rule from post-mortems. A lesson is dated by the last of its cases and judged by those that closed later,
+so that cutting the future changes nothing before it."""
 
 from __future__ import annotations
 
@@ -71,9 +68,8 @@ def list_resolved(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Post
 
 
 def derive_lessons(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Lesson, ...]:
-    """Every lesson of a market in the order it could be written, in the rules' words. For each case: what do it and the
-    most similar earlier ones of its side share, and did trades of that setup come out the same way? A setup gets no
-    second lesson until the first expires or is contradicted."""
+    """Every lesson of a market in the order it could be written: what each case shares with the most similar earlier
+    ones, if they came out alike. No second lesson of a setup until the first expires or is contradicted."""
     written: list[tuple[int, Lesson]] = []
     earlier: dict[Side, list[_Case]] = {side: [] for side in Side}
     resolved = list_resolved(post_mortems, origin)

@@ -1,8 +1,5 @@
-"""Isolated margin: what a position must keep by the size of it, and where it is liquidated.
-
-The trade card, the Judge's check and the paper venue use the same tiers: those of USDⓈ-M futures in BTC and ETH, with
-the smallest tier's 0.4 % taken as 0.5 %.
-"""
+"""Isolated margin: maintenance by size, and where a position is liquidated. The tiers are those of USDⓈ-M futures in
+BTC and ETH, with the smallest tier's 0.4 % taken as 0.5 %."""
 
 from __future__ import annotations
 
@@ -68,15 +65,13 @@ def bankruptcy_price(side: Side, quantity: Decimal, cost: Decimal, margin: Decim
 
 
 def liquidation_distance(leverage: float, side: Side) -> float:
-    """As a share of the entry, in the first tier. The maintenance margin shrinks with a LONG's price and grows with a
-    SHORT's."""
+    """As a share of the entry, in the first tier; the maintenance margin follows the price."""
     sign = -1 if side is Side.LONG else 1
     return (1 / leverage - MAINTENANCE_MARGIN) / (1 + sign * MAINTENANCE_MARGIN)
 
 
 def find_liquidation(trade: OpenTrade, bars: Iterable[Candle], mark: float | None, at: Millis) -> PositionClosed | None:
-    """The liquidation of a manual position, if the market reached it. Bars that began before the position count by
-    their close."""
+    """The liquidation of a manual position, if reached. Bars that began before it count by their close."""
     if trade.exchange is not Exchange.BINANCE:
         return None
     price = liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)

@@ -203,8 +203,7 @@ def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], krw_rate: Dec
 
 
 def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
-    """The deepest fall below an earlier peak, by its share of that peak, in money while no peak was above zero; None
-    for no curve."""
+    """The deepest fall below an earlier peak, by its share of it, or in money while no peak was above zero."""
     if not curve:
         return None
     peak, deepest = curve[0], Drawdown(ZERO, ZERO if curve[0].equity > 0 else None, curve[0].at, curve[0].at)

@@ -52,8 +52,7 @@ def apply_risk_rules(draft: RulingDraft, inputs: RulingInputs, tightening: Tight
 
 
 def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Size the legs, no smaller than the exchange takes where the expectation is known. Veto the trade if none can be
-    placed."""
+    """Size the legs, at least at the minimum order if the expectation is known. Veto the trade without legs."""
     side, routed_to = draft.call.side, draft.routed_to
     if side is None or routed_to is None:
         return draft

@@ -72,8 +72,7 @@ def target_of(several: tuple[Exchange, ...]) -> Target | None:
 
 
 def choose_style(inputs: RulingInputs) -> Style:
-    """A true breakout is taken at once, a restless market in parts, a calm one passively; unknown counts as
-    restless."""
+    """A true breakout is taken at once, a restless or unknown market in parts, a calm one passively."""
     if inputs.breakout is True:
         return Style.MOMENTUM_SNIPER
     return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.high_volatility is False else Style.SMART_DCA
@@ -105,8 +104,7 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
 
 
 def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
-    """Margin that is left for a leg under its cap and that the account can pay with the fee; below zero where more is
-    used."""
+    """Margin left for a leg under its cap that the account can pay with the fee; negative if overdrawn."""
     exchange = leg.venue
     fee = leg.leverage * fees.at(exchange).taker / 100
     return min(MARGIN_CAPS[exchange] - account.margin[exchange].total, account.free[exchange] / (1 + fee))
@@ -127,8 +125,7 @@ def with_margin(leg: Leg, margin: float) -> Leg:
 
 
 def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """The least notional of an entry, in the exchange's currency. Without stops at the exchange it must still be
-    sellable when worth less at the stop."""
+    """The least notional of an entry. Without stops at the exchange it must be sellable at the stop, too."""
     least = MINIMUM_ORDERS[exchange, inputs.symbol]
     if exchange is Exchange.BINANCE or stop is None or not 0 < stop < entry:
         return least
@@ -136,8 +133,7 @@ def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs:
 
 
 def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """Base units the leg buys at the entry, in whole lots, rounded down; 0 below the minimum order or without a
-    price."""
+    """Base units the leg buys, in whole lots, rounded down; 0 below the minimum order or without a price."""
     price = price_at(leg.venue, entry, inputs)
     if isinstance(price, Missing) or price <= 0:
         return 0.0
@@ -238,8 +234,7 @@ MAX_EXPLORATION_RISK_PCT: Final = 0.25
 
 
 def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg, ...] = ()) -> RulingDraft:
-    """Raise each leg to the least its exchange takes, or drop it; veto a trade without legs. `before`: the legs as last
-    recorded; unchanged ones are not recorded again."""
+    """Raise each leg to the exchange's minimum or drop it; veto without legs. `before`: legs as last recorded."""
     fitted = [(leg, _fit_leg(leg, draft, inputs)) for leg in draft.legs]
     kept = tuple(result for _, result in fitted if isinstance(result, Leg))
     if not kept:

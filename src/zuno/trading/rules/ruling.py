@@ -1,8 +1,6 @@
-"""From a decision to a ruling: desk rules, risk rules and leverage guard, in that order. Each can only reduce; an order
-below what its exchange takes is raised to that before the risk officer sees it.
-
-A ruling is a pure function of the decision and its inputs, so it can be recomputed. Exits pass.
-"""
+"""From a decision to a ruling: desk rules, risk rules and leverage guard, in that order. Each can only reduce, but an
+order is raised to the least its exchange takes. A ruling is a pure function of the decision and its inputs. Exits
+pass."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from zuno.trading.model.cycle import (
     Target,
     TradeCard,
 )
-from zuno.trading.model.known import Missing, NotRecorded
+from zuno.trading.model.known import Missing, NotRecorded, pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy
 from zuno.trading.rules.calibration import EdgeSlope, find_slope, judge_kind
@@ -87,16 +85,11 @@ def finish_ruling(draft: RulingDraft, inputs: RulingInputs, now: Millis) -> Ruli
     draft = size_orders(draft, inputs)
     ruling = Ruling(
         decision=draft.call,
-        allocation_pct=draft.allocation_pct,
-        leverage=draft.leverage,
         target_exchange=draft.target,
         execution_style=draft.style,
-        legs=draft.legs,
         card=build_card(draft, inputs),
-        closes=draft.closes,
-        veto=draft.veto,
         valid_until=iso(until),
-        changes=draft.changes,
+        **pick(draft, "allocation_pct", "leverage", "legs", "closes", "veto", "changes"),
     )
     return expire_ruling(ruling) if now > until else ruling
 
@@ -385,19 +378,12 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
         reward_risk=round_digits(worth.profit_pct / worth.loss_pct, 9),
         liquidation=_liquidation_price(draft.legs, side, entry, tick),
         hold=draft.decision.hold_duration,
-        duration_hours=worth.duration_hours,
-        fair=worth.fair,
-        edge=worth.edge,
-        ev_pct=worth.ev_pct,
         gross_pct=round_digits(gross_ev(worth)),
-        fees_pct=worth.fees_pct,
-        slippage_pct=worth.slippage_pct,
-        funding_pct=worth.funding_pct,
         llm_cost_pct=round_digits(
             llm_cost_pct(worth, fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in draft.legs))
         ),
-        fill=worth.fill,
         exploration=draft.exploration,
+        **pick(worth, "duration_hours", "fair", "edge", "ev_pct", "fees_pct", "slippage_pct", "funding_pct", "fill"),
     )
 
 

@@ -223,8 +223,7 @@ def share_of_veto(rule: str) -> RuleShare:
 
 
 def shares_of_cuts(decision: Decision, changes: Sequence[RuleChange]) -> tuple[RuleShare, ...]:
-    """What each rule took of a trade that was opened, as shares of the wanted notional. Legs at two exchanges count
-    half each."""
+    """What each rule took of an opened trade, as shares of the wanted notional; two legs count half each."""
     size, leverage = float(decision.allocation_pct), float(decision.leverage)
     whole = size * leverage
     legs = max(1, len({change.field for change in changes if _is_margin(change.field)}))
@@ -290,8 +289,7 @@ class VetoTotals:
 
 
 def belongs_to_account(account: str, acted: str | None) -> bool:
-    """Whether the veto of a run counts for an account. `acted`: the account of the run; without one it counts for paper
-    accounts."""
+    """Whether a run's veto counts for an account. `acted`: the run's account; without one, paper accounts."""
     return acted == account or (acted is None and account_mode(account) == "paper")
 
 

@@ -1,8 +1,5 @@
-"""A trading account as its events add up to it: positions, orders, intents, locks, closed trades, and the ledger.
-
-Each event costs the same however long the account exists. An event that cannot be is `Refused` and changes nothing; one
-that leaves the ledger out of balance is `Broken`.
-"""
+"""A trading account as its events add up to it, at the same cost for each. An event that cannot be is `Refused` and
+changes nothing; one that leaves the ledger out of balance is `Broken`."""
 
 from __future__ import annotations
 

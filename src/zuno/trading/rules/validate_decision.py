@@ -27,8 +27,7 @@ ROUNDING: Final = 1e-9
 
 
 def validate_decision(raw: Decision, menu: PriceMenu, inputs: RulingInputs, board: Blackboard) -> Decision:
-    """The decision with prices snapped to the menu and signs normalised; a HOLD with its reason where a rule is
-    broken."""
+    """The decision with prices on the menu and signs normalised; a HOLD with its reason if a rule is broken."""
     plain = raw.model_copy(
         update={
             "hold_duration": hold_text(raw.hold_duration, inputs.mode),

@@ -1,7 +1,5 @@
-"""The devnet as a process: started once per home, found by the file it writes, stopped only if it is ours.
-
-The running node holds `devnet.lock` while it lives; that lock, not a pid in a file, says whether a node runs.
-"""
+"""The devnet as a process, one per home. The running node holds `devnet.lock`; that lock, not a pid in a file, says
+whether a node runs."""
 
 from __future__ import annotations
 
@@ -38,8 +36,7 @@ _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` start
 
 
 class DevnetProcess:
-    """One node per home. `program` is what a background node runs; `grace` is how long it may take to end. `tell` gets
-    every line a waiting person should see."""
+    """One node per home. `program`: what it runs; `grace`: how long it may take to end; `tell`: its progress."""
 
     def __init__(
         self,
@@ -243,8 +240,7 @@ class DevnetWorld:
         )
 
     async def wake(self) -> None:
-        """Mine a block if the head is old: the node mines only with transactions, so deadlines counted from an old head
-        would have passed."""
+        """Mine a block if the head is old, because deadlines are counted from the head."""
         url = self._process.url()
         latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
         if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:

@@ -45,7 +45,6 @@ from zuno_devnet import chain_file
 from zuno_devnet.artifacts import VERSIONS, Artifacts
 from zuno_devnet.chain import ETHER, LocalChain
 from zuno_devnet.deploy import DEPLOYER, deploy, v4_genesis
-from zuno_devnet.history import LocalReceipt
 from zuno_devnet.keys import dev_address, dev_key
 from zuno_devnet.transactions import LocalTransaction
 
@@ -292,13 +291,9 @@ class _ScriptPlayer:
 
     def _mine(self, txs: list[LocalTransaction], timestamp: int) -> None:
         for receipt in self._chain.apply_block(txs, timestamp).receipts:
-            _check_success(receipt)
-
-
-def _check_success(receipt: LocalReceipt) -> None:
-    if not receipt.ok:
-        target = (receipt.tx.to or b"").hex()
-        raise Broken(f"a step of the story failed at 0x{target}: {receipt.error} 0x{receipt.revert_data.hex()}")
+            if not receipt.ok:
+                target = (receipt.tx.to or b"").hex()
+                raise Broken(f"a step of the story failed at 0x{target}: {receipt.error} 0x{receipt.revert_data.hex()}")
 
 
 def address_bytes(address: str) -> bytes:

@@ -165,8 +165,7 @@ class RecordedWorld:
     # -- the wallet
 
     def open_position(self, held: Range, gas: Wei) -> None:
-        """Swap what the range does not need of one token, mint with the rest and pay for the gas. What is refused was
-        never sent."""
+        """Swap what the range does not need of one token, mint with the rest and pay for the gas."""
         if self.range is not None:
             raise Refused("The wallet holds a position already.")
         before = (self._pool, self.balances, self.head, self._number, [*self.events])

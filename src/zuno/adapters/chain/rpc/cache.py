@@ -18,8 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class JsonCache:
-    """A directory of named JSON objects. A file that cannot be read or written is logged and never raised: everything
-    here can be read from the chain again."""
+    """A directory of named JSON objects. Failures are logged, never raised: the chain can be read again."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,8 +1,5 @@
-"""The live chain behind the Chain port: each answer is read at one block, from whichever node can give it.
-
-"Now" is the node's latest block. Confirmations do not delay a reader: they decide what is cached on disk, and a cached
-fact is checked against the hash of the block it was read at.
-"""
+"""The live chain behind the Chain port: each answer is read at one block, the node's latest. Confirmations decide what
+is cached on disk; a cached fact is checked against its block's hash."""
 
 from __future__ import annotations
 
@@ -420,12 +417,8 @@ async def _data(node: RpcNode, data_fee: DataFee, at: Block) -> int | None:
 
 
 async def _op_stack(node: RpcNode, at: Block) -> int:
-    """Wei per byte of transaction, from above.
-
-    Since Fjord the oracle's upper bound is affine in the size with a positive intercept, so its price per byte falls
-    with the size: asked for the smallest transaction we send, it holds for all of them (7 % too much at worst). Older
-    chains charge 16 L1 gas a byte at (16·baseFeeScalar·l1BaseFee + blobBaseFeeScalar·blobBaseFee) / 16e6 wei.
-    """
+    """Wei per byte of transaction, from above: since Fjord asked for the smallest transaction we send (at most 7 % too
+    much); before, 16 L1 gas a byte at (16·baseFeeScalar·l1BaseFee + blobBaseFeeScalar·blobBaseFee) / 16e6 wei."""
     try:
         bound = await _oracle(node, _UPPER_BOUND + abi.word(_SMALLEST), at, Callee.MAY_REVERT)
         return ceil_div(bound, _SMALLEST)

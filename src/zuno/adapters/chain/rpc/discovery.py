@@ -211,11 +211,8 @@ class PoolKeyReader:
             return await self._search_curated(head)
 
     def check_search(self, curated: CuratedKeys, priced: Collection[HexId]) -> tuple[str, ...]:
-        """What to say of a search that missed a pool with a price; its record is dropped.
-
-        Every pool has an Initialize event. A search that saw none of those we know may have missed any other as well,
-        so it is not kept: without a known pool among its findings nothing speaks for it.
-        """
+        """What to say of a search that missed a pool with a price. Its record is dropped, because it may have missed
+        others as well."""
         missed = set(priced) - curated.initialized
         if curated.notes or (curated.initialized and not missed):
             return ()

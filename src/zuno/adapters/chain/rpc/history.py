@@ -143,10 +143,8 @@ class HistoryReader:
     async def _read_path(
         self, pool_id: HexId, opened: Block, closed: Block, entries: HistoryEntries
     ) -> tuple[PricedBlock, ...]:
-        """The price when the window opened, after every hour's last swap, and when it closed.
-
-        The state judges the events at both ends: swaps that do not lead to the closing price are not all of them.
-        """
+        """The price when the window opened, after every hour's last swap, and when it closed. The state judges the
+        events at both ends: swaps that do not lead to the closing price are not all of them."""
         slot0 = pool_slots(pool_id).slot0
         inside = await self._read.prices.hourly(pool_id, opened.number + 1, closed)
         edges = [
@@ -221,12 +219,8 @@ class HistoryReader:
         taken: tuple[int, int],
         head: Block,
     ) -> HistoryEntries:
-        """Swaps between the pool's two currencies that the wallet sent itself shortly before it deposited.
-
-        A swap belongs to the first deposit after it: one that another position of the wallet took in is not ours. Nor
-        is one that brought more than the deposit took (`taken`), the latest counted first, nor any where somebody else
-        sent the deposit: who swaps for a deposit swaps what it takes, and makes it.
-        """
+        """Swaps of the pool's currencies that the wallet sent shortly before its own deposit. A swap belongs to the
+        first deposit after it, and the latest count first until they have brought what the deposit took (`taken`)."""
         entries, low = HistoryEntries(), max(first, await self._lineage_reader.shortly_before(deposit.log, head))
         receipt = await self._node.receipt(deposit.log.tx)
         if receipt.sender != owner:
@@ -285,8 +279,7 @@ def _amounts_brought(events: DatedEvents) -> tuple[int, int]:
 
 
 def _check_complete(events: DatedEvents, start: PositionSnapshot | None, end: PositionSnapshot | None) -> None:
-    """Every change must begin with the liquidity that the one before it left; otherwise events in between are
-    missing."""
+    """Every change must begin with the liquidity that the one before it left, else events are missing."""
     held = {} if start is None else {start.position_id: int(start.liquidity)}
     for _, event in sorted(events, key=lambda entry: entry[0]):
         if isinstance(event, PositionEvent):

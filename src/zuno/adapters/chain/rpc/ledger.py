@@ -1,7 +1,5 @@
-"""What one transaction moved, measured at the wallet and at PoolManager: from events, native coin from balances.
-
-Where the two measurements differ, the difference is another party's money and not an error.
-"""
+"""What one transaction moved, measured at the wallet and at PoolManager: from events, native coin from balances. A
+difference between the two is another party's money and not an error."""
 
 from __future__ import annotations
 

@@ -84,11 +84,8 @@ class FeeHistory:
 
 
 class RpcNode:
-    """Questions to whichever node the provider finds. State at a block is asked for by the block's hash.
-
-    Where a node cannot read such a pin (EIP-1898) the number is used, and counted in `by_number`. Events and headers
-    can be asked for by number alone. `confirm` looks afterwards whether the number is still the block we meant.
-    """
+    """Questions to whichever node the provider finds. State is asked for by the block's hash (EIP-1898), else by its
+    number, counted in `by_number`; `confirm` checks afterwards that a number is still the block we meant."""
 
     def __init__(self, provider: FailoverProvider) -> None:
         self._provider = provider
@@ -227,10 +224,7 @@ class RpcNode:
 
     async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
         """Logs near the head, with the node's height asked first: a node that is behind leaves out events without
-        saying so.
-
-        Both are asked in one exchange, because one address may be many machines.
-        """
+        saying so. Both are asked in one exchange, because one address may be many machines."""
         height_and_logs = [requests.height(last), RpcRequest("eth_getLogs", [wanted])]
         return cast(Sequence[RawFields], (await self.ask_together(height_and_logs))[1])
 
@@ -394,10 +388,8 @@ _NEVER: Final = re.compile(
 
 
 async def send_to_nodes(provider: FailoverProvider, raw: bytes) -> SendResult:
-    """Offer the bytes to one node after the other until one has them; offering the same bytes twice is harmless.
-
-    A refusal counts only if every node that may have received the bytes refused them.
-    """
+    """Offer the bytes to one node after the other until one has them; offering the same bytes twice is harmless. A
+    refusal counts only if every node that may have received the bytes refused them."""
     faults, replies = list[ZunoError](), list[str]()
     async with aclosing(provider.ask_each(RpcRequest("eth_sendRawTransaction", ["0x" + raw.hex()]))) as answers:
         async for node, answer in answers:

@@ -170,8 +170,7 @@ class PaymentSettler:
 
     @property
     def token(self) -> Address:
-        """The currency of the pair whose Transfer events tell every payment: neither the coin nor, if that can be, its
-        wrapper, of which wrapping makes some without one."""
+        """The currency of the pair whose Transfer events tell every payment: neither the coin nor its wrapper."""
         return next((side for side in self._pair if side not in (NATIVE, self._wrapper)), self._pair[1])
 
     async def settle(self, receipt: Receipt, owner: Address, effects: PoolEffects, own: Two) -> Settlement:

@@ -1,8 +1,5 @@
-"""Positions as PositionManager knows them: pool, range, owner, subscriber.
-
-Pool and range never change; owner and subscriber do, and both changes leave an event. So a remembered position costs
-one log query and one look at owner and subscriber, instead of being read anew.
-"""
+"""Positions as PositionManager knows them. Pool and range never change, changes of owner and subscriber leave an event:
+so a remembered position costs one log query and one look at both."""
 
 from __future__ import annotations
 

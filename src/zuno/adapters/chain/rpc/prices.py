@@ -79,9 +79,7 @@ class BlockTimes:
 
     async def list_blocks_every(self, since: Seconds, step: Seconds, head: Block) -> list[Block]:
         """Blocks about `step` apart from near `since` to the head, oldest first: two requests where blocks come evenly.
-
-        Blocks at growing distances tell how time and numbers go together; the wanted ones are aimed at between them.
-        """
+        Blocks at growing distances tell how time and numbers go together; the wanted ones are aimed at between them."""
         distances = {1 << power for power in range(head.number.bit_length())}
         known = await self.blocks({head.number - far for far in distances} | {0, head.number}, head)
         wanted = range(max(since, known[0].timestamp), head.timestamp, step)
@@ -131,8 +129,7 @@ class PriceReader:
         return list(hours.values())
 
     async def swap_fees(self, pool: PoolState, since: Seconds, head: Block) -> SwapFees:
-        """What Swap events say the pool earned between the block of the first swap from `since` on and the head: for
-        nodes that keep no past state."""
+        """The pool's fees by Swap events, from the first swap since `since`, for nodes without past state."""
         before = await self._times.last_by(Seconds(since - 1), head)
         first = 0 if before is None else before.number + 1
         spans = [span.logs async for span in self._scan_swaps(pool.id, first, head.number)]

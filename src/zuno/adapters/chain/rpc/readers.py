@@ -66,8 +66,7 @@ class PinnedRead:
         self._readers = readers
 
     async def __call__(self, read: Callable[[Block], Awaitable[T]], *, by_events: bool = False) -> T:
-        """State pinned by its hash cannot be of another block; events can. `by_events`: the answer is made of events,
-        so the head is confirmed afterwards."""
+        """State pinned by its hash is of that block. `by_events`: the head is confirmed after reading events."""
         node, times = self._readers.node, self._readers.times
         for left in reversed(range(_TRIES)):
             if left < _TRIES - 1:

@@ -107,11 +107,8 @@ class NonceTracker:
         return head if number == head.number else await self._node.block(number)
 
     async def _find_transactions(self, head: Block, hashes: Sequence[HexId], *, spent: bool) -> list[_FoundTransaction]:
-        """Receipts and pending transactions from one machine that has the head.
-
-        If the nonce is spent and none of ours has it, every node is asked first: one that lacks its newest blocks says
-        the same.
-        """
+        """Receipts and pending transactions from one machine that has the head. If the nonce is spent and none of ours
+        has it, every node is asked first: one that lacks its newest blocks says the same."""
         if not hashes:
             return []
         asked = [requests.height(head.number)]

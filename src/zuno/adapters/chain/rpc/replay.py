@@ -125,11 +125,8 @@ class BlockReplay:
 
 
 def split_fees(pool_block: PoolBlock, token: int, fees: Mapping[int, tuple[int | None, int | None]]) -> None:
-    """Tell apart the changes of one position around a trade by the fees each was seen to pay out, by log index.
-
-    The growth of the whole block is known; every fee narrows where in between its own change stands. Fees that
-    no growth can explain leave the split unknown.
-    """
+    """Tell apart the changes of one position around a trade by the fees each paid out, by log index. Fees that no
+    growth within the block can explain leave the split unknown."""
     items = [item for _, item in sorted(pool_block.replayed.items()) if item.change.token == token]
     growths = list[list[int]]()
     known = True
@@ -185,10 +182,8 @@ def _growth(info: PositionInfo, side: int) -> int:
 
 
 def _growth_between(items: Sequence[ReplayedChange], side: int, seen: Sequence[int | None]) -> list[int] | None:
-    """Fee growth at each change such that each paid out the fees it was seen to; None where that is not possible.
-
-    Worked as what was still to grow after each change, because the growth a fresh position starts from means nothing.
-    """
+    """Fee growth at each change that explains the fees it paid out, or None. Computed backwards from what was still to
+    grow, because the growth a fresh position starts from means nothing."""
     steps = list[tuple[int, int]]()
     for item, fee in zip(items, seen, strict=True):
         liquidity = item.before.liquidity
@@ -196,8 +191,8 @@ def _growth_between(items: Sequence[ReplayedChange], side: int, seen: Sequence[i
             steps.append((0, _ANYTHING))
         elif fee is None or fee < 0:
             return None
-        else:
-            steps.append(_growth_for(fee, liquidity))
+        else:  # the least and the most growth that pays out this fee, rounded down
+            steps.append((-(-(fee << 128) // liquidity), -(-((fee + 1) << 128) // liquidity) - 1))
     final = _growth(items[-1].after, side)
     left = [(0, 0)]
     for least, most in reversed(steps):
@@ -212,11 +207,6 @@ def _growth_between(items: Sequence[ReplayedChange], side: int, seen: Sequence[i
             return None
         growths.append((final - point) & MAX_UINT256)
     return growths
-
-
-def _growth_for(fee: int, liquidity: int) -> tuple[int, int]:
-    """The least and the most growth that pays out a fee, rounded down."""
-    return -(-(fee << 128) // liquidity), -(-((fee + 1) << 128) // liquidity) - 1
 
 
 def _parse_change(log: Log) -> LiquidityEvent:

@@ -118,11 +118,8 @@ class _Record:
 
 
 class LogSearch:
-    """A search that is cached on disk after every span: which blocks were searched, and what was found.
-
-    Blocks younger than the chain's confirmations are searched again next time. The anchor's hash voids the record after
-    a deeper reorganisation or on another chain.
-    """
+    """A search that is cached on disk after every span. Blocks younger than the chain's confirmations are searched
+    again; the anchor's hash voids the record after a deeper reorganisation or on another chain."""
 
     def __init__(
         self,

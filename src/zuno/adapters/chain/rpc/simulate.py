@@ -53,8 +53,7 @@ class Simulator:
     async def _until_it_fails(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> _Result:
-        """A simulation goes on after a revert, and fails as a whole if one call lacks funds: then it is run again up to
-        that call."""
+        """Simulate again up to the call that lacks funds: such a call fails the simulation as a whole."""
         try:
             result = await self._simulate_once(head, wallet, calls, currencies, pool_id)
         except InsufficientFunds as fault:

@@ -101,10 +101,7 @@ class Storage:
         return words
 
     async def some_words(self, slots: Iterable[int], at: Block) -> tuple[Words, ZunoError | None]:
-        """The words that could be read, and why the rest could not.
-
-        Raises if nothing could be read, and for a block that vanished.
-        """
+        """The words that could be read, and why the rest could not. Raises if none could, or the block vanished."""
         wanted = list(dict.fromkeys(slots))
         parts = [wanted[start : start + WORDS_PER_CALL] for start in range(0, len(wanted), WORDS_PER_CALL)]
         answers = await asyncio.gather(*(self._read_words(part, at) for part in parts), return_exceptions=True)

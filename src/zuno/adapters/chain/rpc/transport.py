@@ -1,8 +1,5 @@
-"""JSON-RPC over HTTP with several nodes, bounded waiting, and no secret in any message.
-
-web3 decides what to ask; this module decides which node, how long to wait and when to give up. RPC addresses carry API
-keys, so nothing here prints more of one than its host.
-"""
+"""JSON-RPC over HTTP: which node is asked, how long it is waited for, and when to give up. RPC addresses carry API
+keys, so no message shows more of one than its host."""
 
 from __future__ import annotations
 
@@ -142,10 +139,7 @@ _HOST_ONLY: Final = _HostOnly()
 
 
 class FailoverProvider(AsyncJSONBaseProvider):
-    """web3's provider. Raises our errors, so web3 never sees a JSON-RPC error object.
-
-    Every node must prove its chain id before it answers anything else.
-    """
+    """web3's provider. It raises our errors, and every node must prove its chain id before it answers anything else."""
 
     # A contract could otherwise make us fetch any URL it likes (EIP-3668).
     global_ccip_read_enabled = False

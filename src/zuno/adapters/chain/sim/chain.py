@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 
 
 class SimChain:
-    """Our own pools, replayed from the saved events by each process.
-
-    Answers are of the world at opening, or of the last change made by this process.
-    """
+    """Our own pools, replayed from the saved events by each process. Answers are of the world at opening, or of the
+    last change made by this process."""
 
     info = SIM
 

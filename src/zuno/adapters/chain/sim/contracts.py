@@ -1,8 +1,5 @@
-"""The v4 contracts, Permit2 and two tokens, executed on our own state.
-
-The calldata that is sent to the real contracts is read and executed here by their rules: who pays, what is checked in
-which order, and which error they raise. A test plays the same bytes on both.
-"""
+"""The v4 contracts, Permit2 and two tokens, executed on our own state by the contracts' rules, checks and errors. A
+test plays the same calldata on both."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ def attempt(
         run = _Run(books.copy(), specs, now)
         run.call(sender, call, decoded)
     except (ContractRevert, PoolRefusal) as refusal:
-        spent = gas_wasted(floor, need)
+        spent = floor + (need - floor) // 2  # half, because where in the call it reverts is not followed
         return CallOutcome(books, spent if gas is None else min(spent, gas), need, _refusal_text(refusal))
     if gas is not None and gas < need:
         return CallOutcome(books, gas, need, OUT_OF_GAS)
@@ -447,12 +444,6 @@ def data_floor(data: bytes) -> int:
     """Calldata is never cheaper than this, whatever the execution costs (EIP-7623); a node takes no lower limit."""
     zeros = data.count(0)
     return _TRANSFER + _FLOOR_PER_TOKEN * (zeros + _TOKENS_PER_NONZERO * (len(data) - zeros))
-
-
-def gas_wasted(floor: int, need: int) -> int:
-    """What a revert costs: half of what the call would have taken, because where in the call it happens is not
-    followed."""
-    return floor + (need - floor) // 2
 
 
 def _modify_gas(call: calls.ModifyLiquidities) -> int:

@@ -10,7 +10,6 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from zuno.adapters.chain.sim.contracts import BLOCK_GAS, CallOutcome, attempt, data_floor
 from zuno.adapters.chain.sim.ledger import Ledger, Permissions
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade, TransactionEffects
 from zuno.adapters.chain.world import (
@@ -185,6 +184,7 @@ class SimWorld:
 
     def admit(self, tx: SimTransaction) -> SendResult:
         """Check signed bytes before anything is done with them; `Refused` in a node's own words."""
+        from zuno.adapters.chain.sim.contracts import BLOCK_GAS, data_floor
         from zuno.lp.ports.spending import SendResult
 
         if tx.hash in self.mined:
@@ -209,6 +209,7 @@ class SimWorld:
 
     def attempt(self, sender: Address, calls: Sequence[Call], gas: int | None = None) -> list[CallOutcome]:
         """How these calls would go in the next block, each on top of the one before, up to the first that reverts."""
+        from zuno.adapters.chain.sim.contracts import attempt
 
         tried: list[CallOutcome] = []
         books = self.books
@@ -221,6 +222,7 @@ class SimWorld:
 
     def transact(self, tx: SimTransaction, timestamp: Seconds) -> None:
         """Mine an admitted transaction, in a block of its own."""
+        from zuno.adapters.chain.sim.contracts import attempt
         from zuno.lp.ports.spending import Mined
 
         self.events.append(SentTransaction(tx.raw, tx.sender, timestamp))
@@ -374,8 +376,7 @@ class SimWorld:
         )
 
     def _seal(self, timestamp: Seconds, *, transacted: bool = False) -> None:
-        """Close the block: its hash binds the one before and every pool's state; once there was a transaction, whatever
-        else one can change as well."""
+        """Close the block: its hash binds the parent, every pool's state and what transactions can change."""
         number = max(self.head.number, SETUP_BLOCKS)
         digest = sha256(self.head.hash.encode())
         for pool in self.pools:

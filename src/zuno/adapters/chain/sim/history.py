@@ -1,9 +1,5 @@
-"""A position's history on the simulated chain, in the form of a live chain's.
-
-The rules are those of `adapters.chain.rpc` (decision 8): a mint follows what was closed for it, gas is charged once per
-transaction, and what moved beyond the wallet's own payments was another party's. Nobody else acts here, so nothing is
-inferred from what happened shortly before.
-"""
+"""A position's history on the simulated chain by the rules of `adapters.chain.rpc` (decision 8). Nobody else acts here,
+so nothing is inferred from what happened shortly before."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Parse signed EIP-1559 transactions and recover their signers.
-
-The RLP reader is our own: every command replays the saved transactions, and a vendor's takes longer to load than the
-world takes to play. The signer is recovered once, when the bytes arrive.
-"""
+"""Parse signed EIP-1559 transactions and recover their signers. The RLP reader is our own, because a vendor's takes
+longer to load than the saved transactions take to replay."""
 
 from __future__ import annotations
 

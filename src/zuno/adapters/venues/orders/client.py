@@ -78,8 +78,7 @@ class TradingClient(ExchangeClient):
         return await self._send_dated(endpoint, what, params, 1)
 
     def one_at_a_time(self, client_id: ClientId) -> asyncio.Lock:
-        """Held from the look-up of an order to the exchange's answer, so that two senders of one order find each
-        other's."""
+        """Held from an order's look-up to the exchange's answer, so that two senders of one order take turns."""
         lock = self._locks.get(client_id)
         if lock is None:
             lock = self._locks[client_id] = asyncio.Lock()
@@ -220,8 +219,7 @@ class ExchangeAccount(ABC):
         await self._client.close()
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
-        """An order that reduces a position is sent the first time even if it cannot be looked up: a second one finds
-        nothing to reduce."""
+        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm."""
         try:
             return await self.find(order.symbol, order.client_id, order.type)
         except RateLimited:
@@ -246,8 +244,7 @@ class ExchangeAccount(ABC):
         return known[1]
 
     async def _find_breach(self, order: OrderRequest) -> str | None:
-        """What the filters have against an order. One that reduces a position is checked against the last known
-        filters, or by the exchange alone."""
+        """What the filters have against an order. Reducing orders are checked by the last known filters."""
         known = self._filters.get(order.symbol)
         if order.reduce_only and known is not None and find_filter_breach(order, known[1]) is None:
             return None

@@ -22,6 +22,7 @@ from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Marke
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side, Symbol
 from zuno.trading.model.orders import (
     ZERO,
@@ -105,15 +106,7 @@ class PaperExchange:
         known = self.book.orders.get(client_id)
         if known is None or known.venue_id is None or known.updated is None:
             return None
-        return Order(
-            request=known.request,
-            venue_id=known.venue_id,
-            status=known.status,
-            filled=known.filled,
-            average_price=known.average_price,
-            updated=known.updated,
-            reason=known.reason,
-        )
+        return Order(**pick(known, *Order.model_fields))
 
     def filters(self, symbol: Symbol, now: Millis) -> Filters:
         market_state = self.market_state[symbol]
@@ -160,8 +153,7 @@ class PaperExchange:
         return self.filters(symbol, now).trading and self.quote(symbol, now) is None
 
     def available(self) -> Decimal:
-        """Cash that no position and no order has taken, less what open positions have lost. A taker's fee is kept for
-        every order that may open something."""
+        """Cash that no position or order has taken, less open losses and the taker's fees of open orders."""
         free = self.book.cash(self.exchange)
         if not self.spot:
             lost = sum((self._unrealised_pnl(trade) for trade in self.book.positions.values()), ZERO)

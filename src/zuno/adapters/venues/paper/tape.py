@@ -120,15 +120,12 @@ class MarketTape(Protocol):
     @property
     def opening_ms(self) -> int:
         """How long after a bar's start its open is given; 0: with the whole bar alone."""
-        ...
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
         """Ticks in (after, until], oldest first. A bar that came late is given once, with the next."""
-        ...
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
         """The last ticks up to a moment: enough to know the state of the market."""
-        ...
 
 
 class SeriesTape:

@@ -20,6 +20,7 @@ from zuno.adapters.venues.paper.tape import MarketTape, Tick
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.model.orders import (
     AccountRights,
@@ -142,12 +143,8 @@ class PaperVenue:
             return tuple(
                 VenuePosition(
                     exchange=self.exchange,
-                    symbol=trade.symbol,
-                    side=trade.side,
-                    quantity=trade.quantity,
-                    entry=trade.entry,
                     leverage=int(trade.leverage),
-                    margin=trade.margin,
+                    **pick(trade, "symbol", "side", "quantity", "entry", "margin"),
                     liquidation=None
                     if engine.spot
                     else liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin),
@@ -169,11 +166,8 @@ class PaperVenue:
     async def _market(
         self, symbol: Symbol | None = None, later_ms: int = 0, opening_ms: int = 0
     ) -> AsyncIterator[tuple[PaperExchange, Millis]]:
-        """The exchange, matched up to now; what happens inside is stored at the end.
-
-        A named symbol is brought to now even where nothing is open in it, and with `opening_ms` also shows the open of
-        the bar that begins now, which an order sent at a close meets.
-        """
+        """The exchange, matched up to now; what happens inside is stored at the end. A named symbol is always brought
+        to now; `opening_ms` also shows the open of the bar that begins now."""
         async with self._busy:
             try:
                 engine = await self._read_log()

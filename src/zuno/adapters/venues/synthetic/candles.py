@@ -292,11 +292,8 @@ _FARTHEST: Final = 5.0
 
 
 def taker_buy_shares(seed: int, path: Path, surprises: Sequence[Floats]) -> list[Floats]:
-    """The share of each bar's volume that takers bought, zone by zone, from how far it went against what was usual.
-
-    Each lean is scaled to its bar's length, so that a day added up from minutes leans as far as one that was walked
-    whole. All of it looks back alone, and the price is symmetric given its past: takers say nothing of where it goes.
-    """
+    """The share of each bar's volume that takers bought, from how far it went against what was usual, scaled to its
+    length. It looks back alone: takers say nothing of where the price goes."""
     shares = []
     behind = [_behind(surprises, memory) for memory, _ in BEHIND]
     own = _own(seed, path)

@@ -153,8 +153,7 @@ def _half(
 
 
 def _strikes(forward: Floats, atm: Floats, years: Floats) -> Floats:
-    """Fifteen strikes around each forward, a third to two thirds of the expected move apart, on a ladder of round
-    numbers."""
+    """Fifteen strikes around each forward on round numbers, ⅓ to ⅔ of the expected move apart."""
     apart = np.maximum(_power_of_two(atm / 100 * np.sqrt(years) / 3), 2.0**-8)[:, :, None]
     apart = np.maximum(apart, _power_of_two(1.5 / forward)[:, :, None])
     exact = exp(apart * (np.rint(log(forward)[:, :, None] / apart) + np.arange(-SIDE, SIDE + 1)))
