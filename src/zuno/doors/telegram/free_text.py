@@ -12,7 +12,6 @@ from zuno.doors.telegram.layout import code, italic, join, paragraphs, text
 from zuno.doors.telegram.render import MESSAGES, render
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
-from zuno.kernel.view import View
 from zuno.present.document import Documented
 
 
@@ -32,11 +31,6 @@ def show_answer(answer: ChatAnswer) -> Reply:
     sources = italic(f"from {'; '.join(read)}") if read else unread
     if answer.view is None:
         return Reply(paragraphs(join(said, proposed), sources))
-    shown = _render(answer.view)
+    documented = isinstance(answer.view, Documented) or any(kind in MESSAGES for kind in type(answer.view).__mro__)
+    shown = render(answer.view) if documented else Reply("The command line shows that.")
     return replace(shown, html=paragraphs(said, shown.html, sources))
-
-
-def _render(view: View) -> Reply:
-    if isinstance(view, Documented) or any(kind in MESSAGES for kind in type(view).__mro__):
-        return render(view)
-    return Reply("The command line shows that.")
