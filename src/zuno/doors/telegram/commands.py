@@ -63,8 +63,6 @@ class ActionCards(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request by a person who may make it."""
-
     user: int
     chat: int
     message: int
@@ -77,7 +75,6 @@ class ChatRequest:
     live: ChatWriter
     cards: ActionCards
     pressed: bool = False
-    """By a button."""
 
 
 Replies = AsyncIterator[Reply] | Awaitable[Reply]
@@ -98,8 +95,6 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class TypedCommand:
-    """A message that begins with a command."""
-
     name: str
     bot: str | None
     """The bot it is addressed to, in small letters."""

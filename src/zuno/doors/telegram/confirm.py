@@ -33,8 +33,6 @@ _CODES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ActionCard:
-    """An action as its owner is asked to confirm it."""
-
     command: str
     """As it would be typed."""
     shown: Reply

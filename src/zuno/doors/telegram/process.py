@@ -104,7 +104,6 @@ async def set_up(bot: Bot, on: BotBackends, tell: Callable[[str], None], stop: a
 
 
 async def register(bot: Bot, commands: Sequence[Command]) -> int:
-    """What Telegram's own menu and the bot's page show."""
     await bot.set_my_commands([BotCommand(each.name, each.description[:LONGEST_DESCRIPTION]) for each in commands])
     await bot.set_my_description(DESCRIPTION)
     await bot.set_my_short_description(ABOUT)

@@ -15,7 +15,6 @@ from zuno.doors.telegram.render import render, render_document
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import UsageError
-from zuno.kernel.view import View
 from zuno.present.document import select_columns
 from zuno.trading.model.market import Mode
 from zuno.trading.service.account import AccountDesk
@@ -86,20 +85,23 @@ async def show_profit(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await desk.profit(words[0] if words else None))
 
 
-def _ask(look: Callable[[AccountDesk], Awaitable[View]], usage: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
-    async def answer(asked: ChatRequest, zuno: Zuno) -> Reply:
-        return render(await look(open_account(asked, zuno, usage)))
-
-    return answer
-
-
 def _show_profit_by(group: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
-    return _ask(lambda desk: desk.profit(group), "the command, and live or demo if you mean one")
+    async def show(asked: ChatRequest, zuno: Zuno) -> Reply:
+        return render(await open_account(asked, zuno, "the command, and live or demo if you mean one").profit(group))
+
+    return show
 
 
-show_balance = _ask(AccountDesk.balance, "/balance [live|demo]")
-show_locks = _ask(AccountDesk.locks, "/locks [live|demo]")
-pause = _ask(AccountDesk.pause, "/pause [live|demo]")
+async def show_balance(asked: ChatRequest, zuno: Zuno) -> Reply:
+    return render(await open_account(asked, zuno, "/balance [live|demo]").balance())
+
+
+async def show_locks(asked: ChatRequest, zuno: Zuno) -> Reply:
+    return render(await open_account(asked, zuno, "/locks [live|demo]").locks())
+
+
+async def pause(asked: ChatRequest, zuno: Zuno) -> Reply:
+    return render(await open_account(asked, zuno, "/pause [live|demo]").pause())
 
 
 async def show_count(asked: ChatRequest, zuno: Zuno) -> Reply:

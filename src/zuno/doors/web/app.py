@@ -43,8 +43,6 @@ class LoginBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class WebBackends:
-    """What the page stands on, beside the services."""
-
     access: Access
     now: Callable[[], Millis]
     chance: Callable[[int], bytes]
@@ -53,7 +51,6 @@ class WebBackends:
     version: str
     kill_lock: KillLock
     helper: Helper
-    """Carries out what lowers risk."""
     docs: Path | None = None
     """The folder of this project's pages, where they are installed."""
 
@@ -92,7 +89,6 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
 
 
 def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
-    """What needs no login."""
 
     @app.get("/healthz", include_in_schema=False)
     async def tell_health() -> Response:
@@ -157,7 +153,6 @@ def _list_page(path: Path, docs: Path) -> str:
 
 
 def _describe_problems(app: FastAPI) -> None:
-    """The schema that every route's problems refer to."""
     build = app.openapi
 
     def describe() -> dict[str, object]:

@@ -230,8 +230,6 @@ class RunView(OriginView, RecordedView):
 
 @dataclass(frozen=True, slots=True)
 class FeedAges:
-    """One feed's series together."""
-
     feed: str
     sources: str
     series: int
