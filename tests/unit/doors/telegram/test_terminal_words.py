@@ -17,7 +17,7 @@ from zuno.doors.telegram.commands import read_command
 from zuno.doors.telegram.terminal_words import CHAT_COMMANDS, translate_commands
 
 SOURCE = CHECKOUT / "src" / "zuno"
-TERMINAL = {line.removeprefix("zuno ") for line in list_terminal_commands(typer.main.get_command(app), "zuno")}
+TERMINAL = set(list_terminal_commands(typer.main.get_command(app)))
 GROUPS = set("data devnet doctor journal lab mcp mesh monitor sim telegram wallet web".split())
 """Of which the chat has no command at all."""
 AT_THE_TERMINAL = {
