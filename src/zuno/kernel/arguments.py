@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from enum import StrEnum
+from typing import Final, TypeVar
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 
+E = TypeVar("E", bound=StrEnum)
 _SPAN = re.compile(r"([0-9]{1,6}) *(m|h|d|w)")
 _UNIX = re.compile(r"[0-9]{9,11}")
 _UNIX_MILLIS = re.compile(r"[0-9]{13}")
@@ -146,3 +148,12 @@ def parse_amount(text: str) -> Decimal:
     if value >= MAX_TOKENS:
         raise UsageError(f"{shown} is too large; check the amount.")
     return value
+
+
+def parse_word(words: type[E], text: str, hint: str) -> E:
+    """The member of an enumeration that was typed, in any case and with either dash; `hint`: what it should be."""
+    typed = text.strip().lower().replace("-", "_")
+    for word in words:
+        if word.value.lower() == typed:
+            return word
+    raise UsageError(f"{plain_text(text, 40)!r} is no {hint}.")

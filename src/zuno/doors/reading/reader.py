@@ -58,7 +58,8 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
     verbs = load_catalogue().verbs
     if sum(term.kind in _SAID and term.low in verbs and _orders(term, intent) for term in terms) > 1:
         return "One thing at a time: say the first of these alone."
-    if not _is_lead([term.low for term in terms[:at] if term.kind in _LEADING]):
+    lead = without_courtesies([term.low for term in terms[:at] if term.kind in _LEADING])
+    if not all(word in load_catalogue().groups for word in lead):
         return f"I am not sure that this is an order. To {verb}, begin with `{verb}`."
     if filled.doubled:
         return f"Name one thing to {verb}, not several."
@@ -77,12 +78,6 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
 def _orders(term: Term, intent: Intent) -> bool:
     """A verb of another order is a second request, unless it is a word of this order's examples."""
     return term.low in intent.signs or term.low not in intent.vocabulary
-
-
-def _is_lead(words: Sequence[str]) -> bool:
-    """Whether only courtesies stand before the verb."""
-    rest = without_courtesies(words)
-    return all(word in load_catalogue().groups for word in rest)
 
 
 def without_courtesies(words: Sequence[str]) -> Sequence[str]:

@@ -195,8 +195,10 @@ class _Filler:
                 self._put("holds", term)
             case Form.TOKEN:
                 self._place_token(at, term)
-            case Form.CHAIN:
-                self._place_chain(term)
+            case Form.CHAIN if "symbol" in takes and term.low in TOKENS:
+                self._put("symbol", term, "ETHUSDT")
+            case Form.CHAIN if "chain" in takes:
+                self._put("chain", term)
             case Form.POINTER:
                 if self._points(at):
                     slots.setdefault("refers", "last")
@@ -237,22 +239,12 @@ class _Filler:
             self._leave(term)
 
     def _place_token(self, at: int, term: Term) -> None:
-        beside = self._word(at + 1) in {"position", "lp", "nft", "one", "liquidity"} or self._word(at - 1) in {
-            "my",
-            "the",
-        }
+        after, before = self._word(at + 1), self._word(at - 1)
+        beside = after in {"position", "lp", "nft", "one", "liquidity"} or before in {"my", "the"}
         if "symbol" in self._takes and term.value in {"BTC", "ETH"}:
             self._put("symbol", term, f"{term.value}USDT")
         elif "position" in self._takes and (beside or not _PRICES & self._takes):
             self._put("holds", term)
-        else:
-            self._leave(term)
-
-    def _place_chain(self, term: Term) -> None:
-        if "symbol" in self._takes and term.low in TOKENS:
-            self._put("symbol", term, "ETHUSDT")
-        elif "chain" in self._takes:
-            self._put("chain", term)
         else:
             self._leave(term)
 

@@ -72,8 +72,6 @@ FreeText = Callable[[ChatRequest, Zuno], Replies]
 
 @dataclass(frozen=True, slots=True)
 class BotBackends:
-    """What the bot leans on."""
-
     store: ChatStore
     journal: Callable[[], Awaitable[Journal]]
     now: Callable[[], Millis]
@@ -94,8 +92,6 @@ class BotBackends:
 
 
 class TelegramBot:
-    """One bot, one Zuno, for the life of a process."""
-
     def __init__(self, bot: Bot, zuno: Zuno, access: Access, backends: BotBackends) -> None:
         self._bot = bot
         self._zuno = zuno
@@ -284,7 +280,6 @@ class TelegramBot:
             await self._reply(asked, "unclaimed", Reply(format_text(UNCLAIMED)))
 
     async def _answer_message(self, message: Message, sender: Sender, role: Role) -> None:
-        """A message that gives no command of ours."""
         asked = self._asked(sender, role, message.message_id, message.text or "", ())
         if message.forward_origin is not None or message.via_bot is not None:
             await self._reply(asked, "forwarded", Reply("A forwarded message is not read; type the command yourself."))
@@ -312,7 +307,9 @@ class TelegramBot:
         return replied is not None and replied.from_user is not None and replied.from_user.id == self._bot.id
 
     async def _press(self, query: CallbackQuery, sender: Sender, role: Role) -> None:
-        button = await self._find_button(query.data or "")
+        key, find_pushed = query.data or "", self._on.find_push_button
+        pushed = None if find_pushed is None else await find_pushed(key)
+        button = pushed or await self._on.store.find_button(key)
         typed = None if button is None else read_command(button.words)
         if query.message is None or button is None or typed is None or button.chat != sender.chat:
             await self._acknowledge(query, "This button is no longer valid.")
@@ -326,10 +323,6 @@ class TelegramBot:
         acknowledging = asyncio.create_task(self._acknowledge(query, None))  # a label does not keep the act waiting
         await self._answer(asked, command)
         await acknowledging
-
-    async def _find_button(self, key: str) -> ChatButton | None:
-        pushed = None if self._on.find_push_button is None else await self._on.find_push_button(key)
-        return pushed or await self._on.store.find_button(key)
 
     async def _acknowledge(self, query: CallbackQuery, text: str | None) -> None:
         """Ends the button's waiting; a query that is too old to answer is no loss."""

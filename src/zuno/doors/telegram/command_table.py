@@ -18,8 +18,7 @@ _MARKS = {
 
 
 async def show_help(asked: ChatRequest, zuno: Zuno) -> Reply:
-    lines = ["<b>Commands</b>", *map(_help_line, COMMANDS)]
-    return Reply("\n".join(lines))
+    return Reply("\n".join(("<b>Commands</b>", *map(_help_line, COMMANDS))))
 
 
 def _help_line(command: Command) -> str:

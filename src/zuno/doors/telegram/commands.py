@@ -17,6 +17,7 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import SendResult
 from zuno.kernel.text import plain_text
 from zuno.trading.model.trade_events import PAPER_ACCOUNT, PAPER_WORD
+from zuno.trading.service.account import AccountDesk
 
 LONGEST_LINE: Final = 4_096
 AT_EXCHANGES: Final = ("live", "demo")
@@ -62,8 +63,6 @@ class ActionCards(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request by a person who may make it."""
-
     user: int
     chat: int
     message: int
@@ -76,7 +75,6 @@ class ChatRequest:
     live: ChatWriter
     cards: ActionCards
     pressed: bool = False
-    """By a button."""
 
 
 Replies = AsyncIterator[Reply] | Awaitable[Reply]
@@ -97,8 +95,6 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class TypedCommand:
-    """A message that begins with a command."""
-
     name: str
     bot: str | None
     """The bot it is addressed to, in small letters."""
@@ -125,3 +121,11 @@ def take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
             raise UsageError(f"No paper account is called {name.lower()}; `{name.lower()}` alone is the account there.")
         return words[:-1], name or None
     return words, None
+
+
+def open_account(asked: ChatRequest, zuno: Zuno, usage: str) -> AccountDesk:
+    """The account that follows the command; `UsageError` where anything else does."""
+    words, name = take_account(asked.words)
+    if words:
+        raise UsageError(f"Write `{usage}`.")
+    return zuno.account(name)

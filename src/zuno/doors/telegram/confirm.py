@@ -33,8 +33,6 @@ _CODES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ActionCard:
-    """An action as its owner is asked to confirm it."""
-
     command: str
     """As it would be typed."""
     shown: Reply
@@ -82,7 +80,10 @@ class Confirmations:
         """By the card's button, or by its code. `Refused` with the reason for a card that is old, used, foreign or of
         something that has changed."""
         waiting = await self._find(asked)
-        _check_bound(waiting, asked)
+        if waiting.user != asked.user:
+            raise Refused("Only the person who asked for this can confirm it.")
+        if waiting.chat != asked.chat or (asked.pressed and waiting.message != asked.message):
+            raise Refused("This card belongs to another message.")
         shown = self._shown.get(waiting.key)
         over = shown is not None and self._elapsed() - shown >= LASTS / 1_000
         if over or not waiting.expires - LASTS - CLOCK_TOLERANCE <= self._now() < waiting.expires:
@@ -182,13 +183,6 @@ class Confirmations:
 def _forget_oldest(kept: dict[str, T]) -> None:
     while len(kept) > _MOST_CARDS:
         del kept[next(iter(kept))]
-
-
-def _check_bound(waiting: Confirmation, asked: ChatRequest) -> None:
-    if waiting.user != asked.user:
-        raise Refused("Only the person who asked for this can confirm it.")
-    if waiting.chat != asked.chat or (asked.pressed and waiting.message != asked.message):
-        raise Refused("This card belongs to another message.")
 
 
 def _mark_confirmed(card: ActionCard) -> Reply:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from zuno.doors.telegram.commands import ChatRequest, Command, Level, take_account
+from zuno.doors.telegram.commands import ChatRequest, Command, Level, open_account, take_account
 from zuno.doors.telegram.confirm import ActionCard, BuildCard
 from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.render import render
@@ -17,15 +17,14 @@ from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
 from zuno.trading.model.market import parse_symbol
-from zuno.trading.service.account import AccountDesk, OpenRisk
+from zuno.trading.service.account import OpenRisk
 from zuno.trading.service.account_view import AccountView, TradePositionView
 
 # -- liquidity
 
 
 async def _offer_approval(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
-    plan = _take_word(asked, "/approve PLAN")
-    return await _approval_card(plan, asked, zuno)
+    return await _approval_card(_take_word(asked, "/approve PLAN"), asked, zuno)
 
 
 async def _offer_close(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
@@ -41,17 +40,12 @@ async def _approval_card(plan: str, asked: ChatRequest, zuno: Zuno) -> ActionCar
     offer = await zuno.execution().offer_approval(plan, _name(asked))
 
     async def sign(confirmed: ChatRequest) -> Reply:
-        return _add_buttons(render(await offer.sign()), Button("Apply", f"/apply {plan}"))
+        reply = render(await offer.sign())
+        return replace(reply, buttons=(*reply.buttons, Button("Apply", f"/apply {plan}")))
 
-    return ActionCard(
-        f"/approve {plan}",
-        render(offer.view),
-        offer.view.approval_hash,
-        "Approve",
-        not offer.view.play_money,
-        sign,
-        exact=True,
-    )
+    view = offer.view
+    money = not view.play_money
+    return ActionCard(f"/approve {plan}", render(view), view.approval_hash, "Approve", money, sign, exact=True)
 
 
 async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
@@ -94,7 +88,7 @@ async def _offer_exit(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
 async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     """Bound to the account alone: what ends all risk is not put off because the book moved meanwhile, nor for an
     exchange, a market or a chain that does not answer."""
-    desk = _take_desk(asked, zuno, "/kill [live|demo]")
+    desk = open_account(asked, zuno, "/kill [live|demo]")
     risk = await desk.open_risk()
 
     async def kill(confirmed: ChatRequest) -> Reply:
@@ -105,7 +99,7 @@ async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
 
 
 async def _offer_resume(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
-    desk = _take_desk(asked, zuno, "/resume [live|demo]")
+    desk = open_account(asked, zuno, "/resume [live|demo]")
     locks = await desk.locks()
 
     async def resume(confirmed: ChatRequest) -> Reply:
@@ -146,14 +140,8 @@ def _trading_card(
     act: Callable[[ChatRequest], Awaitable[Reply]],
 ) -> ActionCard:
     command = " ".join((name, *asked.words))
-    return ActionCard(
-        command,
-        shown,
-        digest(canonical([command, account.account, account.mode, *bound])),
-        verb,
-        account.mode == "live",
-        act,
-    )
+    bound_to = digest(canonical([command, account.account, account.mode, *bound]))
+    return ActionCard(command, shown, bound_to, verb, account.mode == "live", act)
 
 
 def _describe(account: AccountView | OpenRisk, title: str, what: str) -> Reply:
@@ -174,18 +162,9 @@ def find_meant(positions: Sequence[TradePositionView], which: str) -> tuple[Trad
     named = next((held for held in positions if held.id.lower() == name), None)
     if named is None:
         return tuple(held for held in positions if name in ("all", held.symbol.lower()))
-    return tuple(held for held in positions if held is named or _goes_with(held, named))
-
-
-def _goes_with(held: TradePositionView, named: TradePositionView) -> bool:
-    return held.symbol == named.symbol and not held.manual and not named.manual
-
-
-def _take_desk(asked: ChatRequest, zuno: Zuno, usage: str) -> AccountDesk:
-    words, name = take_account(asked.words)
-    if words:
-        raise UsageError(f"Write `{usage}`.")
-    return zuno.account(name)
+    if named.manual:
+        return (named,)
+    return tuple(held for held in positions if held.symbol == named.symbol and not held.manual)
 
 
 def _take_word(asked: ChatRequest, usage: str) -> str:
@@ -201,10 +180,6 @@ def _agree(word: str, what: str) -> bool:
 
 def _name(asked: ChatRequest) -> str:
     return f"telegram user {asked.user}"
-
-
-def _add_buttons(reply: Reply, *buttons: Button) -> Reply:
-    return replace(reply, buttons=(*reply.buttons, *buttons))
 
 
 CARDS: Final[Mapping[str, BuildCard]] = {

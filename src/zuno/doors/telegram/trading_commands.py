@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Final
 
 from zuno.doors.telegram.access import Role
-from zuno.doors.telegram.commands import ChatRequest, Command, Level, take_account
+from zuno.doors.telegram.commands import ChatRequest, Command, Level, open_account, take_account
 from zuno.doors.telegram.layout import block, bold, command, fact, join, paragraphs, text
 from zuno.doors.telegram.render import render, render_document
 from zuno.doors.telegram.reply import Reply
@@ -74,7 +74,7 @@ async def show_trades(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 
 async def show_performance(asked: ChatRequest, zuno: Zuno) -> Reply:
-    view, picture = await _open_alone(asked, zuno, "/performance [live|demo]").performance()
+    view, picture = await open_account(asked, zuno, "/performance [live|demo]").performance()
     return replace(render(view), photo=picture)
 
 
@@ -87,27 +87,31 @@ async def show_profit(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 def _show_profit_by(group: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
     async def show(asked: ChatRequest, zuno: Zuno) -> Reply:
-        return render(await _open_alone(asked, zuno, "the command, and live or demo if you mean one").profit(group))
+        return render(await open_account(asked, zuno, "the command, and live or demo if you mean one").profit(group))
 
     return show
 
 
 async def show_balance(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return render(await _open_alone(asked, zuno, "/balance [live|demo]").balance())
+    return render(await open_account(asked, zuno, "/balance [live|demo]").balance())
+
+
+async def show_locks(asked: ChatRequest, zuno: Zuno) -> Reply:
+    return render(await open_account(asked, zuno, "/locks [live|demo]").locks())
+
+
+async def pause(asked: ChatRequest, zuno: Zuno) -> Reply:
+    return render(await open_account(asked, zuno, "/pause [live|demo]").pause())
 
 
 async def show_count(asked: ChatRequest, zuno: Zuno) -> Reply:
-    view = await _open_alone(asked, zuno, "/count [live|demo]").status()
+    view = await open_account(asked, zuno, "/count [live|demo]").status()
     counts = join(
         fact("open trades", str(view.open_trades)),
         fact("open orders", str(view.open_orders)),
         fact("closed trades", str(view.closed_trades)),
     )
     return Reply(join(f"{bold('Count')} · {text(view.label)}", counts))
-
-
-async def show_locks(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return render(await _open_alone(asked, zuno, "/locks [live|demo]").locks())
 
 
 async def show_logs(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -135,10 +139,6 @@ async def evaluate(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await zuno.learning(name).evaluate())
 
 
-async def pause(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return render(await _open_alone(asked, zuno, "/pause [live|demo]").pause())
-
-
 async def stop(asked: ChatRequest, zuno: Zuno) -> Reply:
     words, name = take_account(asked.words)
     if words:
@@ -149,13 +149,6 @@ async def stop(asked: ChatRequest, zuno: Zuno) -> Reply:
 def _open_account(asked: ChatRequest, zuno: Zuno) -> tuple[AccountDesk, tuple[str, ...]]:
     words, name = take_account(asked.words)
     return zuno.account(name), words
-
-
-def _open_alone(asked: ChatRequest, zuno: Zuno, usage: str) -> AccountDesk:
-    desk, words = _open_account(asked, zuno)
-    if words:
-        raise UsageError(f"Write `{usage}`.")
-    return desk
 
 
 def _read_count(words: tuple[str, ...], usage: str, default: int) -> int:
@@ -191,7 +184,7 @@ COMMANDS: Final = (
         "Open no new trades; open ones keep their stops.",
         Level.LOWERS_RISK,
         pause,
-        aliases=("stopentry",),
+        ("stopentry",),
     ),
     Command("stop", "[live|demo]", "End the running desk; stops at Binance stay.", Level.LOWERS_RISK, stop),
 )

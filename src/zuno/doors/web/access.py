@@ -49,8 +49,6 @@ _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, once that is known."""
-
     key: str
     """The hash that this home knows it by."""
     kind: LoginKind
@@ -140,9 +138,8 @@ class Access:
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-        if origin is not None and origin.lower() != f"http://{headers.get('host', '')}".lower():
-            raise Problem(403, "Another site asked for this.")
-        if site not in ("same-origin", "none"):
+        foreign = origin is not None and origin.lower() != f"http://{headers.get('host', '')}".lower()
+        if foreign or site not in ("same-origin", "none"):
             raise Problem(403, "Another site asked for this.")
 
     def _identify(self, authorization: str | None, secret: str | None, cookies: str) -> Caller:
@@ -200,7 +197,8 @@ class Guard:
                 own = {name for name, _ in message["headers"]}  # a page of the lab has a policy of its own
                 more = [*_RAW_HEADERS, (b"cache-control", cache)]
                 message["headers"] = [*message["headers"], *(header for header in more if header[0] not in own)]
-                self._metrics.count_answer(scope["method"], _name_route(scope), message["status"], read_timer())
+                route = str(getattr(scope.get("route"), "path", "other"))  # as the code has it, whatever was asked for
+                self._metrics.count_answer(scope["method"], route, message["status"], read_timer())
             elif message["type"] == "http.response.body":
                 self._metrics.count_bytes(len(message.get("body", b"")))
             await send(message)
@@ -219,11 +217,6 @@ class Guard:
             await answer_problem(view, _RETRY.get(view.status))(scope, receive, send_guarded)
             return
         await self._app(scope, receive, send_guarded)
-
-
-def _name_route(scope: Scope) -> str:
-    """As it is written in the code, whatever was asked for."""
-    return str(getattr(scope.get("route"), "path", "other"))
 
 
 _RETRY: Final = {429: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}

@@ -44,8 +44,6 @@ class LoginBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class WebBackends:
-    """What the page stands on, beside the services."""
-
     access: Access
     now: Callable[[], Millis]
     chance: Callable[[int], bytes]
@@ -54,7 +52,6 @@ class WebBackends:
     version: str
     kill_lock: KillLock
     helper: Helper
-    """Carries out what lowers risk."""
     docs: Path | None = None
     """The folder of this project's pages, where they are installed."""
 
@@ -93,7 +90,6 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
 
 
 def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
-    """What needs no login."""
 
     @app.get("/healthz", include_in_schema=False)
     async def tell_health() -> Response:

@@ -39,8 +39,6 @@ def count_places() -> int:
 
 
 class Connections:
-    """Those of one server."""
-
     def __init__(self, places: int) -> None:
         self._places = places
         self._strangers: dict[Connection, None] = {}
@@ -69,7 +67,6 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         self.gone = False
 
     def recognise(self) -> None:
-        """A request showed a login."""
         self._others.remove(self)
 
     def drop(self) -> None:

@@ -208,11 +208,9 @@ class EventFeed:
             return []
 
         async def read(zuno: Zuno) -> list[bytes]:
-            thoughts = await zuno.archive().thoughts_in(entry)
-            return [
-                write_thought(entry.request_id or "", thought.role, thought.round, thought.seq, thought.text)
-                for thought in thoughts
-            ]
+            request_id, thoughts = entry.request_id or "", await zuno.archive().thoughts_in(entry)
+            described = (describe_thought(request_id, each.role, each.round, each.seq, each.text) for each in thoughts)
+            return [write_frame("thought", thought) for thought in described]
 
         try:
             return await self._services.ask(read, refresh=False)
@@ -229,10 +227,6 @@ def describe_thought(request_id: str, role: str, round_: int, seq: int, text: st
         "key": f"{round_}.{role}.{seq}",
         "text": sanitise(text),
     }
-
-
-def write_thought(request_id: str, role: str, round_: int, seq: int, text: str) -> bytes:
-    return write_frame("thought", describe_thought(request_id, role, round_, seq, text))
 
 
 def _meaning(entry: Entry) -> list[tuple[str, dict[str, Any]]]:

@@ -15,7 +15,6 @@ from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
 from zuno.lp.rules.attribution import Attribution, PnlTerms
-from zuno.lp.rules.worth import PositionAtPrice
 from zuno.lp.service.result_views import ExactTermsView, HodlView, PnlView, PriceCaseView, TermsView
 from zuno.lp.service.views import (
     FactView,

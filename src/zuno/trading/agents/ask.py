@@ -16,7 +16,7 @@ from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import cut
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
-from zuno.trading.agents.prompt_facts import figure_of
+from zuno.trading.agents.prompt_facts import anomalies_section, figure_of, market_section
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AnswerSource,
@@ -53,7 +53,6 @@ class AgentQuestion(Generic[T]):
     role: str
     """Also the name of its prompt."""
     sections: Callable[[], Sequence[Section]]
-    """Worked out when a model is asked."""
     output: type[T]
     fallback: Callable[[], T]
     prose: Callable[[T, Keep], T]
@@ -61,7 +60,6 @@ class AgentQuestion(Generic[T]):
     own: Callable[[T], Sequence[Figure]] = lambda _: ()
     """Figures of the answer's own fields, which its prose may cite."""
     own_ids: Sequence[str] = ()
-    """Their ids, which are told beforehand."""
     judge: Callable[[T], str | None] = lambda _: None
     doubt: Callable[[T], str | None] = lambda _: None
     others: Mapping[str, Value] | None = None
@@ -70,6 +68,7 @@ class AgentQuestion(Generic[T]):
 
 
 async def ask_numeric_expert(
+    case: Case,
     role: str,
     expert: Expert,
     sections: Callable[[], Sequence[Section]],
@@ -79,10 +78,10 @@ async def ask_numeric_expert(
     model_context: ModelContext,
 ) -> SourcedAnswer[E]:
     """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `gap`: why nothing is
-    known of what it reads, if nothing is (`require_data`)."""
+    known of what it reads, if nothing is (`require_data`). `sections`: beside the market and its anomalies."""
     question = AgentQuestion(
         role=role,
-        sections=sections,
+        sections=lambda: (market_section(case), anomalies_section(case), *sections()),
         output=output,
         fallback=fallback,
         prose=lambda opinion, keep: keep_fields(opinion, fallback(), keep, rationale=LONG_TEXT),
@@ -149,7 +148,6 @@ def require_data(spoken: SourcedAnswer[E], gap: str, fallback: Callable[[], E]) 
 
 
 def limit_confidence(confidence: float, most: float, of: str) -> tuple[float, str]:
-    """The confidence, cut to `most`, and the words for the cut."""
     return (
         (confidence, "")
         if confidence <= most

@@ -54,8 +54,6 @@ def replace_bundle(case: Case, bundle: Bundle) -> Case:
 
 @dataclass(frozen=True, slots=True)
 class MarketCase:
-    """The part of a case that depends on the market alone."""
-
     features: Features
     menu: PriceMenu
     context: PriceContext

@@ -31,7 +31,6 @@ def scale_weight(value: float, full: float, weight: float) -> float:
 
 
 def weigh_by_volume(backing: float, way: int) -> float:
-    """The weight of one bar's price and volume."""
     return round(way * (BAR_WEIGHT + VOLUME_WEIGHT * backing), 3)
 
 

@@ -202,7 +202,6 @@ def _frame(case: Case) -> Known[Frame]:
 
 
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
-    """The most telling anomaly of the shape, and its reasons."""
     candidates = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(frame))
     first = next((anomaly for anomaly in candidates if anomaly is not None), None)
     if first is not None:

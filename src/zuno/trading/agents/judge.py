@@ -72,7 +72,6 @@ TARGET_REWARD_RISK: Final = 1.7
 AGAINST_TREND: Final = 0.45
 """The score from which a trade against a regime of momentum is worth it."""
 MIN_FLIP_SCORE: Final = 0.30
-"""The score from which a fresh decision is turned round."""
 PAYING_HOLD: Final[Mapping[Mode, str]] = {Mode.SWING: "3d", Mode.POSITION: "4w"}
 """How long a trade may take that pays funding while it waits."""
 MOST_FACTORS: Final = 8
@@ -166,24 +165,11 @@ def _keep_texts(opinion: JudgeOpinion, case: Case, meta: Meta, board: Blackboard
     return opinion.model_copy(update=kept)
 
 
-OWN_IDS: Final = tuple(
-    f"decision.{name}"
-    for name in (
-        "allocation",
-        "leverage",
-        "win_probability",
-        "entry_price",
-        "stop_loss",
-        "take_profit",
-        "profit",
-        "loss",
-        "reward_over_risk",
-        "share_by_distance",
-        "edge",
-        "stop_in_atr",
-        "target_in_atr",
-    )
-)
+_OWN = (
+    "allocation", "leverage", "win_probability", "entry_price", "stop_loss", "take_profit", "profit", "loss",
+    "reward_over_risk", "share_by_distance", "edge", "stop_in_atr", "target_in_atr",
+)  # fmt: skip
+OWN_IDS: Final = tuple(f"decision.{name}" for name in _OWN)
 """What its answer's own fields say, once it is given."""
 
 
@@ -229,7 +215,6 @@ def position_of(case: Case) -> Position | None:
 
 
 def waiting_orders(case: Case) -> tuple[RestingOrder, ...]:
-    """Orders of this symbol that would open something."""
     account = case.inputs.account
     if isinstance(account, Missing):
         return ()
@@ -345,7 +330,6 @@ def previous_section(case: Case) -> Section:
 
 
 def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
-    """Everything the Judge may be told."""
     sections = (
         prompt_facts.regime_section(meta),
         fair_rate_section(case),
@@ -495,14 +479,16 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
     mode, level = case.bundle.mode, conviction(worth)
     win = round(100 * (plan.fair_odds + min(EDGE_PER_SCORE * abs(worth), MOST_EDGE)))
     less = learned.find_cut(case.bundle, plan.side)
-    call = Call.LONG if plan.side is Side.LONG else Call.SHORT
+    odds = f"{_BY_DISTANCE}; the experts' score is worth {{decision.edge}} more."
+    if less is not None:
+        odds = f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
     for_it = ", ".join(find_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
         "{decision.stop_loss}, done at {decision.take_profit}."
     )
     return JudgeOpinion(
-        decision=call,
+        decision=Call.LONG if plan.side is Side.LONG else Call.SHORT,
         allocation_pct=ALLOCATIONS[level],
         # What a mode may borrow is the risk officer's rule; a long that pays funding is bought with one's own money.
         leverage=1 if plan.side is Side.LONG and _pays_funding(case, plan.side) else level,
@@ -514,15 +500,9 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
         win_probability_pct=win if less is None else max(win - less.points, 0),
         expected_profit_pct=round(100 * plan.reward, 4),
         expected_loss_pct=round(100 * plan.risk, 4),
-        ev_rationale=_odds_text(less),
+        ev_rationale=odds,
         key_factors=_key_factors(case, board),
     )
-
-
-def _odds_text(less: learned.LearnedCut | None) -> str:
-    if less is None:
-        return f"{_BY_DISTANCE}; the experts' score is worth {{decision.edge}} more."
-    return f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
 
 
 def _pays_funding(case: Case, side: Side) -> bool:
@@ -550,27 +530,19 @@ def _open_nothing(case: Case, meta: Meta, board: Blackboard, call: Call, why: st
 
 
 def _reasoning(case: Case, meta: Meta, board: Blackboard, logic: str, against: str) -> ReasoningOpinion:
-    facts = judge_facts(case, meta, board)
+    facts, shape, drawn = judge_facts(case, meta, board), board.vlm_geometry, "absent"
+    if shape is not None:
+        drawn = f"{prompt_facts.LEANINGS[shape.stance]}; anomaly {shape.anomaly}, pattern {shape.pattern}"
     return ReasoningOpinion(
         counter_scenario=cut(against, facts, LONG_TEXT),
         meta_agent_context=(
             f"{meta.regime} with a risk budget of {{risk_budget}}; {meta.trust_directive.expert} weighs more."
         ),
-        technical=_describe_geometry(board),
+        technical=f"{Expert.GEOMETRY} is {drawn}.",
         derivatives=cut(_derivatives(case), facts, LONG_TEXT),
         experts=cut(_experts_line(board, case.bundle.mode), facts, LONG_TEXT),
         narrative="Rules read no news: what strangers write has no part in this.",
         final_logic=logic,
-    )
-
-
-def _describe_geometry(board: Blackboard) -> str:
-    """What it found by name; why stands on the blackboard."""
-    entry = board.vlm_geometry
-    if entry is None:
-        return f"{Expert.GEOMETRY} is absent."
-    return (
-        f"{Expert.GEOMETRY} is {prompt_facts.LEANINGS[entry.stance]}; anomaly {entry.anomaly}, pattern {entry.pattern}."
     )
 
 

@@ -96,7 +96,6 @@ def find_cut(bundle: Bundle, side: Side) -> LearnedCut | None:
 
 
 def describe_cut(cut: LearnedCut) -> str:
-    """In words, with the facts it cites."""
     reasons = []
     if cut.memories:
         names = ", ".join(f"{{{name}}}" for name in cut.memories)

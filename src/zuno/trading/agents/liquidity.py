@@ -74,11 +74,10 @@ ENTRY_REACH: Final = (0.25, 1.0)
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[LiquidityEntry]:
     spoken = await ask_numeric_expert(
+        case,
         ROLE,
         Expert.LIQUIDITY,
         lambda: (
-            prompt_facts.market_section(case),
-            prompt_facts.anomalies_section(case),
             prompt_facts.flow_section(case),
             prompt_facts.liquidation_section(case),
             prompt_facts.price_action_section(case),
@@ -232,14 +231,12 @@ def contradicts(case: Case, lean: Stance) -> bool:
 
 
 def _balance(flow: TakerFlow) -> Stance:
-    """Which way takers lean, where they lean more than usual."""
     if isinstance(flow.rank, Missing):
         return 0
     return 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
 
 
 def flow_reasons(case: Case) -> list[Reason]:
-    """What takers do, beside what the price does."""
     reasons = _divergence_reasons(case)
     flow = case.context.flow
     if not isinstance(flow, Missing):

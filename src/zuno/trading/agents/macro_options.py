@@ -43,11 +43,10 @@ RESTLESS: Final = 0.25
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MacroEntry]:
     spoken = await ask_numeric_expert(
+        case,
         ROLE,
         Expert.MACRO,
         lambda: (
-            prompt_facts.market_section(case),
-            prompt_facts.anomalies_section(case),
             prompt_facts.options_section(case),
             prompt_facts.economy_section(case),
             prompt_facts.day_section(case, 50),

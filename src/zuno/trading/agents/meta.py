@@ -126,7 +126,6 @@ def regime_of(case: Case) -> RegimeRuling:
 
 
 def _panic_reason(case: Case) -> str | None:
-    """Why there is a panic; None where none is known."""
     inputs = case.inputs
     if inputs.panic is True:
         return f"options are in panic: {{anomaly.{Rule.OPTIONS_PANIC}}}"

@@ -46,11 +46,10 @@ _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MicrostructureEntry]:
     spoken = await ask_numeric_expert(
+        case,
         ROLE,
         Expert.MICROSTRUCTURE,
         lambda: (
-            prompt_facts.market_section(case),
-            prompt_facts.anomalies_section(case),
             prompt_facts.book_section(case),
             prompt_facts.price_action_section(case, 60),
             prompt_facts.derivatives_section(case, 40),

@@ -77,8 +77,6 @@ class ClosedCase:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPostMortem:
-    """The words of it, figures printed."""
-
     outcome: str
     constraint: str
     source: Literal["model", "rules"]

@@ -38,8 +38,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Lines that are kept or left out together."""
-
     title: str
     weight: int
     """The heavier, the longer it stays."""

@@ -91,7 +91,6 @@ def quote(head: str, text: str, facts: FactSheet) -> Line:
 
 
 def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> FactSheet:
-    """What these sections tell, to cite."""
     cited = [figure for section in sections for line in section.lines for figure in line.figures]
     return FactSheet([*cited, *figures])
 
@@ -320,7 +319,6 @@ def _whale_lines(own: str, whales: Known[Any]) -> Iterator[Line]:
 
 
 def liquidation_section(case: Case, weight: int = 85) -> Section:
-    """Liquidations: lower bounds, and labelled so."""
     seen = case.features.forced
     lines = []
     for side, hour in ((Side.LONG, seen.longs_hour), (Side.SHORT, seen.shorts_hour)):
@@ -517,14 +515,11 @@ def levels_section(case: Case) -> Section:
     """The menu: whatever price is answered must be one of these."""
     shown = nearest(case)
     now = case.menu.now
-    lines = [fact(level_id(level), level.price, Unit.PRICE, note=level.kind) for level in shown]
+    ids = ["level." + re.sub(r"[^a-z0-9_.]+", "_", level.id.lower()).strip("._") for level in shown]
+    lines = [fact(id_, level.price, Unit.PRICE, note=level.kind) for id_, level in zip(ids, shown, strict=True)]
     head = "by price, the nearest of them" if isinstance(now, float) else "by price"
     left = len(case.menu.levels) - len(shown)
     return Section("levels", 96, (Line(f"{head}; {left} further ones are not shown"), *lines))
-
-
-def level_id(level: MenuLevel) -> str:
-    return "level." + re.sub(r"[^a-z0-9_.]+", "_", level.id.lower()).strip("._")
 
 
 def nearest(case: Case) -> list[MenuLevel]:
@@ -570,7 +565,6 @@ def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
 
 
 def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
-    """The figures of an expert's own fields."""
     yield figure_of(f"{name}.confidence", entry.confidence, Unit.NUMBER)
     if (target := getattr(entry, "target_entry", None)) is not None:
         yield figure_of(f"{name}.target_entry", target, Unit.PRICE)
@@ -643,7 +637,6 @@ def market_facts(case: Case) -> FactSheet:
 
 
 def board_facts(case: Case, board: Blackboard) -> FactSheet:
-    """The market and what the experts' own fields say."""
     own = [figure for expert, entry in board_entries(board).items() for figure in entry_figures(expert, entry)]
     return FactSheet([*market_facts(case).values(), *own])
 

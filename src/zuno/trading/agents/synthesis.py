@@ -107,7 +107,9 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpini
             for first, second in combinations(there, 2)
             if there[first].stance * there[second].stance < 0
         ],
-        highest_confidence_expert=_most_confident(there, mode),
+        highest_confidence_expert=max(  # of equals, the one that weighs more
+            CONVICTION[mode], key=lambda expert: there[expert].confidence if expert in there else -1.0
+        ),
         key_uncertainty=_key_uncertainty(there, mode),
         regime_note=f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it.",
     )
@@ -121,11 +123,6 @@ def _describe_conflict(there: Mapping[Expert, Entry], first: Expert, second: Exp
         expert_b_claim=f"{prompt_facts.LEANINGS[counter.stance]} at {{{second}.confidence}}",
         tiebreaker=_SETTLED_BY[first if claim.confidence <= counter.confidence else second],
     )
-
-
-def _most_confident(there: Mapping[Expert, Entry], mode: Mode) -> Expert:
-    order = CONVICTION[mode]
-    return max(order, key=lambda expert: (there[expert].confidence if expert in there else -1.0, -order.index(expert)))
 
 
 def _key_uncertainty(there: Mapping[Expert, Entry], mode: Mode) -> str:

@@ -105,7 +105,6 @@ class AccountWriter:
 
 
 def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:
-    """Why an order ends a trade: by what it was placed for."""
     order = book.orders.get(client_id)
     if order is None or not order.intent:
         return ExitReason.MANUAL

@@ -36,8 +36,6 @@ UNPROTECTED_MS: Final = MINUTE_MS
 
 
 class CloseWorker:
-    """Works the closes of an account until nothing is held."""
-
     def __init__(self, state: WorkState, sender: OrderSender, sync: VenueSync) -> None:
         self._state = state
         self._sender = sender

@@ -17,8 +17,6 @@ from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, next_entr
 
 
 class EntryWorker:
-    """Works the legs of entries to their end."""
-
     def __init__(self, state: WorkState, sender: OrderSender, guard: PositionGuard) -> None:
         self._state = state
         self._sender = sender

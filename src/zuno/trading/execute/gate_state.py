@@ -20,8 +20,6 @@ from zuno.trading.rules.trading_book import TradingBook
 
 @dataclass(frozen=True, slots=True)
 class GateContext:
-    """What an account acts with."""
-
     log: TradeLog
     account: str
     venues: Mapping[Exchange, OrderVenue]
@@ -46,8 +44,6 @@ class GateContext:
 
 
 class GateState:
-    """One account, its book and its worker."""
-
     def __init__(self, context: GateContext) -> None:
         self.context = context
         self.writer = AccountWriter(context.log, context.account)

@@ -44,8 +44,6 @@ class RulingToExecute:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeState:
-    """What a leg needs to know of its exchange."""
-
     quote: VenueQuote
     filters: Filters
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import takewhile
 from typing import Final, Literal, TypeVar
 
 from zuno.kernel.canonical import canonical, digest
@@ -61,8 +62,6 @@ ExecutionState = Literal["held", "refused", "working", "open", "closing", "close
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What came of a ruling or a request."""
-
     state: ExecutionState
     """`held`: there was nothing to do. `working`: orders wait. `open`: filled and protected. `ended`: the entry came to
     nothing, or to a part."""
@@ -458,12 +457,8 @@ class OrderGate:
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""
-        for summary in reversed(self._state.book.closed):
-            if summary.closed < order.as_of:
-                return False
-            if summary.symbol is order.symbol and summary.side is not side:
-                return True
-        return False
+        since = takewhile(lambda summary: summary.closed >= order.as_of, reversed(self._state.book.closed))
+        return any(summary.symbol is order.symbol and summary.side is not side for summary in since)
 
     def _describe_intent(self, id: str) -> ExecutionResult:
         tracked = self._state.book.intents[id]
@@ -475,11 +470,10 @@ class OrderGate:
         if tracked.state == "open":
             return ExecutionResult("working", reason, id)
         if tracked.state in ("done", "partial"):
-            return ExecutionResult("open" if self._is_held(tracked) else "ended", reason, id)
+            places = ((leg.exchange, tracked.intent.symbol) for leg in tracked.intent.legs)
+            held = any(place in self._state.book.positions for place in places)
+            return ExecutionResult("open" if held else "ended", reason, id)
         return ExecutionResult("refused" if tracked.state == "refused" else "ended", reason, id)
-
-    def _is_held(self, tracked: TrackedIntent) -> bool:
-        return any((leg.exchange, tracked.intent.symbol) in self._state.book.positions for leg in tracked.intent.legs)
 
     def _describe_orders(self, tracked: TrackedIntent) -> str:
         orders = [self._state.book.orders[id] for id in tracked.orders]
@@ -496,7 +490,6 @@ def _is_entry(order: TrackedOrder) -> bool:
 
 
 def request_name(*words: object) -> str:
-    """The id of what a person asked for."""
     return f"req_{digest(canonical(list(words)))[:16]}"
 
 

@@ -79,7 +79,6 @@ class OrderWorker:
         await self._sender.cancel(self._state.find_venue(order.request.exchange), order)
 
     async def book_order(self, venue: OrderVenue, order: Order) -> None:
-        """Write what a venue says of an order, with its fills."""
         await self._sync.book_orders(venue, order.request.symbol, [order])
 
     async def end_entries(self, reason: str, intent: str | None = None) -> None:

@@ -22,9 +22,7 @@ from zuno.trading.model.orders import (
     ZERO,
     ExchangeAnswer,
     Order,
-    OrderRequest,
     Unbooked,
-    VenuePosition,
 )
 from zuno.trading.model.trade_events import Adopted, LockSet, Protection, account_mode
 from zuno.trading.ports.venue import OrderVenue
@@ -106,11 +104,11 @@ async def _take_news(venue: OrderVenue, worker: OrderWorker) -> None:
 async def find_differing_positions(venue: OrderVenue, book: TradingBook) -> dict[Symbol, Unbooked]:
     """Once fills are booked, what is held must be the same."""
     differing: dict[Symbol, Unbooked] = {}
-    there = {position.symbol: position for position in await venue.positions()}
+    there = {position.symbol: position.quantity * position.side.sign for position in await venue.positions()}
     for symbol in Symbol:
         held = book.positions.get((venue.exchange, symbol))
         ours = ZERO if held is None else held.quantity * held.side.sign
-        theirs = _signed_quantity(there.get(symbol))
+        theirs = there.get(symbol, ZERO)
         if ours != theirs:
             differing[symbol] = Unbooked(exchange=venue.exchange, symbol=symbol, quantity=theirs, booked=ours)
     return differing
@@ -156,7 +154,8 @@ async def _reconcile_orders(
             said.append(f"left the order {request.client_id} standing: it may protect what {venue.exchange} holds")
         else:
             cancelled = await venue.cancel(request.symbol, request.client_id, request.type)
-            what = f"cancelled the order {_describe_stray(request, known=known is not None)}"
+            state = "does not know" if known is None else "has as over"
+            what = f"cancelled the order {request.client_id}, which the book {state}"
             await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what)])
             if known is not None:
                 await worker.book_order(venue, cancelled)
@@ -165,12 +164,7 @@ async def _reconcile_orders(
 
 
 def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[Order]:
-    """Orders at the venue that the book does not have as open."""
     return [order for order in standing if order.request.client_id not in book.open_orders]
-
-
-def _describe_stray(request: OrderRequest, *, known: bool) -> str:
-    return f"{request.client_id}, which the book {'has as over' if known else 'does not know'}"
 
 
 async def _reconcile_cash(
@@ -207,10 +201,6 @@ async def _reconcile_cash(
 
 async def _find_difference(venue: OrderVenue, writer: AccountWriter) -> Decimal:
     return (await venue.balance()).total - writer.book.venue_balance(venue.exchange)
-
-
-def _signed_quantity(position: VenuePosition | None) -> Decimal:
-    return ZERO if position is None else position.quantity * position.side.sign
 
 
 ANSWER_SECONDS: Final = 3.0

@@ -32,8 +32,6 @@ class UnloggedClose:
 
 @dataclass(frozen=True, slots=True)
 class UnloggedExits:
-    """What is known of exits that no log has."""
-
     closed: Decimal = ZERO
     """And is not booked."""
     waiting: ClientId | None = None

@@ -56,8 +56,6 @@ LISTED_MS: Final = 15_000
 
 
 class VenueSync:
-    """Reads orders, fills and funding, and books what is new."""
-
     def __init__(self, state: WorkState) -> None:
         self._state = state
         self._asked_from: dict[Place, Millis] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import takewhile
 from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
@@ -180,9 +181,5 @@ class WorkState:
         )
 
     def is_closed_since(self, symbol: Symbol, moment: Millis) -> bool:
-        for summary in reversed(self.book.closed):
-            if summary.closed < moment:
-                return False
-            if summary.symbol is symbol:
-                return True
-        return False
+        since = takewhile(lambda summary: summary.closed >= moment, reversed(self.book.closed))
+        return any(summary.symbol is symbol for summary in since)

@@ -91,7 +91,6 @@ class VetoLedger:
         self._waiting: dict[str, WaitingVeto] = {}
 
     async def read(self) -> tuple[VetoScore, ...]:
-        """Every score, in the order they were written."""
         journal = await self._journal()
         async for entry in journal.entries(kind=VETO_SCORE, after=self._read_scores):
             score = parse_entry(entry, VetoScore, "score of a veto")

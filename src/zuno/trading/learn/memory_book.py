@@ -58,8 +58,6 @@ def memory_record(post_mortem: PostMortem) -> MemoryRecord:
 
 
 class MemoryBook:
-    """Reads on from where it has read."""
-
     def __init__(self, journal: Callable[[], Awaitable[Journal]]) -> None:
         self._journal = journal
         self._read_to = {POST_MORTEM: 0, MEMORY_FORGOTTEN: 0}

@@ -30,7 +30,6 @@ from zuno.trading.model.memory import (
     STORY_CHARS,
     Channel,
     FeedbackSlot,
-    Lesson,
     LessonNote,
     MemoryNote,
     MemoryRecord,
@@ -107,7 +106,8 @@ class CaseRecall:
             post_mortem for post_mortem in (await self._book.read()).values() if await self._may_recall(post_mortem)
         ]
         standings = await self._lessons.advise(known, bundle.origin, setup, bundle.as_of)
-        return FeedbackSlot(lessons=tuple(_note_lesson(each.lesson) for each in standings[:MOST_LESSONS]))
+        lessons = (LessonNote(**pick(each.lesson, *LessonNote.model_fields)) for each in standings[:MOST_LESSONS])
+        return FeedbackSlot(lessons=tuple(lessons))
 
     async def _may_recall(self, post_mortem: PostMortem) -> bool:
         run = post_mortem.summary.decision
@@ -126,10 +126,6 @@ def _describe_case(case: Case) -> str:
 def note_memory(post_mortem: PostMortem, similarity: float | None = None) -> MemoryNote:
     own = MemoryNote.model_fields.keys() - {"r", "similarity"}
     return MemoryNote(**pick(post_mortem, *own), r=post_mortem.path.r, similarity=similarity)
-
-
-def _note_lesson(lesson: Lesson) -> LessonNote:
-    return LessonNote(**pick(lesson, *LessonNote.model_fields))
 
 
 WINDOW_DAYS: Final = 14

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
+from zuno.kernel.arguments import parse_word
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
@@ -422,7 +423,4 @@ def parse_symbol(text: str) -> Symbol:
 
 
 def parse_mode(text: str) -> Mode:
-    try:
-        return Mode(text.strip().lower())
-    except ValueError:
-        raise UsageError(f"{plain_text(text, 40)!r} is no mode; write swing or position.") from None
+    return parse_word(Mode, text, "mode; write swing or position")

@@ -176,7 +176,9 @@ class AccountDesk:
         return TradeBalanceView(**self._head(page), purses=purses, equity_usd=to_float(equity), unknown=unknown)
 
     async def profit(self, by: str | None = None) -> ProfitView:
-        grouping = None if by is None else _parse_group(by)
+        grouping = (
+            None if by is None else arguments.parse_word(GroupBy, by, f"grouping; write one of {', '.join(GroupBy)}")
+        )
         page, curve = await self._read_curve()
         groups = {} if grouping is None else group_trades(page.book.closed, grouping)
         return ProfitView(
@@ -244,7 +246,11 @@ class AccountDesk:
         trade or a symbol of which nothing is open. With money the word `close` has to be typed."""
         before = (await self._reader.look()).book
         if self._reader.mode == "live":
-            held = ", ".join(map(_describe_trade, _list_closing(before, which))) or plain_text(which, 64)
+            trades = [
+                f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
+                for trade in _list_closing(before, which)
+            ]
+            held = ", ".join(trades) or plain_text(which, 64)
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
         gate, name = await self._open(), plain_text(which, 64).strip()
         request = request_name("close", name, gate.now())
@@ -276,7 +282,6 @@ class AccountDesk:
         return await self._tell_action(gate, f"{moved.id}: stop {moved.stop}, target {moved.target}")
 
     async def pause(self) -> ActionView:
-        """No new trades; open ones go on."""
         gate = await self._open()
         await gate.pause()
         return await self._tell_action(gate, "paused: no new trades; open ones go on", named=True)
@@ -330,7 +335,8 @@ class AccountDesk:
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
         """With money the word `unlock` has to be typed."""
-        named = None if protection is None else _parse_protection(protection)
+        hint = f"protection; there are {', '.join(Protection)}"
+        named = None if protection is None else arguments.parse_word(Protection, protection, hint)
         if self._reader.mode == "live":
             locks = [lock for lock in (await self._reader.look()).locks if named in (None, lock.protection)]
             lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
@@ -383,7 +389,6 @@ class AccountDesk:
         *,
         judge_fallback: bool,
     ) -> Mandate:
-        """What a person typed as a mandate from now on."""
         now, span = self._with.now(), arguments.parse_span(lasts) * SECOND_MS
         if span > LONGEST_MANDATE:
             raise Refused(f"A mandate lasts 30 days at most, not {lasts}.")
@@ -484,21 +489,6 @@ def _measure_drawdown(curve: Sequence[EquityPoint]) -> dict[str, Any]:
 # -- what a person typed
 
 
-def _parse_group(text: str) -> GroupBy:
-    try:
-        return GroupBy(text.strip().lower())
-    except ValueError:
-        raise UsageError(f"{plain_text(text, 40)!r} is no grouping; write one of {', '.join(GroupBy)}.") from None
-
-
-def _parse_protection(text: str) -> Protection:
-    try:
-        return Protection(text.strip().lower().replace("-", "_"))
-    except ValueError:
-        known = ", ".join(protection.value for protection in Protection)
-        raise UsageError(f"{plain_text(text, 40)!r} is no protection; there are {known}.") from None
-
-
 def _symbol_or_id(name: str) -> Symbol | str:
     try:
         return Symbol(name.upper())
@@ -539,10 +529,6 @@ def _list_closing(book: TradingBook, which: str) -> list[OpenTrade]:
         or trade.id == name
         or (named is not None and trade.symbol is named.symbol and not trade.manual and not named.manual)
     ]
-
-
-def _describe_trade(trade: OpenTrade) -> str:
-    return f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
 
 
 def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:

@@ -70,8 +70,6 @@ class AccountBackends:
 
 @dataclass(frozen=True, slots=True)
 class AccountPage:
-    """An account at the market's moment."""
-
     name: str
     events: tuple[TradeEvent, ...]
     book: TradingBook

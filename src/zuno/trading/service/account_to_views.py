@@ -116,14 +116,8 @@ def _mark_view(page: AccountPage, exchange: Exchange, symbol: Symbol) -> MarkVie
         return None
     stored = None if (exchange, symbol) in page.marks else page.prices.find_source(symbol, exchange)
     source, age = (f"{exchange}, asked for this answer", 0) if stored is None else stored
-    return MarkView(
-        symbol=symbol,
-        exchange=exchange,
-        price=float(price),
-        source=source,
-        as_of=iso(Millis(page.at - age * SECOND_MS)),
-        age_seconds=age,
-    )
+    as_of = iso(Millis(page.at - age * SECOND_MS))
+    return MarkView(symbol=symbol, exchange=exchange, price=float(price), source=source, as_of=as_of, age_seconds=age)
 
 
 def position_views(page: AccountPage) -> tuple[TradePositionView, ...]:
@@ -134,7 +128,9 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
     mark = page.mark(trade.symbol, trade.exchange)
     gain = None if mark is None else trade.unrealised_pnl(mark)
     risk = None if trade.first_stop is None else trade.quantity * abs(trade.entry - trade.first_stop)
-    orders = [] if trade.manual else _orders_of(page.book, trade)
+    place = (trade.exchange, trade.symbol)
+    open_orders = () if trade.manual else page.book.open_orders.values()
+    orders = [order for order in open_orders if (order.request.exchange, order.request.symbol) == place]
     protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
     return TradePositionView(
         **pick(trade, "id", "symbol", "exchange", "side", "quantity", "entry", "leverage", "margin", "stop", "target"),
@@ -157,11 +153,6 @@ def _liquidation_price(trade: OpenTrade) -> Decimal | None:
     if trade.exchange is not Exchange.BINANCE:
         return None
     return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
-
-
-def _orders_of(book: TradingBook, trade: OpenTrade) -> list[TrackedOrder]:
-    place = (trade.exchange, trade.symbol)
-    return [order for order in book.open_orders.values() if (order.request.exchange, order.request.symbol) == place]
 
 
 def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
@@ -233,10 +224,8 @@ def fill_view(fill: Fill) -> FillView:
 
 def closed_trade_view(trade: TradeSummary) -> ClosedTradeView:
     return ClosedTradeView(
-        **pick(
-            trade, "symbol", "exchange", "side", "mode", "quantity", "entry", "exit", "gross_pnl", "fees", "funding"
-        ),
-        **pick(trade, "net_pnl", "exploration", "decision"),
+        **pick(trade, "symbol", "exchange", "side", "mode", "quantity", "entry", "exit", "gross_pnl", "fees"),
+        **pick(trade, "funding", "net_pnl", "exploration", "decision"),
         id=trade.trade,
         currency=trade.exchange.currency,
         r=to_float(risk_multiple(trade)),

@@ -45,6 +45,7 @@ from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.origin_view import OriginView
+from zuno.trading.service.paper_book import HeldView
 from zuno.trading.service.trade_desk import ProtectionView
 
 _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
@@ -94,7 +95,6 @@ class AccountView(OriginView):
         return f"{label} {name}".rstrip()
 
     def act(self, label: str, command: str) -> Act:
-        """A command for this account."""
         word = account_word(self.account).removeprefix(PAPER_WORD)
         return Act(label, f"{command} --account {word}" if word else command)
 
@@ -237,21 +237,7 @@ class ManualOrderView(View):
     currency: str
 
 
-class TradePositionView(View):
-    id: str
-    symbol: str
-    exchange: str
-    side: str
-    quantity: float
-    entry: float
-    leverage: float
-    currency: str
-    margin: float
-    mark: float | None
-    unrealised: float | None
-    """Before fees."""
-    gain_pct: float | None
-    """Of the entry, before leverage."""
+class TradePositionView(HeldView):
     r: float | None
     """Unrealised PnL over the risk at the first stop."""
     stop: float | None

@@ -33,6 +33,7 @@ from zuno.trading.data.intake import (
     poll_schedule_of,
 )
 from zuno.trading.measure.bars import timeframe_of
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
@@ -252,8 +253,6 @@ class BatchWriter:
 
 @dataclass(slots=True)
 class _PollState:
-    """How it goes with one series."""
-
     series: Series[Any]
     answered: Millis | None = None
     failing_since: Millis | None = None
@@ -269,8 +268,6 @@ class _PollState:
 
 @dataclass(slots=True)
 class _StreamState:
-    """How it goes with one stream."""
-
     feed: TapeFeed
     since: Millis
     heard: bool = False
@@ -324,8 +321,9 @@ class Collector:
         self._seat.take()
         try:
             endless = [self._tell(hear), *map(self._poll, self._polls), *map(self._listen, self._streams)]
-            tasks = [asyncio.ensure_future(task) for task in (_wait_for_stop(stop), *endless)]
-            await self._until(asyncio.ensure_future(_first(tasks)), tasks)
+            tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(task) for task in (stop.wait(), *endless)]
+            first = asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await self._until(asyncio.ensure_future(first), tasks)
         finally:
             self._seat.leave()
         rows = self._writer.rows
@@ -430,7 +428,9 @@ class Collector:
 
     async def _tell(self, hear: Callable[[CollectView], None]) -> None:
         """When everybody has been asked once, and then once a minute."""
-        first = [asyncio.ensure_future(self._everybody_visited.wait()), asyncio.ensure_future(self._rest())]
+        first = [
+            asyncio.ensure_future(wait) for wait in (self._everybody_visited.wait(), self._sleep(self._told_every))
+        ]
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -438,21 +438,25 @@ class Collector:
                 task.cancel()
         while True:
             hear(self.status())
-            await self._rest()
-
-    async def _rest(self) -> None:
-        await self._sleep(self._told_every)
+            await self._sleep(self._told_every)
 
     def status(self) -> CollectView:
         now = self._now()
-        fresh = [poll for poll in self._polls if _is_fresh(poll, now)]
+        fresh = [
+            poll
+            for poll in self._polls
+            if poll.answered is not None and now - poll.answered <= fresh_for(poll.series) * SECOND_MS
+        ]
         return CollectView(
             at=now,
             series=len(self._polls),
             fresh=len(fresh),
             waiting_for=tuple(str(poll.series) for poll in self._polls if poll not in fresh and not poll.failures),
             failing=self._failing(),
-            streams=tuple(map(_stream_view, self._streams)),
+            streams=tuple(
+                StreamView(venue=state.feed.venue, **pick(state, "heard", "since", "proven", "why"))
+                for state in self._streams
+            ),
             unasked=dict(self._sources.closed),
             given_up=self._given_up(),
             rows=self._writer.rows,
@@ -487,25 +491,9 @@ class Collector:
         )
 
 
-async def _wait_for_stop(stop: asyncio.Event) -> None:
-    await stop.wait()
-
-
-async def _first(tasks: Sequence[asyncio.Future[None]]) -> None:
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-
-
-def _is_fresh(poll: _PollState, now: Millis) -> bool:
-    return poll.answered is not None and now - poll.answered <= fresh_for(poll.series) * SECOND_MS
-
-
 def _places(holes: Sequence[Hole]) -> str:
     (first, last), more = holes[0], len(holes) - 1
     return f"from {format_minute(first)} to {format_minute(last)} UTC" + (f" (and {more:,} more)" if more else "")
-
-
-def _stream_view(state: _StreamState) -> StreamView:
-    return StreamView(venue=state.feed.venue, heard=state.heard, since=state.since, proven=state.proven, why=state.why)
 
 
 @asynccontextmanager

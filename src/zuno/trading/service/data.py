@@ -13,6 +13,7 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, document, lines, table
 from zuno.present.values import bad, count, foreign, good, quiet
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Series
 from zuno.trading.model.venues import is_read
 from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
@@ -86,12 +87,10 @@ class SpanView(View):
         more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
         return ", ".join([*ways, *([f"{files[0]}{more}"] if files else [])])
 
-    def describe_gaps(self) -> list[str]:
-        if not self.gaps:
-            return []
+    def describe_gaps(self) -> str:
         shown = ", ".join(f"{gap.place} ({gap.count:,})" for gap in self.gaps[:MOST_NAMED])
         more = f" and {len(self.gaps) - MOST_NAMED} more" if len(self.gaps) > MOST_NAMED else ""
-        return [f"missing of {self.series}: {shown}{more}"]
+        return f"missing of {self.series}: {shown}{more}" if self.gaps else ""
 
 
 class DataStatusView(OriginView):
@@ -123,7 +122,7 @@ class DataStatusView(OriginView):
         return document(
             foreign(f"The market's past, {self.origin}: {self.rows:,} rows"),
             table(columns, rows, spare=("in files", "came from")) if self.series else None,
-            notes=(*(gap for span in self.series for gap in span.describe_gaps()), *noted, *self.notes),
+            notes=(*filter(None, (span.describe_gaps() for span in self.series)), *noted, *self.notes),
         )
 
 
@@ -205,8 +204,6 @@ class SynthView(View):
 
 
 class DataDesk:
-    """One store of the market's past."""
-
     def __init__(
         self, store: SeriesStore, now: Now, fetch: Fetch | None = None, invent: Invent | None = None, choice: str = ""
     ) -> None:
@@ -241,7 +238,7 @@ class DataDesk:
         longest = sorted(sorted(runs, key=lambda run: -run.count)[:MOST_GAPS], key=lambda run: run.first)
         return SpanView(
             series=str(span.series),
-            **{name: getattr(span, name) for name in ("count", "first", "last", "sealed")},
+            **pick(span, "count", "first", "last", "sealed"),
             place=format_stretch(span.first, span.last),
             sources=tuple(sources),
             missing=missing,
@@ -301,9 +298,8 @@ def _origin_fields(origin: Origin) -> dict[str, bool | str]:
 
 
 def _flaw_view(flaw: Flaw) -> FlawView:
-    plain = {name: getattr(flaw, name) for name in ("kind", "first", "last", "count", "detail", "mended")}
-    place = format_stretch(flaw.first, flaw.last)
-    return FlawView(series=str(flaw.series), place=place, rule=rule_for(flaw), **plain)
+    own = pick(flaw, "kind", "first", "last", "count", "detail", "mended")
+    return FlawView(series=str(flaw.series), place=format_stretch(flaw.first, flaw.last), rule=rule_for(flaw), **own)
 
 
 def format_minute(at: int) -> str:

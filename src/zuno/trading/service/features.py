@@ -11,7 +11,6 @@ from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
-from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
@@ -57,8 +56,6 @@ Invent: TypeAlias = Callable[[int], Awaitable[SeriesStore]]
 
 @dataclass(frozen=True, slots=True)
 class FrozenBundle:
-    """A bundle, kept under its name."""
-
     bundle: Bundle
     name: Digest
     notes: tuple[str, ...]
@@ -152,7 +149,6 @@ class TradingDesk:
         return await build_bundle(self._store, symbol, mode, moment.as_of, slots, moment.failures)
 
     async def keep(self, bundle: Bundle) -> Digest:
-        """Store a bundle; its name is its hash."""
         return await (await self._journal()).put_bundle(self._encoder.encode(bundle))
 
     @property
@@ -233,7 +229,6 @@ class TradingDesk:
         return max(ends, default=None)
 
     async def _beginning(self, symbol: Symbol) -> Millis:
-        """When the first candle of a symbol had closed."""
         bars = tuple(bars_of(symbol))
         firsts = zip(bars, await self._store.first_times(bars), strict=True)
         closes = (Millis(at + timeframe_of(series).millis) for series, at in firsts if at is not None)
@@ -261,10 +256,7 @@ class TradingDesk:
 
 
 def _parse_interval(text: str) -> Timeframe:
-    try:
-        return Timeframe(text.strip().lower())
-    except ValueError:
-        raise UsageError(f"{plain_text(text, 40)!r} is no interval; write one of {', '.join(Timeframe)}.") from None
+    return arguments.parse_word(Timeframe, text, f"interval; write one of {', '.join(Timeframe)}")
 
 
 def _mended_note(series: int, since: Millis) -> str:

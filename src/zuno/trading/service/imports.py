@@ -17,6 +17,7 @@ from zuno.present.document import Document, Tone, document, lines, table
 from zuno.present.values import count, foreign
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
 from zuno.trading.data.intake import Now, clause
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Series
 from zuno.trading.model.venues import is_read
 from zuno.trading.ports.imports import (
@@ -170,7 +171,8 @@ class _FileTally:
     series: dict[Series[Any], Imported] = field(default_factory=dict)
 
     def set_aside(self, line: int, reason: str) -> None:
-        self.reasons[_general(reason)] += 1
+        general = _FIGURES.sub("…", reason)  # to count by
+        self.reasons[plain_text(general, _LONGEST_REASON)] += 1
         if len(self.lines) < MOST_LISTED:
             self.lines.append(SetAsideView(line=line, reason=reason))
 
@@ -292,24 +294,18 @@ def _parse_target(text: str) -> Series[Any]:
 
 
 def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
-    plain = {name: getattr(tally, name) for name in ("layout", "rows", "repeated", "blank", "failure", "incomplete")}
     return ImportedFileView(
+        **pick(tally, "layout", "rows", "repeated", "blank", "failure", "incomplete"),
         file=file.path,
         series=tuple(_series_view(series, found) for series, found in tally.series.items()),
         set_aside=sum(tally.reasons.values()),
         lines=tuple(tally.lines),
         reasons=dict(tally.reasons.most_common()),
         notes=tuple(tally.notes),
-        **plain,
     )
 
 
 def _series_view(series: Series[Any], found: Imported) -> ImportedView:
     place = "" if found.first is None or found.last is None else format_stretch(found.first, found.last)
-    numbers = {name: getattr(found, name) for name in ("rows", "new", "changed", "unmade", "first", "last")}
-    return ImportedView(series=str(series), place=place, **numbers)
-
-
-def _general(reason: str) -> str:
-    """The reason without the line's own figures, to count by."""
-    return plain_text(_FIGURES.sub("…", reason), _LONGEST_REASON)
+    own = pick(found, "rows", "new", "changed", "unmade", "first", "last")
+    return ImportedView(series=str(series), place=place, **own)

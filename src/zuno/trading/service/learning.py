@@ -58,8 +58,6 @@ class _Asked:
 
 
 class LearningDesk:
-    """Of one account."""
-
     def __init__(self, backends: LearningDeskBackends, name: str | None = None) -> None:
         """`name`: of `--account`."""
         if name is not None:

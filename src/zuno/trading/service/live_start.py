@@ -30,8 +30,6 @@ Confirm = Callable[[str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class LiveBackends:
-    """What a live start is judged by; wiring chooses it."""
-
     enabled: bool
     """`ZUNO_LIVE`."""
     market_live: bool

@@ -152,7 +152,6 @@ class MemoryDesk:
 
 
 def _list_words(memory: PostMortem) -> str:
-    """The words a search is matched with."""
     reason, verdict = memory.summary.reason, memory.verdict
     called = f"{reason} {_ALSO_CALLED.get(reason, '')} {verdict} {_ALSO_CALLED.get(verdict, '')}"
     return f"{memory.symbol} {memory.symbol.base} {memory.side} {called} {memory.outcome} {memory.setup}"

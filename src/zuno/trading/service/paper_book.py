@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import isfinite
@@ -17,6 +18,7 @@ from zuno.kernel.view import ForeignText, View
 from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, foreign, gain, id_, money, number, percent
 from zuno.trading.data.account_reader import AccountReader
+from zuno.trading.data.intake import clause
 from zuno.trading.model.account import (
     Account,
     BookChange,
@@ -67,8 +69,8 @@ Inventory: TypeAlias = Callable[[], Awaitable[Mapping[str, Decimal]]] | str
 """Reads the token amounts in the owner's liquidity positions, by verified symbol, or says why none are read."""
 
 
-class PositionView(View):
-    """A position at the market's price. Money in the exchange's own currency; what cannot be marked is null."""
+class HeldView(View):
+    """What is held, at the market's price. Money in the exchange's own currency; what cannot be marked is null."""
 
     id: str
     symbol: str
@@ -81,8 +83,14 @@ class PositionView(View):
     margin: float
     mark: float | None
     unrealised: float | None
+    """Before fees."""
     gain_pct: float | None
     """Of the entry, before leverage."""
+
+
+class PositionView(HeldView):
+    """A position at the market's price. Money in the exchange's own currency; what cannot be marked is null."""
+
     stop: float | None
     target: float | None
     hold: str | None
@@ -215,8 +223,6 @@ def _balance_row(balance: BalanceView) -> tuple[str | Value, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The book as somebody is about to write in it."""
-
     moment: Millis
     book: TradingBook
     liquidated: tuple[PositionClosed, ...]
@@ -227,8 +233,6 @@ class _Page:
 
 
 class PaperBookDesk:
-    """One home's paper book of the market it reads."""
-
     def __init__(
         self,
         desk: TradingDesk,
@@ -275,7 +279,8 @@ class PaperBookDesk:
     ) -> BookView:
         """Open a position, or let an order rest at its price. Margin and prices in the exchange's own currency. A cycle
         ends a position whose stop, target or hold is passed."""
-        what, way, where = parse_symbol(symbol), _parse_side(side), parse_exchange(exchange)
+        what, way = parse_symbol(symbol), arguments.parse_word(Side, side, "side; write long or short")
+        where = parse_exchange(exchange)
         put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
             raise UsageError("An order that rests waits for a price; give --entry PRICE.")
@@ -317,7 +322,9 @@ class PaperBookDesk:
         """Close a position or take an order back, by its id; or everything of a symbol."""
         page = await self._open_page(as_of, Symbol)
         account, name = page.account, which.strip()
-        symbol = _symbol_or_none(name)
+        symbol = None
+        with suppress(UsageError):
+            symbol = parse_symbol(name)
         if symbol is None:
             position, order = _find_by_id(page, name)
             positions, orders = ([position] if position else []), ([order] if order else [])
@@ -356,17 +363,14 @@ class PaperBookDesk:
         market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
         if account is None:
             account, _ = await self._read_account(origin, moment, await read_prices(self._store, moment))
-        return [*await self._account_slots(account, moment, present), *self._fee_slots(moment)]
+        slots = await self._account_slots(account, moment, present)
+        binance, upbit = self._fees.binance, self._fees.upbit
+        if self._fees != Fees():
+            fees = FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker)
+            slots.append(fees_slot(fees, moment))
+        return slots
 
     # -- parts
-
-    def _fee_slots(self, moment: Millis) -> list[Slot]:
-        binance, upbit = self._fees.binance, self._fees.upbit
-        if self._fees == Fees():
-            return []
-        return [
-            fees_slot(FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker), moment)
-        ]
 
     async def _account_slots(self, account: Account, moment: Millis, present: bool) -> list[Slot]:
         if isinstance(self._inventory, str):
@@ -377,10 +381,13 @@ class PaperBookDesk:
         try:
             found = sum_inventory(await self._inventory())
         except UsageError as error:
-            return account_slots(account, moment, notes=(f"liquidity positions are not read: {_error_clause(error)}",))
+            return account_slots(account, moment, notes=(f"liquidity positions are not read: {clause(error)}",))
         except ZunoError as error:
-            return account_slots(account, moment, unread=_error_clause(error))
-        return account_slots(_with_liquidity(account, found), moment)
+            return account_slots(account, moment, unread=clause(error))
+        stated = {pool.symbol: pool.quantity for pool in account.liquidity}  # whichever is more: never counted as less
+        most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
+        held = tuple(Liquidity(symbol=symbol, quantity=size) for symbol, size in most.items() if size)
+        return account_slots(replace(account, liquidity=held), moment)
 
     def _fee(self, exchange: Exchange, notional: float) -> float:
         """The taker's, either way: what is written by hand is done at once."""
@@ -490,12 +497,16 @@ class PaperBookDesk:
         known = or_none(whole)
         leverage = None if known is None or not isfinite(known.leverage) else known.leverage
         said = [*notes, *(() if known is None else known.notes)]
+        own = ("id", "symbol", "exchange", "side", "quantity", "price", "leverage", "margin")
         return BookView(
             synthetic=self._desk.origin.startswith("SYNTHETIC"),
             origin=self._desk.origin,
             as_of=iso(moment),
             positions=tuple(_position_view(position, prices) for position in account.positions),
-            pending=tuple(map(_order_view, account.pending)),
+            pending=tuple(
+                OrderView(**pick(order, *own), currency=order.exchange.currency, placed=iso(order.placed))
+                for order in account.pending
+            ),
             liquidity=tuple(_inventory_view(pool, prices) for pool in account.liquidity),
             purses=tuple(_balance_view(account, exchange, known) for exchange in Exchange),
             equity_usd=None if known is None else known.equity_usd,
@@ -515,14 +526,6 @@ def sum_inventory(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
     return {symbol: float(quantity) for symbol, quantity in found.items()}
 
 
-def _with_liquidity(account: Account, found: Mapping[Symbol, float]) -> Account:
-    """What was read, or what was stated where that is more: an exposure is never made smaller by being told twice."""
-    stated = {pool.symbol: pool.quantity for pool in account.liquidity}
-    most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
-    held = (Liquidity(symbol=symbol, quantity=size) for symbol, size in most.items() if size)
-    return replace(account, liquidity=tuple(held))
-
-
 def format_moment(moment: Millis) -> str:
     """A moment as people read it and `--as-of` takes it."""
     return iso(moment).removesuffix("Z").removesuffix(":00")
@@ -531,25 +534,8 @@ def format_moment(moment: Millis) -> str:
 # -- what a person typed
 
 
-def _parse_side(text: str) -> Side:
-    try:
-        return Side(text.strip().lower())
-    except ValueError:
-        raise UsageError(f"{plain_text(text, 40)!r} is no side; write long or short.") from None
-
-
 def parse_exchange(text: str) -> Exchange:
-    try:
-        return Exchange(text.strip().upper())
-    except ValueError:
-        raise UsageError(f"{plain_text(text, 40)!r} is no exchange of this desk; write binance or upbit.") from None
-
-
-def _symbol_or_none(text: str) -> Symbol | None:
-    try:
-        return parse_symbol(text)
-    except UsageError:
-        return None
+    return arguments.parse_word(Exchange, text, "exchange of this desk; write binance or upbit")
 
 
 def _parse_leverage(text: str) -> float:
@@ -604,7 +590,6 @@ def _find_by_id(page: _Page, id: str) -> tuple[Holding | None, RestingOrder | No
 
 
 def _without(book: TradingBook, liquidated: Sequence[PositionClosed]) -> Account:
-    """The account after these positions lost their margin."""
     account = book.to_account()
     if not liquidated:
         return account
@@ -625,10 +610,6 @@ def _check_entry(price: float, mark: Known[float], pending: bool) -> None:
     )
 
 
-def _error_clause(error: ZunoError) -> str:
-    return plain_text(str(error), 300).rstrip(".")
-
-
 # -- views
 
 
@@ -646,11 +627,6 @@ def _position_view(holding: Holding, prices: Prices) -> PositionView:
         hold_until=None if holding.hold is None else iso(Millis(holding.opened + parse_hours(holding.hold) * HOUR_MS)),
         opened=iso(holding.opened),
     )
-
-
-def _order_view(order: RestingOrder) -> OrderView:
-    own = ("id", "symbol", "exchange", "side", "quantity", "price", "leverage", "margin")
-    return OrderView(**pick(order, *own), currency=order.exchange.currency, placed=iso(order.placed))
 
 
 def _inventory_view(pool: Liquidity, prices: Prices) -> InventoryView:

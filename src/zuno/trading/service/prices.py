@@ -32,8 +32,6 @@ MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What the account is marked by, at a moment."""
-
     marks: Mapping[Symbol, Known[float]]
     krw_rate: Known[float]
     ages: Mapping[str, int]
@@ -61,7 +59,6 @@ class Prices:
         return (", ".join(found), max(found.values())) if found else None
 
     def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
-        """Where a price comes from."""
         age = self.ages.get(str(basis(BINANCE, symbol)))
         mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
         if exchange is Exchange.BINANCE:

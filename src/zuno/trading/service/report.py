@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run to be shown."""
-
     view: RunView
     page: str
     image: bytes | None
@@ -47,8 +45,6 @@ class Report:
 
 
 class Reports:
-    """What a person asks of the desk's runs."""
-
     def __init__(self, cycles: Cycles) -> None:
         self._cycles = cycles
 

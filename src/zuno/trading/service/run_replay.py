@@ -155,7 +155,6 @@ def counted_attempts(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
 
 
 def _list_differences(then: Outcome, now: Outcome) -> list[str]:
-    """Which parts of the decided bytes are others."""
     if then.hash == now.hash:
         return []
     before: Any = decode_canonical(content_for_hash(then))

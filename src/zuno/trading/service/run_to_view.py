@@ -97,7 +97,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def run_facts(case: Case, outcome: Outcome) -> FactSheet:
-    """The facts of a finished run: its texts are printed from these."""
     decision = outcome.decision
     before_review = []
     for change in outcome.ruling.changes:

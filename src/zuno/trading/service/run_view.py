@@ -159,8 +159,15 @@ class RunView(OriginView, RecordedView):
 
     def to_document(self) -> Document:
         """Everything, from the ruling down to the age of the data it stands on."""
-        data, record = section("Data", _age_table(self.sources)), section("On record", _record_facts(self))
-        return self._write_document(*self.to_sections(self.ruling.changes), data, record)
+        record = facts(
+            ("run", id_(self.run_id)),
+            ("page", self.report or "none"),
+            ("outcome", self.hash),
+            ("bundle", self.bundle_hash),
+            ("decided by", f"Zuno {self.code}"),
+        )
+        data = section("Data", _age_table(self.sources))
+        return self._write_document(*self.to_sections(self.ruling.changes), data, section("On record", record))
 
     def to_summary(self) -> Document:
         """The ruling with its trade card, short enough to stand under a picture."""
@@ -230,8 +237,6 @@ class RunView(OriginView, RecordedView):
 
 @dataclass(frozen=True, slots=True)
 class FeedAges:
-    """One feed's series together."""
-
     feed: str
     sources: str
     series: int
@@ -564,16 +569,6 @@ def _voice_blocks(view: RunView) -> tuple[Table, Lines | None]:
     columns = ("role", "spoke", "model", "tokens", "cost", "why")
     told_once = f"rules spoke where no reason is given: {shared}" if shared else ""
     return table(columns, rows, spare=("why", "tokens", "cost", "model")), lines(foreign(told_once, Tone.QUIET))
-
-
-def _record_facts(view: RunView) -> Facts:
-    return facts(
-        ("run", id_(view.run_id)),
-        ("page", view.report or "none"),
-        ("outcome", view.hash),
-        ("bundle", view.bundle_hash),
-        ("decided by", f"Zuno {view.code}"),
-    )
 
 
 def _aside(value: Value, words: str) -> Value:

@@ -79,7 +79,6 @@ DECIDED: Final = ENDED
 """The kind of entry that ends a run."""
 _RUN: Final = re.compile(r"run_[0-9a-f]{16}")
 MOST: Final = 500
-"""Runs that are listed or looked back at."""
 MOST_CASES: Final = 50
 """Labelled trades that are looked back at."""
 PAINTING_SECONDS: Final = 60.0
@@ -100,8 +99,6 @@ def _ignore_event(event: NodeEvent) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunBackends:
-    """What cycles lean on; wiring chooses it."""
-
     journal: Callable[[], Awaitable[Journal]]
     held: Slots
     record: TradeRecord

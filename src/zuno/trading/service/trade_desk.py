@@ -188,8 +188,6 @@ class PermittedRun:
 
 @dataclass(frozen=True, slots=True)
 class DeskBackends:
-    """What a desk that runs by itself leans on; wiring chooses it."""
-
     journal: Callable[[], Awaitable[Journal]]
     log: TradeLog
     desk: TradingDesk
@@ -198,12 +196,10 @@ class DeskBackends:
     open_gate: Callable[[str, Callable[[], Millis], str | None], Awaitable[OrderGate]]
     """The gate of an account, by a clock. It places entries unless a reason not to is given."""
     cycles: Callable[[OrderGate], Cycles]
-    """Cycles that act through a gate."""
     lock: Callable[[str], ProcessLock]
     """One desk for an account at a time."""
     now: Callable[[], Millis]
     evaluator: Evaluator
-    """Learns from what was closed."""
     collect: Callable[[Sequence[Symbol], asyncio.Event], Coroutine[None, None, None]] | None = None
     """Keeps the market as it comes, until it is stopped."""
     push: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
@@ -213,8 +209,6 @@ class DeskBackends:
 
 
 class TradeDesk:
-    """Starts and stops desks."""
-
     def __init__(self, backends: DeskBackends) -> None:
         self._with = backends
 
@@ -396,12 +390,9 @@ class _DeskRun:
         self._stop_seen = latest[0].seq if latest else 0
 
     async def is_stopped(self) -> bool:
-        """Whether somebody asked for the end since the start."""
         journal = await self._with.journal()
-        for entry in await journal.latest(5, kind=STOP_REQUEST):
-            if entry.seq > self._stop_seen and entry.payload.get("account") == self._account:
-                return True
-        return False
+        asked = [entry for entry in await journal.latest(5, kind=STOP_REQUEST) if entry.seq > self._stop_seen]
+        return any(entry.payload.get("account") == self._account for entry in asked)
 
     def note(self, text: str) -> None:
         self._tell("note", text)
@@ -629,5 +620,4 @@ def _job_id(job: Job, account: str) -> str:
 
 
 def desk_name(account: str) -> str:
-    """A short name of an account's desk, for a lock's file."""
     return digest(account.encode())[:16]

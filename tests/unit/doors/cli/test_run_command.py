@@ -40,7 +40,7 @@ def test_a_bug_in_the_showing_is_a_sentence_too(tmp_path: Path, capsys: pytest.C
     found = re.fullmatch(r"zuno: Zuno has a bug \(TypeError\); please report it with (\S+)\.\n", said.err)
     assert found is not None
     evidence = Path(found[1])
-    assert "no screen for Unseen" in evidence.read_text()
+    assert "Unseen has no document" in evidence.read_text()
     evidence.unlink()
 
 

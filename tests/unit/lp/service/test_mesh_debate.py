@@ -62,7 +62,7 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreate
     shown = await archive.why(REQUEST)
     assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
-    assert shown.failed.startswith(f"{peer}'s plan")
+    assert shown.failed.startswith(f"The {peer}'s plan")
     with pytest.raises(Refused, match="decided nothing"):
         await archive.replay(REQUEST)
     with pytest.raises(Broken, match=f"{peer}'s plan"):
