@@ -56,6 +56,7 @@ class CarriedOut(View):
 
     execution: ExecutionView
     after: PositionsView
+    LEFT_OUT: ClassVar = ExecutionView.LEFT_OUT | PositionsView.LEFT_OUT | {"PositionsView.timestamp"}
 
     def to_document(self) -> Document:
         parts = (*include(self.execution.to_document()), *include(self.after.to_document()))
