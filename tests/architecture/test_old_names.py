@@ -93,3 +93,9 @@ def test_a_package_that_has_its_source_is_not_old(checkout: Path) -> None:
     assert run_import(checkout, "import zuno.core") == ""
     assert run_import(checkout, "import zuno.core.amm.pool").startswith("ModuleNotFoundError")
     assert run_import(checkout, "import zuno.desks").startswith(GONE.format("desks"))
+
+
+def test_a_module_that_moved_within_its_room_is_one_sentence(checkout: Path) -> None:
+    assert run_import(checkout, "import zuno.amm.fees").startswith("ModuleNotFoundError: No module named 'zuno.amm")
+    assert "architecture.md" in run_import(checkout, "from zuno.amm.fees import swap_fee")
+    assert run_import(checkout, "import zuno.amm.pool") == ""
