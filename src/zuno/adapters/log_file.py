@@ -1,4 +1,4 @@
-"""The log of a home: one file for all its processes, bounded in size."""
+"""The log file of a home directory: all its processes write to one file, which is bounded in size."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.logs import LogLine
 
 MAX_BYTES: Final = 4_000_000
-"""Of each of the two files that are kept."""
+"""Size at which the log is renamed to `zuno.log.1`; the one before it is overwritten."""
 _PACKAGES: Final = ("zuno", "zuno_devnet")
 _LINE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([A-Z]+) (\S+) (.*)")
 _READ: Final = 2_000_000
-"""Bytes of the end that are looked through."""
+"""Bytes that are read from the end of each of the two files."""
 
 
 class HomeLog(WatchedFileHandler):
-    """Appends; a file that has grown too long is renamed once, by the process that notices first."""
+    """Appends to the log. The process that finds it too long renames it; the others then open the new one."""
 
     def __init__(self, path: Path, secrets: Sequence[str]) -> None:
         super().__init__(path, encoding="utf-8", delay=True)
@@ -40,11 +40,11 @@ class HomeLog(WatchedFileHandler):
         super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A full disk must not stop the process."""
+        """Drops the record: a full disk must not stop the process."""
 
 
 class _Formatter(logging.Formatter):
-    """Replaces secrets, plain or URL-encoded, by stars, in tracebacks too."""
+    """Replaces secrets by stars, plain or URL-encoded, in messages and tracebacks."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__()
@@ -68,20 +68,20 @@ def log_path(home: Path) -> Path:
 def start_log(home: Path, secrets: Sequence[str]) -> HomeLog:
     """Send Zuno's loggers to the home's log; warnings also to stderr."""
     handler = HomeLog(log_path(home), secrets)
-    for ours in map(logging.getLogger, _PACKAGES):
-        ours.addHandler(handler)
-        if logging.lastResort is not None and logging.lastResort not in ours.handlers:
-            ours.addHandler(logging.lastResort)
-        ours.setLevel(logging.INFO)
+    for logger in map(logging.getLogger, _PACKAGES):
+        logger.addHandler(handler)
+        if logging.lastResort is not None and logging.lastResort not in logger.handlers:
+            logger.addHandler(logging.lastResort)
+        logger.setLevel(logging.INFO)
     return handler
 
 
 def stop_log(handler: HomeLog) -> None:
-    """Remove the handler; stderr is left alone again once the last log is closed."""
-    for ours in map(logging.getLogger, _PACKAGES):
-        ours.removeHandler(handler)
-        if logging.lastResort is not None and not any(isinstance(other, HomeLog) for other in ours.handlers):
-            ours.removeHandler(logging.lastResort)
+    """Remove the handler. With the last one, warnings stop going to stderr."""
+    for logger in map(logging.getLogger, _PACKAGES):
+        logger.removeHandler(handler)
+        if logging.lastResort is not None and not any(isinstance(other, HomeLog) for other in logger.handlers):
+            logger.removeHandler(logging.lastResort)
     handler.close()
 
 

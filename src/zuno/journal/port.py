@@ -42,10 +42,11 @@ class Journal(Protocol):
     """What writers and readers can rely on:
 
     - An entry that `append` returned is on disk, chained to the one before and signed; several processes may append.
-    - `append` raises `Broken` when the newest entry is not the one this node signed last, and writes nothing;
-      `Unavailable` when the store did not answer: the entry may or may not be there, and the next start says which.
-    - Reading checks each entry's own hash and signature (`Broken`), and the first append of a process the newest
-      entries; damage that is met is remembered, and nothing is appended any more. Only `verify` checks the whole chain.
+    - `append` raises `Broken`, and writes nothing, when the newest entry is not the one this node signed last;
+      `Unavailable` when the store did not answer: the entry may or may not be there, and the next start finds out.
+    - Reading checks the hash and signature of each entry (`Broken`); the first append of a process checks the newest
+      entries. Damage that is found is remembered and stops every later append. Only `zuno journal verify` checks the
+      whole chain.
     - A value without canonical bytes, or one that holds a configured secret, is refused before anything is written.
     """
 
@@ -64,8 +65,8 @@ class Journal(Protocol):
     async def append_once(
         self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
     ) -> Entry:
-        """Write the one entry of its kind that a request may have. Where there is one, nothing is written and the first
-        is returned; among all processes looking and writing are one step."""
+        """Write an entry unless the request has one of this kind; then return that one and write nothing. The look-up
+        and the write are one step, among all processes."""
         ...
 
     async def put_bundle(self, content: bytes) -> Digest:
@@ -73,7 +74,7 @@ class Journal(Protocol):
         ...
 
     async def bundle(self, name: Digest) -> bytes:
-        """The bytes of that hash, checked. `NotFound` when there are none."""
+        """The bytes stored under that hash, checked against it. `NotFound` when there are none."""
         ...
 
     def entries(
@@ -83,20 +84,20 @@ class Journal(Protocol):
         ...
 
     async def verify_range(self, first: int, last: int | None) -> None:
-        """`Broken` unless all entries from `first` to `last` are there, each behind the one before; None means up to
-        the newest, which must then be the one this node signed last."""
+        """`Broken` unless every entry from `first` to `last` is there and chained to the one before. None means up to
+        the newest, which must be the one this node signed last."""
         ...
 
     async def latest(
         self, count: int = 1, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Entry]:
-        """The newest `count`, newest first; `before`: of those with a lower number."""
+        """The newest `count` entries, newest first; with `before`, of those numbered below it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An entry as stored: the body's canonical bytes decide, the columns beside it are for looking things up."""
+    """An entry as stored. The body is the entry, in canonical bytes; the other columns only help to find it."""
 
     seq: int
     at: int
@@ -131,13 +132,13 @@ class Tail:
     head: bytes | None
     """The signed head kept outside the sequence."""
     begun: bytes | None
-    """The note of an unfinished write: its process died."""
+    """The note left by a process that died while it wrote; None if every write was finished."""
     exists: bool
     """Whether the store exists; it is created by the first write."""
     first: Row | DamagedRow | None = None
     """The first row that matches the filter, if one was given."""
     broken: str | None = None
-    """What a check of the whole journal found, if it found something."""
+    """What is wrong with the journal, as `mark_broken` stored it; None: nothing is known to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,24 +149,26 @@ class Link:
     head: bytes
     note: bytes
     mended_head: bytes | None = None
-    """The head a crash left unwritten; written first, so that a second crash finds one unfinished write and not two."""
+    """The head that a crash left unwritten. It is written first, so that a second crash leaves one unfinished write,
+    never two."""
 
 
 BuildLink = Callable[[Tail], Link | None]
-"""From the tail, the next link, or None to write nothing. Runs under the journal's lock, possibly on a thread."""
+"""Builds the next link from the tail; None: write nothing. It runs under the journal's lock, possibly on a thread."""
 
 
 class JournalStore(Protocol):
-    """An append-only sequence of rows, bundles by name, and one head kept outside of both:
+    """An append-only sequence of rows, bundles by name, and one head that is stored apart from both:
 
-    - `append` holds the lock among all processes while it reads the tail, builds and writes the link. The order is: a
-      head that a crash left unwritten, note begun, row committed durably, head replaced durably, note cleared. A crash
-      leaves a prefix of that order.
-      What matches `where` is looked up under the same lock.
+    - `append` holds one lock among all processes while it reads the tail, builds the link and writes it. The order is:
+      write the head that a crash left unwritten, write the note, commit the row, replace the head, clear the note. Row
+      and head are durable before the next step. A crash leaves the first steps done and the others not.
+    - `append` looks up the first row that matches `where` under the same lock and hands it over as `Tail.first`.
     - A row is written whole or not at all; a number that is taken is never written again (`Broken`).
-    - Rows come by number; a row that cannot be read is a `Damaged` in its place. What the store cannot read at all
-      (not a database, damaged pages) is `Broken`; a store that does not answer is `Unavailable`.
-    - Looking at a store that does not exist yet finds nothing and creates nothing.
+    - Rows come in the order of their numbers; one that cannot be read comes as a `DamagedRow` in its place. What the
+      store cannot read at all (not a database, damaged pages) is `Broken`; a store that does not answer is
+      `Unavailable`.
+    - Reading a store that does not exist yet finds nothing and creates nothing.
     """
 
     async def initialise(self, head: bytes) -> None:
@@ -192,25 +195,25 @@ class JournalStore(Protocol):
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        """The `count` rows of the highest numbers, newest first; `before`: of those below a number."""
+        """The `count` rows with the highest numbers, newest first; with `before`, of those numbered below it."""
         ...
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
-        """Keep `content` under `name` unless that name is kept already."""
+        """Store `content` under `name` unless there is something under that name."""
         ...
 
     async def bundle(self, name: str) -> bytes | None: ...
 
     def bundle_names(self) -> AsyncIterator[str]:
-        """Every name that is kept, in order."""
+        """The names of all stored bundles, sorted."""
         ...
 
     async def mark_broken(self, why: str | None) -> None:
-        """Remember what is wrong, for every process and outside of the rows; None: nothing is, any more."""
+        """Store what is wrong, apart from the rows, for every process to see; None clears it."""
         ...
 
     async def inspect(self) -> str | None:
-        """What the store's own check of its files finds wrong, in a few words."""
+        """Run the store's own check of its files: what is wrong, in a few words, or None."""
         ...
 
     async def close(self) -> None: ...

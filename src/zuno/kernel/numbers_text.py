@@ -19,6 +19,11 @@ def decimal_text(value: Fraction, digits: int) -> str:
     return _plain(number)
 
 
+def quantity_text(quantity: float, digits: int = 6) -> str:
+    """A quantity with `digits` significant digits, never with an exponent: 0.00005 and not 5e-05."""
+    return decimal_text(Fraction(quantity), digits)
+
+
 def money_text(value: Fraction, decimals: int, places: int = 6) -> str:
     """Base units as a whole-token amount rounded to at most `places` places (never more than the token has)."""
     whole = _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator * 10**decimals))

@@ -52,8 +52,8 @@ class Value:
 
     def __post_init__(self) -> None:
         if not self.text.isprintable():  # whatever wrote it, no screen gets a control character
-            kept = "".join(char for char in self.text if char.isprintable() or char == "\n")
-            object.__setattr__(self, "text", kept)
+            kept = (char if char.isprintable() or char == "\n" else " " if char.isspace() else "" for char in self.text)
+            object.__setattr__(self, "text", "".join(kept))
 
     def toned(self, tone: Tone) -> Value:
         return replace(self, tone=tone)
@@ -74,9 +74,10 @@ class Fact:
 
     @property
     def about(self) -> str:
-        """Where the value comes from and how old it is; empty where that is not told."""
+        """Where the value comes from, how old it is, and its notes: one printable line, or empty."""
         age = "" if self.age_seconds is None else f"{self.age_seconds} s old"
-        return "; ".join(part for part in (", ".join(filter(None, (self.source, age))), *self.notes) if part)
+        about = "; ".join(part for part in (", ".join(filter(None, (self.source, age))), *self.notes) if part)
+        return Value(about).text.replace("\n", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,6 @@ class Column:
 class Row:
     cells: tuple[Value, ...]
     tone: Tone = Tone.PLAIN
-    ends_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def document(
     return Document(
         as_value(headline),
         as_value(context),
-        tuple(map(as_value, urgent)),
+        tuple(value for value in map(as_value, urgent) if value.text),
         tuple(section for section in sections if section.blocks),
         tuple(value for value in map(as_value, notes) if value.text),
         tuple(act for act in acts if act is not None),
@@ -219,8 +219,13 @@ def section(title: str, *blocks: Block | None) -> Section:
 
 
 def include(inner: Document, title: str = "") -> Iterator[Section]:
-    """A document as sections of another: its headline becomes the title of the first."""
+    """A document as sections of another: its headline becomes the title of the first, or a line where we did not write
+    it. A section holds no acts and no pictures: the caller passes them on."""
     head: list[Block] = []
+    if not title and inner.headline.kind is Kind.FOREIGN:
+        head.append(Lines((inner.headline.toned(Tone.STRONG),)))
+    else:
+        title = title or inner.headline.text
     if inner.context.text:
         head.append(Lines((inner.context.toned(Tone.QUIET),)))
     if inner.urgent:
@@ -229,24 +234,24 @@ def include(inner: Document, title: str = "") -> Iterator[Section]:
     if first.title:
         others = [first, *others]
         first = Section("", ())
-    yield Section(title or inner.headline.text, (*head, *first.blocks))
+    yield Section(title, (*head, *first.blocks))
     yield from others
     if inner.notes:
         yield Section("", (Lines(inner.notes, Mark.NOTE),))
 
 
 def select_columns(whole: Document, names: Collection[str]) -> Document:
-    """The same with no other columns in its tables."""
+    """The same with no other columns in its tables; a table that has none of them is left out."""
 
-    def cut(block: Block) -> Block:
+    def cut(block: Block) -> Block | None:
         if not isinstance(block, Table):
             return block
         kept = [column.name in names for column in block.columns]
         rows = (replace(line, cells=tuple(compress(line.cells, kept))) for line in block.rows)
-        return Table(tuple(compress(block.columns, kept)), tuple(rows))
+        return Table(tuple(compress(block.columns, kept)), tuple(rows)) if any(kept) else None
 
-    sections = (Section(part.title, tuple(map(cut, part.blocks))) for part in whole.sections)
-    return replace(whole, sections=tuple(sections))
+    sections = (section(part.title, *map(cut, part.blocks)) for part in whole.sections)
+    return replace(whole, sections=tuple(part for part in sections if part.blocks))
 
 
 def map_values(whole: Document, change: Callable[[Value], Value]) -> Document:
@@ -306,8 +311,8 @@ def table(
     return Table(built, filled)
 
 
-def row(*cells: str | Value, tone: Tone = Tone.PLAIN, ends_group: bool = False) -> Row:
-    return Row(tuple(map(as_value, cells)), tone, ends_group)
+def row(*cells: str | Value, tone: Tone = Tone.PLAIN) -> Row:
+    return Row(tuple(map(as_value, cells)), tone)
 
 
 def lines(*texts: str | Value, mark: Mark = Mark.SENTENCE) -> Lines | None:

@@ -9,7 +9,7 @@ from typing import Final
 from zuno.kernel.chat_text import format_text
 from zuno.kernel.view import sanitise
 from zuno.present.document import Document, Fact, Facts, Kind, Lines, Mark, Row, Section, Table, Tone, Value
-from zuno.present.text import count_columns, fit_table, is_numeric, one_line, pad
+from zuno.present.text import cell_tone, count_columns, fit_table, is_numeric, one_line, pad
 
 PHONE_WIDTH: Final = 38
 """Characters of a monospace line that a phone of 360 px shows without wrapping."""
@@ -76,7 +76,8 @@ class _Writer:
         return f"<b>{self.text(fact.label)}</b>: {warning}{value}{about}{' STALE' if fact.stale else ''}"
 
     def _table(self, table: Table) -> str:
-        """In type of one width where it fits a phone; else a card for each row, without the columns that go first."""
+        """In type of one width where it fits a phone, without spare columns if need be; else a card for each row, with
+        every column."""
         fitting = fit_table(_clean(table), PHONE_WIDTH, gap=1)
         if fitting is None:
             return "\n\n".join(self._card(table, row) for row in table.rows)
@@ -95,7 +96,8 @@ class _Writer:
             for column, cell in others
             if cell.text and cell.text != "–"
         )
-        return _join(title, *facts)
+        warning = "⚠ " if cell_tone(head, row) in (Tone.BAD, Tone.WARN) and head.number is None else ""
+        return _join(warning + title, *facts)
 
 
 def _clean(table: Table) -> Table:

@@ -81,17 +81,18 @@ def _warn(value: Value) -> Value:
 
 
 def layout_facts(facts: Sequence[Fact], width: int, indent: int = 0) -> Iterator[Line]:
-    """Labels and values side by side; a value that is too long goes on in the next line, whole."""
+    """Labels and values side by side; on a narrow screen the value stands under its label. Long values are wrapped."""
     label_width = max((count_columns(fact.label) for fact in facts), default=0)
     room = width - indent - label_width - len(GAP)
-    margin = " " * indent
+    below = room < _LEAST_ROOM
+    margin = " " * min(indent, width // 4)
     for fact in facts:
         label = Span(margin + pad(fact.label, label_width) + GAP, Tone.QUIET)
         hanging = Span(" " * (indent + label_width + len(GAP)))
-        if room < _LEAST_ROOM:
-            yield (Span(margin + fact.label, Tone.QUIET),)
-            label = hanging = Span(margin + GAP)
-        for number, line in enumerate(_wrap_fact(fact, max(room, _LEAST_ROOM))):
+        if below:
+            yield from ((Span(margin + part, Tone.QUIET),) for part in wrap(fact.label, width - len(margin)))
+            label = hanging = Span(margin + GAP[: width // 4])
+        for number, line in enumerate(_wrap_fact(fact, width - len(label.text) if below else room)):
             yield (hanging if number else label, *line)
 
 
@@ -128,11 +129,8 @@ def layout_table(table: Table, width: int) -> Iterator[Line]:
         for parts in zip_longest(*cells, fillvalue=""):
             spans = []
             for part, cell, size, end in zip(parts, row.cells, widths, right, strict=True):
-                tone = cell.tone if cell.tone is not Tone.PLAIN else row.tone
-                spans += [Span(pad(part, size, right=end), tone), Span(GAP)]
+                spans += [Span(pad(part, size, right=end), cell_tone(cell, row)), Span(GAP)]
             yield tuple(spans[:-1])
-        if row.ends_group:
-            yield ()
 
 
 def fit_table(table: Table, width: int, gap: int = len(GAP)) -> tuple[tuple[Column, ...], tuple[Row, ...]] | None:
@@ -145,7 +143,7 @@ def fit_table(table: Table, width: int, gap: int = len(GAP)) -> tuple[tuple[Colu
         kept = [column.rank <= most for column in table.columns]
         if sum(compress(sizes, kept)) + gap * (sum(kept) - 1) <= width:
             columns = tuple(compress(table.columns, kept))
-            rows = tuple(Row(tuple(compress(row.cells, kept)), row.tone, row.ends_group) for row in table.rows)
+            rows = tuple(Row(tuple(compress(row.cells, kept)), row.tone) for row in table.rows)
             return columns, rows
     return None
 
@@ -162,13 +160,18 @@ def _layout_card(columns: Sequence[Column], row: Row, width: int) -> Iterator[Li
     """The first cell heads its card; the others stand under it by the names of their columns."""
     head, *cells = row.cells
     title = f"{columns[0].name} {one_line(head, columns[0])}".strip()
-    yield from _wrap_value(Value(title, Tone.STRONG), width)
+    tone = cell_tone(head, row)
+    yield from _wrap_value(Value(title, Tone.STRONG if tone is Tone.PLAIN else tone), width)
     facts = [
-        Fact(column.name, Value(one_line(cell, column), cell.tone if cell.tone is not Tone.PLAIN else row.tone))
+        Fact(column.name, Value(one_line(cell, column), cell_tone(cell, row)))
         for column, cell in zip(columns[1:], cells, strict=True)
         if cell.text
     ]
     yield from layout_facts(facts, width, indent=2)
+
+
+def cell_tone(cell: Value, row: Row) -> Tone:
+    return row.tone if cell.tone is Tone.PLAIN else cell.tone
 
 
 def one_line(cell: Value, column: Column) -> str:
@@ -227,4 +230,4 @@ def count_columns(text: str) -> int:
 
 
 def _char_columns(char: str) -> int:
-    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return 0 if unicodedata.category(char) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(char) in "WF" else 1

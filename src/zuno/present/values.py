@@ -68,7 +68,7 @@ def percent(value: Number | None, digits: int = 2, *, signed: bool = False) -> V
     """Per cent, given as such; None: not known."""
     if value is None:
         return quiet("–")
-    text = f"{Decimal(str(value)):{'+' if signed else ''}.{digits}f} %"
+    text = f"{Decimal(str(value)):{'+' if signed else ''}z.{digits}f} %"
     return _figure(text, value, "%", digits, signed=signed)
 
 
@@ -89,7 +89,7 @@ def number(value: Number | None, digits: int = 2, *, unit: str = "", signed: boo
     """A plain number, or one of a unit that is written behind it; None: not known."""
     if value is None:
         return quiet("–")
-    text = f"{Decimal(str(value)):{'+' if signed else ''},.{digits}f}"
+    text = f"{Decimal(str(value)):{'+' if signed else ''}z,.{digits}f}"
     return _figure(f"{text}{'' if unit in ('', '×') else ' '}{unit}", value, unit, digits, signed=signed)
 
 

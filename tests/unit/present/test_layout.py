@@ -26,7 +26,7 @@ from zuno.present.document import (
 )
 from zuno.present.html import PHONE_WIDTH, to_html
 from zuno.present.text import Span, count_columns, layout, to_text, wrap
-from zuno.present.values import amount, count, foreign, gain, id_, money, number, percent, share
+from zuno.present.values import amount, bad, count, foreign, gain, id_, money, number, percent, share
 
 RANGES = table(
     ("id", "range", "state", "hash"),
@@ -164,3 +164,64 @@ def test_wrapping_loses_no_word(text: str, width: int) -> None:
     wrapped = wrap(text, width)
     assert all(count_columns(line) <= width for line in wrapped)
     assert "".join("".join(wrapped).split()) == "".join(text.split())
+
+
+def test_white_space_of_any_kind_keeps_words_apart() -> None:
+    assert Value("Bitcoin\u00a0falls\tnow\u2028again").text == "Bitcoin falls now again"
+
+
+def test_source_and_notes_of_a_fact_are_one_printable_line() -> None:
+    fact = Fact("price", Value("1"), source="a\x1b[2J\nb", notes=("c\nd",))
+    assert printed(facts(fact), width=40) == ["price  1  (a[2J b; c d)"]
+
+
+def test_a_value_under_its_label_has_the_whole_width() -> None:
+    label = "a label of thirty-one characters"
+    assert printed(facts((label, "words that fit into one line")), width=40) == [
+        label,
+        "  words that fit into one line",
+    ]
+
+
+@pytest.mark.parametrize("width", [4, 9, 17])
+def test_facts_and_cards_are_no_wider_than_a_narrow_screen(width: int) -> None:
+    shown = printed(facts(("a long label", "123456789012345678")), RANGES, width=width)
+    assert max(map(count_columns, shown)) <= width
+
+
+def test_the_head_of_a_card_keeps_its_tone() -> None:
+    wide = ("feed", "x" * 30, "y" * 30)
+    feeds = table(wide, [(bad("down"), "1", "2"), row("up", "1", "2", tone=Tone.WARN), ("idle", "1", "2")])
+    heads = [line[0] for line in layout(document("", feeds), 20) if line[0].text.startswith("feed")]
+    assert [head.tone for head in heads] == [Tone.BAD, Tone.WARN, Tone.STRONG]
+    cards = to_html(document("", feeds)).split("\n\n")
+    assert [card.startswith("⚠ <b>feed") for card in cards] == [True, True, False]
+
+
+def test_marks_take_no_column() -> None:
+    assert [count_columns(text) for text in ("e\u0301", "ก\u0e31", "1\u20e3")] == [1, 1, 1]
+
+
+def test_an_empty_urgent_line_is_left_out() -> None:
+    assert to_html(document("head", urgent=["", "late"])) == "<b>head</b>\n⚠ late"
+
+
+def test_a_table_without_any_selected_column_is_left_out() -> None:
+    whole = document("head", section("Ranges", RANGES), section("Days", table(("day",), [("1",)])))
+    assert to_text(select_columns(whole, ("day",)), 40).split("\n") == ["head", "Days", "day", "1"]
+
+
+def test_a_foreign_headline_stays_foreign_where_it_is_included() -> None:
+    (part,) = include(document(foreign("words of a peer"), lines("ours")))
+    whole = document("outer", part)
+    assert part.title == ""
+    assert to_text(whole, 40).split("\n") == ["outer", "words of a peer", "ours"]
+    assert "<b>words of a peer</b>" in to_html(whole)
+
+
+def test_what_rounds_to_zero_has_no_minus() -> None:
+    assert (percent(-0.001).text, percent(-0.001, signed=True).text, number(-0.001).text) == (
+        "0.00 %",
+        "+0.00 %",
+        "0.00",
+    )

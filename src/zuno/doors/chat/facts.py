@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -82,7 +83,8 @@ class FactWriter:
         self.prefix = prefix
         self._lines: list[str] = []
         self._strangers: list[str] = []
-        self._records: list[FactRecord] = []
+        self._records: dict[str, FactRecord] = {}
+        self._uses = Counter[str]()
         self._names: list[str] = []
         self._ids: list[str] = []
 
@@ -165,9 +167,12 @@ class FactWriter:
         if value.kind is Kind.ID:
             self.id(text)
             noun = label.rpartition(".")[2]
-            title = f"{self.prefix.removesuffix('s') if noun == 'id' else noun} {text}"
+            kind = self.prefix.rstrip("0123456789").removesuffix("s")  # `positions2` is the second list of positions
+            title = f"{kind if noun == 'id' else noun} {text}"
             if _NAME.fullmatch(title):
                 self.name(title)
+        if value.number is None and not any(char.isdigit() for char in text):
+            return text
         id_ = self._new_id(label)
         if value.number is not None:
             unit = _UNITS.get(value.unit, Unit.AMOUNT)
@@ -180,22 +185,22 @@ class FactWriter:
                 digits=value.digits,
                 signed=value.signed,
             )
-        elif any(char.isdigit() for char in text):
-            record = FactRecord(id=id_, value=plain_text(text, _SHOWN_CHARS), unit=Unit.WORDS)
         else:
-            return text
+            record = FactRecord(id=id_, value=plain_text(text, _SHOWN_CHARS), unit=Unit.WORDS)
         return self._tell(record)
 
     def _new_id(self, label: str) -> str:
-        known = {record.id for record in self._records}
-        base = f"{self.prefix}.{'.'.join(map(slug, label.split('.')))}"[: LONGEST_ID - 4]
-        return next(id_ for id_ in (base, *(f"{base}_{number}" for number in range(2, 999))) if id_ not in known)
+        """The label as an id; the second fact of a label gets `_2`, and so on."""
+        base = f"{self.prefix}.{'.'.join(map(slug, label.split('.')))}"[: LONGEST_ID - 6].rstrip("._")
+        self._uses[base] += 1
+        id_ = base if self._uses[base] == 1 else f"{base}_{self._uses[base]}"
+        return self._new_id(label) if id_ in self._records else id_
 
     def build(self, as_of: str | None = None, *, failed: bool = False) -> ToolFacts:
         return ToolFacts(
             text="\n".join(self._lines),
             strangers=tuple(self._strangers),
-            figures=tuple(self._records),
+            figures=tuple(self._records.values()),
             names=tuple(dict.fromkeys(self._names)),
             as_of=as_of,
             ids=tuple(dict.fromkeys(self._ids)),
@@ -203,5 +208,5 @@ class FactWriter:
         )
 
     def _tell(self, record: FactRecord) -> str:
-        self._records.append(record)
+        self._records[record.id] = record
         return f"{{{record.id}}} = {record.figure.print()}"

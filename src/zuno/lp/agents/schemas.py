@@ -15,7 +15,8 @@ from zuno.lp.rules.limits import MOST_PROPOSED
 TEXT_CHARS = (1, 280)
 SUMMARY_CHARS = (20, 280)
 REASONING_CHARS = (40, 2_000)
-"""Lengths of printed texts. With slots a text may be twice as long, because ids take room."""
+"""Least and most characters of a text as it is printed. A model's text may be twice as long, because it cites facts by
+ids, which are longer than the figures printed in their place."""
 
 Text = Annotated[str, Field(min_length=1, max_length=2 * TEXT_CHARS[1])]
 

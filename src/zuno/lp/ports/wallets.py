@@ -10,34 +10,34 @@ from zuno.kernel.units import Address
 
 @dataclass(frozen=True, slots=True)
 class StoredWallet:
-    """A wallet of this home."""
+    """A wallet that is stored in Zuno's home directory."""
 
     address: Address
     watch_only: bool
     """True: only the address is known here; the key is held elsewhere."""
     place: str
-    """The file."""
+    """Path of the file that holds it."""
     notes: tuple[str, ...] = ()
 
 
 class Wallets(Protocol):
-    """Promises that a wallet once kept is never written over, and that neither a key nor a passphrase is ever in an
-    argument, an answer or an error: whoever keeps them asks for them where nobody else can read.
+    """A stored wallet is never overwritten. No key and no passphrase is passed in, returned or named in an error: the
+    adapter asks the owner for them where nobody else can read.
 
-    `Refused` where a wallet is kept already, a passphrase is wrong or nobody can be asked for it.
+    `Refused` if the wallet is stored already, the passphrase is wrong or there is nobody to ask.
     """
 
     def all(self) -> tuple[StoredWallet, ...]:
-        """By address. A wallet that is both kept with its key and watched is listed once, with its key."""
+        """Sorted by address. A wallet that is both watched and stored with its key is listed once, with its key."""
 
     def create(self) -> StoredWallet:
-        """A new key, under a passphrase that is asked for."""
+        """Create a key and store it, encrypted by a passphrase that the owner is asked for."""
 
     def add_key(self) -> StoredWallet:
-        """A key that is asked for, under a passphrase that is asked for."""
+        """Ask the owner for a private key and a passphrase, and store the key encrypted."""
 
     def add_keystore(self, file: str) -> StoredWallet:
-        """The key in a keystore file of version 3, under a new passphrase; the file stays as it is."""
+        """Store the key of a keystore file (version 3) under a new passphrase; that file is not changed."""
 
     def watch(self, address: Address) -> StoredWallet:
-        """An address without its key."""
+        """Store an address without its key."""

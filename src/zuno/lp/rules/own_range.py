@@ -1,4 +1,4 @@
-"""A range the owner named, put on a pool's grid; what cannot be meant is refused with what may have been."""
+"""Puts the owner's range on a pool's tick grid; what looks mistyped is refused, with what may have been meant."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from zuno.kernel.units import Tick
 from zuno.lp.model.debate import OwnRange
 
 FAR: Final = 10
-"""A range that lies this many times above or below the price was typed in another unit."""
+"""A range whose nearer edge is more than this factor above or below the price is refused as a typing mistake."""
 _FAR_TICKS: Final = 23_028
-"""As many times the price, in ticks."""
+"""The same factor in ticks: 1.0001 ** 23_028 is about 10."""
 NEAR: Final = 2
-"""One that is this near to the price once turned round was typed the other way round."""
+"""If the inverse of a refused range comes within this factor of the price, the pair was typed the wrong way round."""
 
 
 def place_in_pools(own: OwnRange | None, pools: Sequence[PoolState]) -> dict[int, Range]:
@@ -49,8 +49,8 @@ def place_in_pools(own: OwnRange | None, pools: Sequence[PoolState]) -> dict[int
 
 
 def place_own_range(own: OwnRange, pool: PoolState) -> Range:
-    """The owner's range with its lower tick rounded down and its upper one up to the pool's spacing. `Refused` for one
-    beyond the pool's ticks, or so far from the price that it was meant in another unit."""
+    """The owner's range, widened to the pool's tick spacing. `Refused` if it lies beyond the pool's ticks, or so far
+    from the price that it must be a mistake."""
     spacing = pool.key.tick_spacing
     if own.unit == "ticks":
         low, high = int(own.lower), int(own.upper)
@@ -71,6 +71,7 @@ def place_own_range(own: OwnRange, pool: PoolState) -> Range:
 
 
 def _check_unit(own: OwnRange, pool: PoolState) -> None:
+    """`Refused` for prices far from the pool's; the refusal proposes their inverse, or the point elsewhere."""
     price = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     lower, upper = Fraction(own.lower), Fraction(own.upper)
     if lower <= FAR * price and upper * FAR >= price:

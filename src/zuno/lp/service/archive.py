@@ -394,7 +394,7 @@ async def _list_what_peers_saw(request_id: str, peers: Iterable[tuple[Journal, S
         transcript=() if furthest is None else _thought_views(*furthest),
         sources=() if furthest is None else tuple(map(SourceView.model_validate, furthest[0].sources)),
         plan=None,
-        failed=explain_failure(request_id, [*messages.values()], "", heard=False),
+        failed=explain_failure(request_id, [*messages.values()], "", unchecked=False),
         seen_by=tuple(role.value for role in seen),
     )
 

@@ -1,4 +1,4 @@
-"""A request as the journal holds it: its messages, the end that was checked, and its plan."""
+"""A request as the journal holds it: its messages, the end of its debate that was checked, and its plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zuno.lp.service.plan_view import PLAN_KIND, REFUSED_KIND, ChoiceRefused, Pl
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """What is on record of a request, verified up to its end."""
+    """A request read from its journal entries, whose chain was verified up to the end of the debate."""
 
     request_id: str
     code: str
@@ -30,15 +30,15 @@ class RecordedRequest:
     messages: tuple[Envelope, ...]
     start: FlowStart | FlowCreateStart
     key: str
-    """Who asked signed with it: in one process everybody does, on the mesh nobody else."""
+    """The key that signed the opening message. In one process every agent signs with it; on a mesh only the owner."""
     edition: int
-    """Of the rules it was argued by."""
+    """The edition of rules and prompts that the debate was held under."""
     ready: PlanReady | None
-    """The end that was checked, and no other: whatever arrived beside it is not shown."""
+    """The end of the debate that was checked. Other ends that peers sent are not shown."""
     end: Mapping[str, Any] | None
-    """The same as it is on record."""
+    """The payload of `ready` as the journal holds it."""
     failed: str | None
-    """Why there is no plan, where there is none."""
+    """Why there is no plan; None if there is one, or if no reason is known."""
     attempts: tuple[Attempt, ...]
     plan: PlanRecord | None
     view: Mapping[str, Any] | None
@@ -46,20 +46,20 @@ class RecordedRequest:
 
     @property
     def older(self) -> bool:
-        """Today's rules and prompts say other things than those it was argued by."""
+        """Whether the rules and prompts have changed since."""
         return self.edition < EDITION
 
     def check_hash(self, context: Mapping[str, Any]) -> str:
-        """The plan's hash, if the record gives it; else `Broken`. Of the owner's own choice the reasons are not on
-        record, nor is the verdict that doubts capped: there the id must follow from the hash."""
-
+        """The plan's hash, computed again from the record; `Broken` if it differs from the stored one. It cannot be
+        computed where the owner chose, or where doubts capped the verdict, because the record lacks the reasons: there
+        only the plan's id is checked against the stored hash."""
         if self.end is None:
             raise Broken(f"{self.request_id} has no plan")
-        then, plan = hash_decided(context, self.end), self.plan
+        computed, plan = hash_decided(context, self.end), self.plan
         if plan is None:
-            return then
-        chosen = plan.owner_choice is not None or bool(plan.doubts)
-        if plan.plan_id != plan_id_of(self.request_id, plan.hash) or not (chosen or plan.hash == then):
+            return computed
+        cannot_compute = plan.owner_choice is not None or bool(plan.doubts)
+        if plan.plan_id != plan_id_of(self.request_id, plan.hash) or not (cannot_compute or plan.hash == computed):
             raise Broken(
                 f"{plan.plan_id} is on record with another hash than its debate gives; run `zuno journal verify`."
             )
@@ -73,7 +73,8 @@ async def load_entries(journal: Journal, request_id: str) -> list[Entry]:
 async def read_request(
     journal: Journal, request_id: str, entries: Sequence[Entry], plan_id: str | None
 ) -> RecordedRequest:
-    """The request of these entries; `plan_id`: which of its plans, where one was named. Verified up to its end."""
+    """Read a request from its entries and verify their chain up to the end of the debate; `plan_id` picks one of its
+    plans, None the first."""
     if not entries:
         raise NotFound(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
     debate = [entry for entry in entries if entry.kind != DECISION_VIEW]
@@ -92,18 +93,20 @@ async def read_request(
     ready = None if end is None else messages[end.seq].payload
     if ready is not None and not isinstance(ready, PlanReady):
         raise Broken(f"The end of {request_id} is no plan; run `zuno journal verify`.")
-    heard = [*messages.values()]
+    envelopes = tuple(messages.values())
     payload: Any = None if end is None else end.payload["payload"]
     return RecordedRequest(
         request_id=request_id,
         code=debate[-1].code,
-        messages=tuple(heard),
+        messages=envelopes,
         start=opening.payload,
         key=opening.key,
         edition=opening.edition,
         ready=ready,
         end=payload,
-        failed=None if record is not None else explain_failure(request_id, heard, opening.key, heard=ready is None),
+        failed=None
+        if record is not None
+        else explain_failure(request_id, envelopes, opening.key, unchecked=ready is None),
         attempts=tuple(
             Attempt.model_validate(dict(entry.payload)) for entry in debate if entry.kind == "model_attempt"
         ),
@@ -113,17 +116,17 @@ async def read_request(
 
 
 def _records(entry: Entry, plan_id: str | None) -> bool:
-    """Whether this is the record of that plan, or of any; the first of a request is its plan."""
+    """Whether the entry is the record of that plan; of any plan if `plan_id` is None."""
     return entry.kind == PLAN_KIND and plan_id in (None, entry.payload["planId"])
 
 
 def _find_end(
     request_id: str, entries: Sequence[Entry], record: Entry | None, plan: PlanRecord | None, own: str
 ) -> Entry | None:
-    """The end that was checked: the one that the plan's record, or a refused choice, names.
+    """The end that was checked: the plan's record, or the record of a refused choice, names it by hash.
 
-    Without either nothing was checked, and only what this process said itself, under its own key, is shown. A record
-    from before messages were named stands on the first end in front of it, the one that was checked then, too.
+    Older records name none: theirs is the first end before the record. Without any record nothing was checked, and only
+    an end signed with `own`, the key that opened the request, counts.
     """
     ends = [entry for entry in entries if entry.kind == Kind.PLAN_READY.value]
     refused = next((entry for entry in entries if entry.kind == REFUSED_KIND), None)
@@ -141,21 +144,22 @@ def _find_end(
     return ends[0] if ends else None
 
 
-def explain_failure(request_id: str, messages: Sequence[Envelope], own: str, *, heard: bool) -> str | None:
-    """Why no plan is on record: the first end that a peer sent, or what went wrong here since."""
+def explain_failure(request_id: str, messages: Sequence[Envelope], own: str, *, unchecked: bool) -> str | None:
+    """Why no plan is on record: the last failure that was reported under the key `own`, or by the first end of a peer.
+    `unchecked`: no end was checked, so a peer's plan may be waiting; the answer says how to check it."""
     ends = [message for message in messages if isinstance(message.payload, PlanReady | FlowFailed)]
     first = next((end for end in ends if end.key != own), None)
     reason: str | None = None
     for end in ends:
         if isinstance(end.payload, FlowFailed) and (end.key == own or end is first):
             reason = sanitise(end.payload.reason)
-    if reason is None and heard and first is not None:
+    if reason is None and unchecked and first is not None:
         return f"A plan came and was never checked; `zuno mesh join {request_id}` does so."
     return reason
 
 
 async def load_context_content(journal: Journal, digest: str) -> Any:
-    """The context behind a hash as it is on record: what a message names is there, or the journal is cut."""
+    """The context of that hash as the journal holds it; `Broken` if it is gone, because a message names it."""
     try:
         return decode_canonical(await journal.bundle(Digest(digest)))
     except NotFound:
@@ -163,7 +167,7 @@ async def load_context_content(journal: Journal, digest: str) -> Any:
 
 
 async def load_context(journal: Journal, digest: str) -> Context:
-    """The context behind a hash, from the journal's bundles."""
+    """The context of that hash; `Broken` if the journal lacks it, `Malformed` if this Zuno cannot read it."""
     return parse_context(digest, await load_context_content(journal, digest))
 
 

@@ -45,7 +45,7 @@ async def ask_synthesis(
                 prompt_facts.regime_section(meta),
                 prompt_facts.experts_section(case, board),
             ),
-            # The Judge reads what it says as fact: Meta's words, which strangers may have coloured, do not get there.
+            # The Judge takes the synthesis as fact, so it may not quote Meta, whose words may come from outside texts.
             others={"directive": prompt_facts.directive(meta, quotable=False)},
             output=SynthesisOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
@@ -54,18 +54,19 @@ async def ask_synthesis(
         ),
         model_context,
     )
-    worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
-    value = to_record(Synthesis, spoken, dominant_signal=signal_of_score(worth), score=worth)
+    score = score_board(board, case.bundle.mode, meta.trust_directive.expert)
+    value = to_record(Synthesis, spoken, dominant_signal=signal_of_score(score), score=score)
     return AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
 
 
 def _keep_texts(opinion: SynthesisOpinion, rules: SynthesisOpinion, board: Blackboard, keep: Keep) -> SynthesisOpinion:
-    """A claim without words of its own is told by the rules; a signal without any is none."""
-    there = board_entries(board)
+    """The opinion with the texts that `keep` allows. A refused text is replaced by the rules' own; a refused consensus
+    signal is dropped."""
+    entries = board_entries(board)
     conflicts = [
         keep_fields(
             conflict,
-            _describe_conflict(there, *conflict.between),
+            _describe_conflict(entries, *conflict.between),
             keep,
             expert_a_claim=SHORT_TEXT,
             expert_b_claim=SHORT_TEXT,
@@ -79,44 +80,44 @@ def _keep_texts(opinion: SynthesisOpinion, rules: SynthesisOpinion, board: Black
 
 
 def _objection(opinion: SynthesisOpinion, board: Blackboard) -> str | None:
-    there = board_entries(board)
+    entries = board_entries(board)
     for conflict in opinion.conflicts:
         first, second = conflict.between
         if first is second:
             return f"between names {first} twice; a conflict is between two experts"
-        absent = [name for name in (first, second) if name not in there]
+        absent = [name for name in (first, second) if name not in entries]
         if absent:
             return f"between names {absent[0]}, who wrote nothing on the blackboard"
-    most = max((entry.confidence for entry in there.values()), default=0.0)
-    named = there.get(opinion.highest_confidence_expert)
-    if there and (named is None or named.confidence < most):
+    most = max((entry.confidence for entry in entries.values()), default=0.0)
+    named = entries.get(opinion.highest_confidence_expert)
+    if entries and (named is None or named.confidence < most):
         return f"highest_confidence_expert is {opinion.highest_confidence_expert}, whose confidence is not the highest"
     return None
 
 
 def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpinion:
-    there, mode = board_entries(board), case.bundle.mode
+    entries, mode = board_entries(board), case.bundle.mode
     return SynthesisOpinion(
         consensus_signals=[
             f"{prompt_facts.LEANINGS[side]} by {', '.join(same)}"
             for side in (1, -1)
-            if len(same := [expert for expert, entry in there.items() if entry.stance == side]) >= 2
+            if len(same := [expert for expert, entry in entries.items() if entry.stance == side]) >= 2
         ],
         conflicts=[
-            _describe_conflict(there, first, second)
-            for first, second in combinations(there, 2)
-            if there[first].stance * there[second].stance < 0
+            _describe_conflict(entries, first, second)
+            for first, second in combinations(entries, 2)
+            if entries[first].stance * entries[second].stance < 0
         ],
-        highest_confidence_expert=max(  # of equals, the one that weighs more
-            CONVICTION[mode], key=lambda expert: there[expert].confidence if expert in there else -1.0
+        highest_confidence_expert=max(  # of equals, the first in the order of conviction
+            CONVICTION[mode], key=lambda expert: entries[expert].confidence if expert in entries else -1.0
         ),
-        key_uncertainty=_key_uncertainty(there, mode),
+        key_uncertainty=_key_uncertainty(entries, mode),
         regime_note=f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it.",
     )
 
 
-def _describe_conflict(there: Mapping[Expert, Entry], first: Expert, second: Expert) -> ConflictOpinion:
-    claim, counter = there[first], there[second]
+def _describe_conflict(entries: Mapping[Expert, Entry], first: Expert, second: Expert) -> ConflictOpinion:
+    claim, counter = entries[first], entries[second]
     return ConflictOpinion(
         between=[first, second],
         expert_a_claim=f"{prompt_facts.LEANINGS[claim.stance]} at {{{first}.confidence}}",
@@ -125,14 +126,14 @@ def _describe_conflict(there: Mapping[Expert, Entry], first: Expert, second: Exp
     )
 
 
-def _key_uncertainty(there: Mapping[Expert, Entry], mode: Mode) -> str:
-    sides = {entry.stance for entry in there.values()} - {0}
+def _key_uncertainty(entries: Mapping[Expert, Entry], mode: Mode) -> str:
+    sides = {entry.stance for entry in entries.values()} - {0}
     if len(sides) == 2:
-        heaviest = next(expert for expert in CONVICTION[mode] if expert in there and there[expert].stance)
+        heaviest = next(expert for expert in CONVICTION[mode] if expert in entries and entries[expert].stance)
         return f"Experts disagree; what weighs most is {heaviest}: {_SETTLED_BY[heaviest]}?"
     if not sides:
         return "Nobody leans anywhere: is there any reason to be in this market now?"
-    quiet = [expert for expert in CONVICTION[mode] if expert not in there or not there[expert].stance]
+    quiet = [expert for expert in CONVICTION[mode] if expert not in entries or not entries[expert].stance]
     return (
         f"Nobody objects, but {', '.join(quiet)} do not confirm." if quiet else "Nobody objects: what does nobody see?"
     )

@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import fsum, isfinite
 from typing import Any, Final
 
+from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks, value_axis
@@ -126,7 +127,7 @@ def trade_plan(outcome: Outcome) -> TradePlan | None:
 def _card_text(card: TradeCard, outcome: Outcome) -> str:
     parts = (
         *(("EXPLORATION, paper",) if card.exploration else ()),
-        f"{card.quantity:.8g} {outcome.symbol.base}",
+        f"{quantity_text(card.quantity, 8)} {outcome.symbol.base}",
         f"notional ${card.notional_usd:,.2f}",
         f"loss at stop ${card.loss_at_stop_usd:,.2f} ({card.loss_at_stop_pct:.2f} % of equity)",
         f"R:R {card.reward_risk:.2f}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
+from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.view import ForeignText, View
 from zuno.present.document import (
     Act,
@@ -315,7 +316,9 @@ class TradeStatusView(AccountView):
             row(
                 exposure.symbol,
                 *(
-                    f"{amount:+.6g} {Symbol(exposure.symbol).base}" if amount else "–"
+                    f"{'+' if amount > 0 else ''}{quantity_text(amount)} {Symbol(exposure.symbol).base}"
+                    if amount
+                    else "–"
                     for amount in (exposure.positions, exposure.pending, exposure.lp, exposure.delta)
                 ),
                 money(exposure.delta_usd),
@@ -567,7 +570,7 @@ def _write_orders(orders: Sequence[TradeOrderView]) -> Table:
             order.purpose,
             _describe(order.side, order.quantity, order.symbol, f"{order.type.lower()} {order.exchange}", digits=8),
             "market" if order.price is None else money(order.price, order.currency),
-            f"{order.filled:.8g}",
+            quantity_text(order.filled, 8),
             foreign(
                 f"{order.status}: {order.reason}" if order.reason else order.status,
                 Tone.BAD if order.status == "REJECTED" else Tone.PLAIN,
@@ -584,7 +587,7 @@ def _write_orders(orders: Sequence[TradeOrderView]) -> Table:
 
 def _describe(side: str, quantity: float, symbol: str, where: str, *, digits: int = 6, explored: bool = False) -> Value:
     base = Symbol(symbol).base
-    text = f"{side} {quantity:.{digits}g} {base} {where}{' exploration' if explored else ''}"
+    text = f"{side} {quantity_text(quantity, digits)} {base} {where}{' exploration' if explored else ''}"
     return Value(text, short=f"{side} {base}")
 
 

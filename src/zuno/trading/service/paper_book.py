@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from zuno.kernel import arguments
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
+from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
@@ -171,7 +172,10 @@ class BookView(OriginView):
                 table(balances, map(_balance_row, self.purses), spare=("margin pending",)),
                 facts(
                     *(
-                        ("in liquidity", f"{pool.quantity:g} {Symbol(pool.symbol).base}, {money(pool.usd).text}")
+                        (
+                            "in liquidity",
+                            f"{quantity_text(pool.quantity)} {Symbol(pool.symbol).base}, {money(pool.usd).text}",
+                        )
                         for pool in self.liquidity
                     ),
                     unknown,
@@ -194,7 +198,7 @@ def _position_row(position: PositionView) -> tuple[str | Value, ...]:
     )
     return (
         id_(position.id),
-        f"{position.side} {position.quantity:.6g} {Symbol(position.symbol).base} "
+        f"{position.side} {quantity_text(position.quantity)} {Symbol(position.symbol).base} "
         f"{position.leverage:g}× {position.exchange}",
         money(position.entry, currency),
         money(position.mark, currency),
@@ -209,7 +213,8 @@ def _position_row(position: PositionView) -> tuple[str | Value, ...]:
 def _order_row(order: OrderView) -> tuple[str | Value, ...]:
     return (
         id_(order.id),
-        f"{order.side} {order.quantity:.6g} {Symbol(order.symbol).base} {order.leverage:g}× {order.exchange}",
+        f"{order.side} {quantity_text(order.quantity)} {Symbol(order.symbol).base} "
+        f"{order.leverage:g}× {order.exchange}",
         money(order.price, order.currency),
         money(order.margin, order.currency),
         order.placed,
@@ -313,8 +318,8 @@ class PaperBookDesk:
             change = PositionOpened(at=page.moment, position=position, fee=fee)
             done = f"{shape['id']} is open, for a fee of {format_money(fee, where)}"
         said = (
-            f"{done}: {way} {quantity:.6g} {what.base} at {price:,.2f} ({source}), margin {format_money(put, where)} "
-            f"at {where}, {times:g}×"
+            f"{done}: {way} {quantity_text(quantity)} {what.base} at {price:,.2f} ({source}), "
+            f"margin {format_money(put, where)} at {where}, {times:g}×"
         )
         return await self._write_changes(page, [change], [said])
 

@@ -1,4 +1,4 @@
-"""Runs of the trading desk as people look at them: a view, its picture, and one page that needs nothing beside it."""
+"""The report of a trading run: its view, its pictures, and one HTML page that needs no other file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from zuno.kernel.numbers_text import format_number, format_span
-from zuno.kernel.numbers_text import format_signed as format_signed
+from zuno.kernel.numbers_text import format_number, format_signed, format_span
 from zuno.trading.model.market import Symbol
-from zuno.trading.rules.score import Entry as Entry
 from zuno.trading.service.run_view import (
     ARROW,
     SPOKE,
@@ -40,8 +38,9 @@ class Report:
     view: RunView
     page: str
     image: bytes | None
+    """The market's chart, a PNG; None if the run drew none."""
     trade: bytes | None = None
-    """The picture of what was to be opened."""
+    """The planned trade drawn as a PNG; None if the run opened nothing."""
 
 
 class Reports:
@@ -61,21 +60,21 @@ class Reports:
         notes: tuple[str, ...] = (),
         run_id: str | None = None,
     ) -> Report:
-        """`execute`: the ruling is acted on, in an account by its name. `notes`: what is to be said about that.
-        `run_id`: of a run that has a name before it begins."""
-        whole = await self._cycles.account_name(symbol, as_of, account) if execute else None
-        outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart, account=whole, run_id=run_id)
+        """Run a cycle and report it. With `execute` the ruling is traded in `account`; without, nothing is sent.
+        `notes` are put before the view's own. `run_id` is given when the caller has announced the run already."""
+        full_name = await self._cycles.account_name(symbol, as_of, account) if execute else None
+        outcome = await self._cycles.run(symbol, mode, as_of, listen, chart=chart, account=full_name, run_id=run_id)
         report = await self.show(outcome.run_id)
         return replace(report, view=report.view.model_copy(update={"notes": (*notes, *report.view.notes)}))
 
     async def resume(self, run_id: str, listen: Listen) -> Report:
-        """The rest of a run that was broken off; one that has ended is shown as it is."""
+        """Finish a run that was interrupted, and report it; a run that has ended is only reported."""
         if not await self._cycles.has_ended(run_id):
             await self._cycles.resume(run_id, listen)
         return await self.show(run_id)
 
     async def show(self, run_id: str) -> Report:
-        """A run that has ended; `Refused` for another."""
+        """Report a run that has ended; `Refused` for one that has not."""
         record = await self._cycles.record(run_id)
         return build_report(record, await self._cycles.paint_trade(record))
 
@@ -84,7 +83,7 @@ class Reports:
 
 
 def build_report(record: RunRecord, trade: bytes | None = None) -> Report:
-    """`trade`: its picture, where something was to be opened."""
+    """`trade` is the picture of the planned trade. A chart that is no PNG is left out."""
     view = run_view(record)
     chart = None if record.outcome is None else record.outcome.chart
     image = record.picture if chart is not None and chart.media_type == "image/png" else None
@@ -92,7 +91,7 @@ def build_report(record: RunRecord, trade: bytes | None = None) -> Report:
 
 
 def page(view: RunView, image: bytes | None, trade: bytes | None = None) -> str:
-    """One self-contained HTML document: no script, nothing fetched, every foreign word escaped."""
+    """One self-contained HTML document: no script, nothing fetched, all text escaped."""
     return _page_template().render(
         run=view,
         picture=None if image is None else _data_url(image),
@@ -113,7 +112,7 @@ def page(view: RunView, image: bytes | None, trade: bytes | None = None) -> str:
 
 @cache
 def _page_template() -> Template:
-    """Compiled once: that takes longer than to fill it."""
+    """Cached, because compiling the template takes longer than filling it."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from pydantic import FieldSerializationInfo, field_serializer
 
-from zuno.kernel.numbers_text import format_number, format_signed, format_span
+from zuno.kernel.numbers_text import format_number, format_signed, format_span, quantity_text
 from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.present.document import (
     Act,
@@ -360,7 +360,7 @@ def _ruling_facts(view: RunView) -> Facts:
     ends = [
         (
             "closes" if close.what == "position" else "cancels",
-            f"{close.venue} {close.what} {close.id}: {close.side} {close.quantity:.6g} {base}",
+            f"{close.venue} {close.what} {close.id}: {close.side} {quantity_text(close.quantity)} {base}",
         )
         for close in ruling.closes
     ]
@@ -388,7 +388,7 @@ def _card_facts(card: TradeCard, base: str) -> Iterator[tuple[str, str | Value] 
     yield "entry", money(card.entry)
     yield "stop loss", _aside(money(card.stop), f"({format_signed(card.stop_pct)} %)")
     yield "take profit", _aside(money(card.target), f"({format_signed(card.target_pct)} %)")
-    yield "quantity", f"{card.quantity:.8g} {base}"
+    yield "quantity", f"{quantity_text(card.quantity, 8)} {base}"
     yield "notional", money(card.notional_usd)
     yield "margin", money(card.margin_usd)
     yield "loss at stop", _aside(money(card.loss_at_stop_usd), f"with costs, {card.loss_at_stop_pct:.2f} % of equity")
@@ -406,7 +406,7 @@ def _leg_table(view: RunView) -> Table | None:
         (
             leg.venue,
             leg.side,
-            "–" if leg.quantity is None else f"{leg.quantity:.8g} {base}",
+            "–" if leg.quantity is None else f"{quantity_text(leg.quantity, 8)} {base}",
             money(leg.margin, leg.currency),
             money(leg.notional, leg.currency),
             number(leg.leverage, unit="×"),

@@ -1,4 +1,4 @@
-"""Simulate calls on top of a block: balances before and after are read inside the same simulation."""
+"""Simulates calls on top of a block; balances before and after are read inside the same simulation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from zuno.lp.ports.spending import Call, SimulatedCall, Simulation, SimulationMe
 
 _BALANCE_PROBE: Final = Address("0x" + "7a756e6f" * 5)
 _BALANCE_CODE: Final = "0x5f35315f5260205ff3"
-"""Lent to that address for the time of a simulation: it answers an account's balance of the chain's own coin, which no
-contract tells. Transfer events would not do for tokens that charge for a transfer, nor where a node reports none."""
+"""Code that a simulation puts at `_BALANCE_PROBE`: it returns an account's balance of the chain's own coin, which no
+contract can be asked for. Transfer events are not used: some tokens charge for a transfer, some nodes report none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,13 @@ class Simulator:
     async def _until_it_fails(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> _Result:
-        """Simulate again up to the call that lacks funds: such a call fails the simulation as a whole."""
+        """Simulate up to the first call that fails, so that changes and price are those at that point. If a call lacks
+        funds, a node rejects the whole simulation: calls are then dropped from the end until the rest goes through."""
         try:
             result = await self._simulate_once(head, wallet, calls, currencies, pool_id)
         except InsufficientFunds as fault:
             if not calls:
-                raise  # nothing was to be paid for
+                raise  # there is no call left to drop
             result = await self._until_it_fails(head, wallet, calls[:-1], currencies, pool_id)
             if result.failed_at is not None:
                 return result
@@ -84,17 +85,19 @@ class Simulator:
         def read(raw: Any) -> _Result:
             (block,) = raw
             before, tried, after, (slot0,) = _split_results(block["calls"], len(wanted), len(calls), len(wanted), 1)
-            held = [(_word(earlier), _word(later)) for earlier, later in zip(before, after, strict=True)]
+            held = [
+                (_read_balance(earlier), _read_balance(later)) for earlier, later in zip(before, after, strict=True)
+            ]
             changes = {currency: now - then for currency, (then, now) in zip(wanted, held, strict=True)}
             (packed,) = abi.extsload_results(_return_data(slot0), 1)
             return _Result(tuple(map(_parse_call, tried)), changes, unpack_slot0(packed).sqrt_price_x96)
 
-        question = RpcRequest("eth_simulateV1", [payload], _careful(read), head, Callee.MAY_REVERT)
+        question = RpcRequest("eth_simulateV1", [payload], _read_or_malformed(read), head, Callee.MAY_REVERT)
         result: _Result = await self._node.ask(question)
         return result
 
     async def _try_first_call(self, head: Block, wallet: Address, calls: Sequence[Call]) -> tuple[SimulatedCall, ...]:
-        """For a node without simulations: whether the first call goes through, and its gas."""
+        """For a node without `eth_simulateV1`: only whether the first call goes through, and its gas."""
         try:
             for call in calls[:1]:
                 await self._node.ask(requests.spending("eth_call", wallet, call, head, lambda raw: raw))
@@ -115,14 +118,14 @@ def _view_call(to: Address, data: bytes) -> dict[str, Any]:
     return {"to": to, "data": "0x" + data.hex()}
 
 
-def _careful(read: Any) -> Any:
-    def reading(raw: Any) -> Any:
+def _read_or_malformed(read: Any) -> Any:
+    def checked(raw: Any) -> Any:
         try:
             return read(raw)
         except (ValueError, KeyError, TypeError) as error:
-            raise Malformed("a simulation of something else") from error
+            raise Malformed("the answer to eth_simulateV1 cannot be read") from error
 
-    return reading
+    return checked
 
 
 def _split_results(calls: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
@@ -137,11 +140,11 @@ def _split_results(calls: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
 
 def _return_data(call: Any) -> bytes:
     if requests.parse_int(call["status"]) != 1:
-        raise Malformed("a reading that cannot fail did")
+        raise Malformed("a balance or price call failed")
     return bytes.fromhex(call["returnData"][2:])
 
 
-def _word(call: Any) -> int:
+def _read_balance(call: Any) -> int:
     return abi.decode_uint(_return_data(call), "a balance")
 
 

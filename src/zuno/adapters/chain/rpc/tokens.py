@@ -1,4 +1,5 @@
-"""Symbols and decimals of tokens that are not curated: the contract is a stranger's, so its answers are checked."""
+"""Reads symbols and decimals of tokens outside the curated list; anybody may have written the contract, so its answers
+are checked."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 _RECORD: Final = "tokens"
 _WORD: Final = 32
 CALL_GAS: Final = 1_000_000
-"""Enough for any honest token behind a proxy, too little for one that wants to keep the node busy."""
+"""Gas limit of a call: enough for any honest token behind a proxy, too little to keep the node busy."""
 
 
 class TokenReader:
@@ -36,31 +37,32 @@ class TokenReader:
     async def read(self, addresses: Iterable[Address], at: Block) -> dict[Address, Token]:
         self._load()
         wanted = set(addresses)
-        strange = sorted(wanted - self._known.keys())
-        mute = dict[Address, Token]()
-        for token, spoke in await asyncio.gather(*(self._fetch(address, at) for address in strange)):
-            (self._known if spoke else mute)[token.address] = token
-        if len(strange) > len(mute):
-            strangers = [token for token in self._known.values() if not token.verified]
-            self._cache.save(_RECORD, {token.address: [token.symbol, token.decimals] for token in strangers})
-        return {address: mute.get(address) or self._known[address] for address in wanted}
+        missing = sorted(wanted - self._known.keys())
+        unanswered = dict[Address, Token]()
+        for token, answered in await asyncio.gather(*(self._fetch(address, at) for address in missing)):
+            (self._known if answered else unanswered)[token.address] = token
+        if len(missing) > len(unanswered):
+            unverified = [token for token in self._known.values() if not token.verified]
+            self._cache.save(_RECORD, {token.address: [token.symbol, token.decimals] for token in unverified})
+        return {address: unanswered.get(address) or self._known[address] for address in wanted}
 
     async def _fetch(self, address: Address, at: Block) -> tuple[Token, bool]:
-        """The token, and whether its contract gave both answers. Without decimals, amounts are shown in base units."""
+        """The token, and whether its contract answered both calls. Without a symbol it is named by its short address;
+        without decimals its amounts are shown in base units."""
         if address == NATIVE:
             return Token(NATIVE, "ETH", 18), True
         symbol, decimals = await asyncio.gather(
             self._call(address, abi.SYMBOL, at, lambda answer: parse_symbol(answer, address)),
             self._call(address, abi.DECIMALS, at, parse_decimals),
         )
-        spoke = symbol is not None and decimals is not None
-        return Token(address, _short_address(address) if symbol is None else symbol, decimals or 0), spoke
+        answered = symbol is not None and decimals is not None
+        return Token(address, _short_address(address) if symbol is None else symbol, decimals or 0), answered
 
     async def _call(self, address: Address, question: bytes, at: Block, read: Callable[[bytes], T]) -> T | None:
         try:
             return await self._node.call(address, question, at, read, callee=Callee.UNTRUSTED, gas=CALL_GAS)
         except (CallReverted, ResponseTooLarge, InvalidCallResult):
-            return None  # it reverts, answers something else or with megabytes, whichever node is asked
+            return None  # the contract reverts, or returns something else or far too much: no node is to blame
 
     def _load(self) -> None:
         if self._loaded:
@@ -81,7 +83,7 @@ def _parse_record(record: dict[str, Any]) -> list[Token]:
 
 
 def parse_symbol(answer: bytes, address: Address) -> str:
-    """A symbol as string or, in older tokens, as bytes32; an empty one becomes the short address."""
+    """The symbol, returned as a string or, by older tokens, as bytes32; an empty one becomes the short address."""
     if len(answer) == _WORD:
         try:
             symbol = answer.rstrip(b"\0").decode()
