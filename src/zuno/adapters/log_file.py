@@ -48,7 +48,8 @@ class _Formatter(logging.Formatter):
 
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__()
-        self._secrets = tuple({form for secret in secrets if secret for form in (secret, quote(secret, safe=""))})
+        forms = {form for secret in secrets if secret for form in (secret, quote(secret, safe=""))}
+        self._secrets = sorted(forms, key=len, reverse=True)  # one may be the beginning of another
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -111,7 +111,7 @@ def _figure(text: str, value: Number, unit: str, digits: int = 2, *, signed: boo
 
 
 def _judge_sign(value: Value, *, signed: bool) -> Value:
-    if value.number is None:
+    if value.number is None or not any(digit in value.text for digit in "123456789"):  # $0.00 is neither
         return value
     tone = Tone.GOOD if value.number > 0 else Tone.BAD if value.number < 0 else Tone.PLAIN
     return Value(value.text, tone, value.kind, value.number, value.unit, value.digits, signed)

@@ -108,6 +108,11 @@ def test_tones_reach_the_spans() -> None:
     assert spans == [Span("PnL  ", Tone.QUIET), Span("-$3.00", Tone.BAD)]
 
 
+def test_a_loss_that_rounds_to_nothing_has_no_colour() -> None:
+    assert gain(-0.001).tone is Tone.PLAIN
+    assert gain(0.01).tone is Tone.GOOD
+
+
 def test_a_value_keeps_its_exact_number() -> None:
     assert (money(None).number, percent(None).number, share(None).number) == (None, None, None)
     assert str(share(0.25).number) == "25.00"
