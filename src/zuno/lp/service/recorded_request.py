@@ -49,16 +49,16 @@ class RecordedRequest:
         """Today's rules and prompts say other things than those it was argued by."""
         return self.edition < EDITION
 
-    def check_hash(self, context: Mapping[str, Any]) -> str:
+    def check_hash(self, context: Mapping[str, Any], taken: Mapping[str, Any] | None = None) -> str:
         """The plan's hash, if the record gives it; else `Broken`. Of the owner's own choice the reasons are not on
-        record, nor is the verdict that doubts capped: there the id must follow from the hash."""
-
+        record, nor is the verdict that doubts capped: without the end as it was `taken` the id must follow from the
+        hash, which is all that an older edition's plan can be held to."""
         if self.end is None:
             raise Broken(f"{self.request_id} has no plan")
-        then, plan = hash_decided(context, self.end), self.plan
+        then, plan = hash_decided(context, taken or self.end), self.plan
         if plan is None:
             return then
-        chosen = plan.owner_choice is not None or bool(plan.doubts)
+        chosen = taken is None and (plan.owner_choice is not None or bool(plan.doubts))
         if plan.plan_id != plan_id_of(self.request_id, plan.hash) or not (chosen or plan.hash == then):
             raise Broken(
                 f"{plan.plan_id} is on record with another hash than its debate gives; run `zuno journal verify`."
