@@ -76,7 +76,8 @@ class Fact:
     def about(self) -> str:
         """Where the value comes from and how old it is; empty where that is not told."""
         age = "" if self.age_seconds is None else f"{self.age_seconds} s old"
-        return "; ".join(part for part in (", ".join(filter(None, (self.source, age))), *self.notes) if part)
+        parts = (", ".join(filter(None, (self.source, age))), *self.notes)
+        return Value("; ".join(filter(None, parts)).replace("\n", " ")).text
 
 
 @dataclass(frozen=True, slots=True)
