@@ -264,7 +264,7 @@ async def test_of_two_plans_of_one_request_each_is_read_by_its_name(house: Appli
 
 
 @pytest.mark.slow
-async def test_a_choice_that_does_not_give_the_plans_hash_is_not_carried_out(house: Application, plan: PlanView) -> None:
+async def test_a_choice_that_gives_another_hash_is_not_carried_out(house: Application, plan: PlanView) -> None:
     journal, made_up = house.journal(), "0" * 64
     named = plan_id_of(plan.request_id, made_up)
     free = next(one.index for one in plan.candidates if one.verdict != "veto" and one.index != plan.recommended.index)
