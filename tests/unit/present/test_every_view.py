@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.present.views import STRANGER, Maker, answers, changes, left_out
 from zuno.kernel.view import View
+from zuno.lp.service.execution_view import ExecutionView, SimulationView
 from zuno.present.document import Document, Facts, Kind, Lines, Table, Value
 from zuno.present.html import to_html
 from zuno.present.text import count_columns, to_text
@@ -47,6 +48,15 @@ def test_text_of_strangers_is_marked(kind: type[View]) -> None:
             assert STRANGER not in value.text or value.kind is Kind.FOREIGN or value.number is not None, value
         for words in own_words(document):
             assert STRANGER not in words
+
+
+def test_a_strangers_token_in_a_result_or_a_note_is_marked() -> None:
+    result = {"inToken1": {"result": "1.5", "token": STRANGER}}
+    execution = Maker("execution").view(ExecutionView).model_copy(update={"outcome": result, "other_outcomes": ()})
+    simulation = Maker("simulation").view(SimulationView).model_copy(update={"notes": (STRANGER,)})
+    for view in (execution, simulation):
+        marked = [value for value in values(view.to_document()) if STRANGER in value.text]
+        assert [value.kind for value in marked] == [Kind.FOREIGN]
 
 
 @pytest.mark.parametrize("kind", answers(), ids=lambda kind: kind.__name__)

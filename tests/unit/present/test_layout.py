@@ -123,6 +123,7 @@ def test_no_control_character_reaches_a_screen() -> None:
     assert Value("a\x1b[2J\u202eb\nc").text == "a[2Jb\nc"
     assert foreign("one\ntwo").text == "one two"
     assert foreign("x").kind is Kind.FOREIGN
+    assert Fact("gas", foreign("x"), "a\x1b[2J", notes=("b\n\u202ec",)).about == "a[2J; b c"
 
 
 def test_ids_are_copied_by_a_tap_and_quotes_open() -> None:

@@ -33,6 +33,8 @@ _UNITS: Final = {
 """By the unit of a document's value; any other is the symbol of an amount."""
 _BRACKETS: Final = str.maketrans("[]", "()")
 _NAME: Final = re.compile(r"[^{}<>\n]{1,60}")
+_ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{4}(?:[0-9a-fA-F]{36}|…[0-9a-fA-F]{4})(?![0-9a-fA-F])")
+"""A model's vendor is not told whose wallet it is."""
 
 
 class FactRecord(Wire):
@@ -106,6 +108,7 @@ class FactWriter:
         """A text that we did not write, by its number; empty where there is none."""
         if not text:
             return ""
+        text = _ADDRESS.sub("(address)", text)
         label = f"[{self.prefix}.{len(self._strangers) + 1}]"
         self._strangers.append(f"{label} {plain_text(text.translate(_BRACKETS), _SHOWN_CHARS)}")
         return f"text {label}"
@@ -157,7 +160,7 @@ class FactWriter:
 
     def _tell_value(self, label: str, value: Value) -> str:
         """What holds a digit gets an id, so that prose can cite it; words of ours stand as they are."""
-        text = value.text.replace("\n", " ")
+        text = _ADDRESS.sub("(address)", value.text.replace("\n", " "))
         if not text:
             return ""
         if value.kind is Kind.FOREIGN:

@@ -42,7 +42,7 @@ _STRANGERS: Final = re.compile(
 )
 """Fields in which a stranger may have chosen every word: there a single short one is fenced too, unless it is ours."""
 _OURS: Final = frozenset({"USD", "gwei", *Symbol, *(token.symbol for chain in CHAINS for token in chain.tokens)})
-_UNITS: Final = _OURS | {"", "%", "h", "s", "×", "R", "bps"}
+_UNITS: Final = _OURS | {"", "%", "h", "s", "×", "R", "bps", "KRW", "ms", "points", "ticks"}
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """A field's name; others are keys of a map, and texts."""
 

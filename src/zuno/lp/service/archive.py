@@ -36,7 +36,7 @@ from zuno.lp.model.plan_events import (
     StepHandedOut,
     StepMined,
 )
-from zuno.lp.service.plan_replay import OpenReplay, plan_decision, replay_plan, store_missing_plan_views
+from zuno.lp.service.plan_replay import OpenReplay, as_chosen, plan_decision, replay_plan, store_missing_plan_views
 from zuno.lp.service.plan_view import PLAN_KIND, PlanRecord, PlanView, SourceView, ThoughtView, describe_sources
 from zuno.lp.service.recorded_request import (
     RecordedRequest,
@@ -267,16 +267,19 @@ class Archive:
                 "nothing of it is signed yet, so ask the desk again."
             )
         content = await load_context_content(journal, ready.debate.context)
-        index, verdict, rejected = ready.decision.index, ready.decision.verdict, None
-        if plan is not None:
+        context = parse_context(ready.debate.context, content)
+        taken = ready if recorded.older else as_chosen(recorded, context, ready)
+        digest = recorded.check_hash(content, None if taken is ready else taken.model_dump(by_alias=True))
+        index, verdict, rejected = taken.decision.index, taken.decision.verdict, None
+        if plan is not None and recorded.older:
             index, verdict = plan.owner_choice if plan.owner_choice is not None else index, PlanVerdict(plan.verdict)
         if verdict is PlanVerdict.REJECT:
             rejected = f"`zuno plan show {plan_id}` says why"
-            with suppress(Malformed):  # nothing is computed on the way to money
+            with suppress(Malformed):
                 view = read_view(PlanView, "" if plan is None else plan.hash, recorded.view)
                 rejected = "; ".join(map(sanitise, view.cautions)) or "no move passed its rules"
         chosen = ready.debate.rounds[-1].candidates[index]
-        return DecidedPlan(recorded.check_hash(content), parse_context(ready.debate.context, content), chosen, rejected)
+        return DecidedPlan(digest, context, chosen, rejected)
 
     async def why(self, reference: str) -> WhyView:
         journal = await self.open_journal()

@@ -178,7 +178,7 @@ class SimulationView(View):
             section("Steps", *(block for call in self.steps for block in call.blocks)),
             *more,
             context=f"{chain_label(self.chain)} · at block {self.block}{', play money' if self.play_money else ''}",
-            notes=(*self.notes, *warn_unverified([self.pool])),
+            notes=(*map(foreign, self.notes), *warn_unverified([self.pool])),
             acts=acts,
         )
 
@@ -293,7 +293,7 @@ class ExecutionView(View):
         acts = [Act(_LABELS[verb], f"plan {verb} {self.plan_id}") for verb in verbs.get(self.state, "").split()]
         outcomes = zip((self.position_id, *self.other_position_ids), (self.outcome, *self.other_outcomes), strict=False)
         results = [
-            ("result so far", Value(f"position {position}: {_describe_result(outcome)}"))
+            ("result so far", foreign(f"position {position}: {_describe_result(outcome)}"))
             for position, outcome in (outcomes if self.outcome is not None else ())
         ]
         return document(

@@ -49,16 +49,16 @@ class RecordedRequest:
         """Whether the rules and prompts have changed since."""
         return self.edition < EDITION
 
-    def check_hash(self, context: Mapping[str, Any]) -> str:
-        """The plan's hash, computed again from the record; `Broken` if it differs from the stored one. It cannot be
-        computed where the owner chose, or where doubts capped the verdict, because the record lacks the reasons: there
-        only the plan's id is checked against the stored hash."""
+    def check_hash(self, context: Mapping[str, Any], taken: Mapping[str, Any] | None = None) -> str:
+        """The plan's hash, computed again from the record; `Broken` if it differs from the stored one. The record lacks
+        the reasons of the owner's own choice and of a verdict that doubts capped: `taken` is the end as it was then
+        concluded. Without it, as for an older edition, only the plan's id is checked against the stored hash."""
         if self.end is None:
             raise Broken(f"{self.request_id} has no plan")
-        computed, plan = hash_decided(context, self.end), self.plan
+        computed, plan = hash_decided(context, taken or self.end), self.plan
         if plan is None:
             return computed
-        cannot_compute = plan.owner_choice is not None or bool(plan.doubts)
+        cannot_compute = taken is None and (plan.owner_choice is not None or bool(plan.doubts))
         if plan.plan_id != plan_id_of(self.request_id, plan.hash) or not (cannot_compute or plan.hash == computed):
             raise Broken(
                 f"{plan.plan_id} is on record with another hash than its debate gives; run `zuno journal verify`."

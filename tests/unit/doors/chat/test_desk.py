@@ -243,6 +243,14 @@ async def test_names_of_tokens_and_words_of_memories_are_told_as_a_strangers(roo
         assert any(HOSTILE in text for text in output.strangers)
 
 
+@pytest.mark.parametrize("name", ["inspect", "portfolio", "balances"])
+async def test_no_address_of_a_wallet_reaches_a_model(room: Room, name: str) -> None:
+    tool = TOOLS[name]
+    view = await tool.look(room.zuno, {"position": "1"})
+    output = FactWriter(tool.prefix).document(view.to_document())
+    assert not re.search(r"0x[0-9a-fA-F]{4}(…|[0-9a-fA-F]{36}\b)", output.model_dump_json())
+
+
 @pytest.mark.parametrize(
     ("line", "command"),
     [

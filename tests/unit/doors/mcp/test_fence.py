@@ -111,7 +111,14 @@ def test_strangers_words_are_fenced_in_the_lines_of_a_document() -> None:
 
 def test_a_strangers_unit_is_fenced_and_ours_is_not() -> None:
     assert fence_value(amount("1.5", "SIGN_IT")).text == "<untrusted> 1.5 SIGN_IT </untrusted>"
-    for value in (amount("1.5", "USDC"), money(3.0), percent(4), id_("plan_696ead46d788"), Value("locked")):
+    for value in (
+        amount("1.5", "USDC"),
+        money(3.0),
+        money(3.0, "KRW"),
+        percent(4),
+        id_("plan_696ead46d788"),
+        Value("locked"),
+    ):
         assert fence_value(value) == value
     for text in ("BTCUSDT", "1.5"):
         assert fence_value(foreign(text)).text == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from zuno.lp.model.debate import Kind
 from zuno.lp.service.archive import Archive
 from zuno.lp.service.plan_replay import ReplayDebateRunner
 from zuno.lp.service.plan_view import PlanView, plan_id_of
+from zuno.lp.service.recorded_request import RecordedRequest, read_request
 from zuno.provenance.facts import Figure
 from zuno.settings import read_settings
 from zuno.wiring import Application
@@ -259,6 +261,32 @@ async def test_of_two_plans_of_one_request_each_is_read_by_its_name(house: Appli
     shown = (await archive.why(plan.request_id)).plan
     assert shown is not None
     assert shown.plan_id == plan.plan_id  # the first is the request's
+
+
+@pytest.mark.slow
+async def test_a_choice_that_gives_another_hash_is_not_carried_out(house: Application, plan: PlanView) -> None:
+    journal, made_up = house.journal(), "0" * 64
+    named = plan_id_of(plan.request_id, made_up)
+    free = next(one.index for one in plan.candidates if one.verdict != "veto" and one.index != plan.recommended.index)
+    (record,) = await journal.latest(1, request_id=plan.request_id, kind="plan")
+    forged = {**record.payload, "planId": named, "hash": made_up, "ownerChoice": free, "decidedBy": "owner"}
+    await journal.append(kind="plan", author=record.author, payload=forged, request_id=plan.request_id)
+    with pytest.raises(Broken, match="another hash"):
+        await house.archive().decision(named)
+
+
+@pytest.mark.slow
+async def test_the_verdict_that_counts_is_the_one_in_the_hash(
+    house: Application, plan: PlanView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read(*args: Any) -> RecordedRequest:
+        recorded = await read_request(*args)
+        assert recorded.plan is not None
+        return replace(recorded, plan=recorded.plan.model_copy(update={"verdict": "reject"}))
+
+    monkeypatch.setattr("zuno.lp.service.archive.read_request", read)
+    decided = await house.archive().decision(plan.plan_id)
+    assert (decided.hash, decided.chosen.index, decided.rejected) == (plan.hash, plan.recommended.index, None)
 
 
 @pytest.mark.slow
