@@ -26,6 +26,15 @@ class _OldPackages:
             raise ImportError(f"{name} is gone: the devnet is now the package zuno_devnet", name=name)
 
 
+class _NoModule:
+    """Asked last: says where to look for a module that nobody has found."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name.startswith("zuno."):
+            raise ModuleNotFoundError(f"No module named {name!r}: docs/architecture.md says what is where", name=name)
+
+
 def _has_moved(package: str) -> bool:
     return package in _OLD_PACKAGES and not os.path.isfile(os.path.join(_HERE, package, "__init__.py"))
 
@@ -33,3 +42,4 @@ def _has_moved(package: str) -> bool:
 # Asked last, for what nobody else finds; first where folders of an old package are left, which would pass for packages.
 _place = 0 if any(map(_has_moved, _OLD_PACKAGES.keys() & os.listdir(_HERE))) else len(sys.meta_path)
 sys.meta_path.insert(_place, _OldPackages)
+sys.meta_path.append(_NoModule)
