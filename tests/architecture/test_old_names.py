@@ -74,7 +74,7 @@ def leave_nothing(checkout: Path) -> None:
         ("import zuno.adapters.chain.devnet.process", "", ""),
         ("import zuno.frontends.cli.main", GONE.format("frontends"), "docs/architecture.md"),
         ("from zuno.amm.pool import Pool", "", ""),
-        ("import zuno.nothing", "ModuleNotFoundError: ", "zuno.nothing"),
+        ("import zuno.nothing", "ModuleNotFoundError: ", "'zuno.nothing': docs/architecture.md"),
     ],
 )
 def test_an_old_path_is_answered_with_the_new_one(

@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.view import ForeignText, VerdictView, View
-from zuno.present.document import Document, Tone, Value, document, lines, table
-from zuno.present.values import foreign, good, quiet, warn
+from zuno.present.document import Document, Fact, Tone, document, facts, lines
+from zuno.present.values import foreign, good, warn
 
 State = Literal["ok", "warn", "fail", "off"]
 _TONES: Final = {"ok": Tone.GOOD, "warn": Tone.WARN, "fail": Tone.BAD, "off": Tone.QUIET}
@@ -43,12 +43,16 @@ class DoctorView(VerdictView):
         else:
             end = good("ready" if self.ok else "not ready")
         rows = [
-            (check.topic, Value(check.state, _TONES[check.state]), foreign(check.text), quiet(check.advice))
+            Fact(
+                check.topic,
+                foreign(f"{check.state} · {check.text}", _TONES[check.state]),
+                notes=(check.advice,) if check.advice else (),
+            )
             for check in self.checks
         ]
         return document(
             "Checks before live trading" if self.live else "Checks",
-            table(("check", "state", "result", "what to do"), rows),
+            facts(*rows),
             lines(end),
         )
 

@@ -134,6 +134,10 @@ class PoolKeyView(View):
         """Amounts of its two tokens."""
         return self.sentence(between.join(side.text for side in self.amounts(amount0, amount1)))
 
+    def exact_pair(self, amount0: str, amount1: str) -> Value:
+        """The same to the last digit."""
+        return self.sentence(f"{amount0} {self.currency0.display_name}, {amount1} {self.currency1.display_name}")
+
     def amounts(self, amount0: str, amount1: str) -> tuple[Value, Value]:
         sides = ((amount0, self.currency0), (amount1, self.currency1))
         first, second = (self.amount_of(text, token.display_name) for text, token in sides)
@@ -435,6 +439,8 @@ class InspectView(PositionView):
                 "On chain",
                 facts(
                     ("liquidity", thousands_text(self.liquidity)),
+                    ("exactly", pool.exact_pair(self.amount0_human, self.amount1_human)),
+                    ("exact fees", pool.exact_pair(self.fees0_human, self.fees1_human)),
                     ("tick", f"{self.tick}, range {self.tick_lower} to {self.tick_upper}"),
                     ("pool id", pool.id),
                     ("owner", self.owner),

@@ -568,7 +568,7 @@ def _voice_blocks(view: RunView) -> tuple[Table, Lines | None]:
     ]
     columns = ("role", "spoke", "model", "tokens", "cost", "why")
     told_once = f"rules spoke where no reason is given: {shared}" if shared else ""
-    return table(columns, rows, spare=("why", "tokens", "cost", "model")), lines(foreign(told_once, Tone.QUIET))
+    return table(columns, rows, spare=("tokens", "cost", "model")), lines(foreign(told_once, Tone.QUIET))
 
 
 def _aside(value: Value, words: str) -> Value:

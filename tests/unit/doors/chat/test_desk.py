@@ -34,6 +34,7 @@ from zuno.llm.budget import Limits
 from zuno.llm.port import Ceiling
 from zuno.llm.prompts import Prompts
 from zuno.lp.service.views import PositionsView
+from zuno.present.document import document_of
 from zuno.settings import Settings
 from zuno.trading.service.account_view import TradeStatusView
 from zuno.trading.service.memory_view import MemoriesView, MemoryView
@@ -247,7 +248,7 @@ async def test_names_of_tokens_and_words_of_memories_are_told_as_a_strangers(roo
 async def test_no_address_of_a_wallet_reaches_a_model(room: Room, name: str) -> None:
     tool = TOOLS[name]
     view = await tool.look(room.zuno, {"position": "1"})
-    output = FactWriter(tool.prefix).document(view.to_document())
+    output = FactWriter(tool.prefix).document(document_of(view))
     assert not re.search(r"0x[0-9a-fA-F]{4}(…|[0-9a-fA-F]{36}\b)", output.model_dump_json())
 
 

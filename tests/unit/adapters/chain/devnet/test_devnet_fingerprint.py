@@ -24,18 +24,12 @@ NOT_SHAPING = (
     "zuno.kernel.errors",
     "zuno.kernel.text",
     "zuno.kernel.units",
-    "zuno.kernel.wire",
-    "zuno.lp.model.ballot",
     "zuno.lp.model.chains",
-    "zuno.lp.model.debate",
     "zuno.lp.model.history",
-    "zuno.lp.model.market",
     "zuno.lp.model.plan",
     "zuno.lp.plan.calls",
     "zuno.lp.plan.decoding",
     "zuno.lp.ports.spending",
-    "zuno.lp.rules.carry",
-    "zuno.lp.rules.fee_yield",
     "zuno_devnet.rpc_errors",
 )
 
