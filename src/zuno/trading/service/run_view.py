@@ -562,13 +562,14 @@ def _voice_blocks(view: RunView) -> tuple[Table, Lines | None]:
             voice.model or "–",
             count(voice.tokens),
             model_cost(voice.usd),
-            foreign("" if voice.why == shared else voice.why),
         )
         for voice in view.voices
     ]
-    columns = ("role", "spoke", "model", "tokens", "cost", "why")
-    told_once = f"rules spoke where no reason is given: {shared}" if shared else ""
-    return table(columns, rows, spare=("tokens", "cost", "model")), lines(foreign(told_once, Tone.QUIET))
+    columns = ("role", "spoke", "model", "tokens", "cost")
+    told_once = f"rules spoke: {shared}" if shared else ""
+    own = (f"{voice.role}: {voice.why}" for voice in view.voices if voice.why and voice.why != shared)
+    reasons = (foreign(text, Tone.QUIET) for text in (told_once, *own))
+    return table(columns, rows, spare=("tokens", "cost", "model")), lines(*reasons)
 
 
 def _aside(value: Value, words: str) -> Value:
