@@ -154,7 +154,7 @@ def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
         f"  {door}  " in ending for door in ("zuno", "zuno web", "zuno telegram setup", "zuno mcp", "zuno lab study")
     )
     lines = ran.out.splitlines()
-    assert len(lines) <= 165
+    assert len(lines) <= 140
     assert max(map(len, lines)) <= 80
     assert all(line.strip().startswith("zuno") for line in lines[-3:])
     assert zuno("lp", "pools", "--json").document == before

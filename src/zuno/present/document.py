@@ -104,6 +104,8 @@ class Row:
 class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    whole: bool = False
+    """Columns that do not fit a terminal stand under their row."""
 
 
 class Mark(StrEnum):
@@ -248,7 +250,7 @@ def select_columns(whole: Document, names: Collection[str]) -> Document:
             return block
         kept = [column.name in names for column in block.columns]
         rows = (replace(line, cells=tuple(compress(line.cells, kept))) for line in block.rows)
-        return Table(tuple(compress(block.columns, kept)), tuple(rows)) if any(kept) else None
+        return replace(block, columns=tuple(compress(block.columns, kept)), rows=tuple(rows)) if any(kept) else None
 
     sections = (section(part.title, *map(cut, part.blocks)) for part in whole.sections)
     return replace(whole, sections=tuple(part for part in sections if part.blocks))
@@ -297,9 +299,10 @@ def table(
     *,
     spare: Sequence[str] = (),
     joiners: Mapping[str, str] | None = None,
+    whole: bool = False,
 ) -> Table:
-    """`spare` columns go in this order where the table is too wide; `joiners` stand between the lines of a cell where
-    they must be one line."""
+    """`spare` columns go in this order where the table is too wide, under their row if it is `whole`; `joiners` stand
+    between the lines of a cell where they must be one line."""
     ranks = {name: len(spare) - place for place, name in enumerate(spare)}
     if unknown := ranks.keys() - set(columns):
         raise ValueError(f"no column is called {', '.join(sorted(unknown))}")
@@ -308,7 +311,7 @@ def table(
     for entry in filled:
         if len(entry.cells) != len(built):
             raise ValueError(f"{len(entry.cells)} cells under {len(built)} columns")
-    return Table(built, filled)
+    return Table(built, filled, whole)
 
 
 def row(*cells: str | Value, tone: Tone = Tone.PLAIN) -> Row:

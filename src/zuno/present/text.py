@@ -39,15 +39,17 @@ def layout(document: Document, width: int) -> Iterator[Line]:
         yield from _wrap_value(document.context.toned(Tone.QUIET), width)
     for value in document.urgent:
         yield from _wrap_value(_warn(value), width)
-    for section in document.sections:
+    for number, section in enumerate(document.sections):
+        if number and section.title:
+            yield ()
         yield from _layout_section(section, width)
     for value in document.notes:
         yield from _wrap_value(Value(f"note: {value.text}", Tone.QUIET), width)
     for picture in document.pictures:
         yield from _wrap_value(Value(f"{picture.caption or 'picture'}: {picture.file}"), width)
     if document.acts:
-        commands = ", ".join(f"`zuno {act.command}`" for act in document.acts)
-        yield from _wrap_value(Value(f"next: {commands}", Tone.QUIET), width)
+        commands = ", ".join(_glue(f"`zuno {act.command}`") for act in document.acts)
+        yield from ((Span(_unglue(line), Tone.QUIET),) for line in wrap(f"next: {commands}", width))
 
 
 def _layout_section(section: Section, width: int) -> Iterator[Line]:
@@ -117,6 +119,7 @@ def layout_table(table: Table, width: int) -> Iterator[Line]:
             yield from _layout_card(table.columns, row, width)
         return
     columns, rows = fitting
+    spare = set(table.columns) - set(columns) if table.whole else ()
     widths = [
         max(count_columns(column.name), *(_cell_width(row.cells[place]) for row in rows), 0)
         for place, column in enumerate(columns)
@@ -124,13 +127,18 @@ def layout_table(table: Table, width: int) -> Iterator[Line]:
     right = [is_numeric(rows, place) for place in range(len(columns))]
     header = [pad(column.name, size, right=end) for column, size, end in zip(columns, widths, right, strict=True)]
     yield (Span(GAP.join(header).rstrip(), Tone.QUIET),)
-    for row in rows:
+    for whole, row in zip(table.rows, rows, strict=True):
         cells = [cell.text.split("\n") for cell in row.cells]
         for parts in zip_longest(*cells, fillvalue=""):
             spans = []
             for part, cell, size, end in zip(parts, row.cells, widths, right, strict=True):
                 spans += [Span(pad(part, size, right=end), cell_tone(cell, row)), Span(GAP)]
             yield tuple(spans[:-1])
+        if spare:
+            cells = zip(table.columns, whole.cells, strict=True)
+            kept = ((column, cell) for column, cell in cells if column in spare and cell.text not in _BLANKS)
+            pairs = ", ".join(_glue(f"{column.name} {one_line(cell, column)}") for column, cell in kept)
+            yield from ((Span(f"    {_unglue(line)}", Tone.QUIET),) for line in wrap(pairs, width - 4) if pairs)
 
 
 def fit_table(table: Table, width: int, gap: int = len(GAP)) -> tuple[tuple[Column, ...], tuple[Row, ...]] | None:
@@ -195,7 +203,7 @@ def wrap(text: str, width: int) -> list[str]:
     indent = text[: len(text) - len(text.lstrip(" "))][: width // 2]
     lines: list[str] = []
     current = ""
-    for word in text.split():
+    for word in filter(None, text.split(" ")):
         joined = f"{current} {word}" if current else (word if lines else indent + word)
         if count_columns(joined) <= width:
             current = joined
@@ -205,6 +213,15 @@ def wrap(text: str, width: int) -> list[str]:
         *folded, current = _fold(word if lines or current else indent + word, width)
         lines += folded
     return [*lines, current]
+
+
+def _glue(text: str) -> str:
+    """As one word that `wrap` does not break while it fits a line."""
+    return text.replace(" ", "\xa0")
+
+
+def _unglue(text: str) -> str:
+    return text.replace("\xa0", " ")
 
 
 def _fold(word: str, width: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -56,6 +57,23 @@ def test_spare_columns_go_first() -> None:
     ]
 
 
+def test_spare_columns_of_a_whole_table_stand_under_their_row() -> None:
+    assert printed(replace(RANGES, whole=True), width=30) == [
+        "id  range     state",
+        "1   2,368.50  in range",
+        "    2,659.81  9 % to edge",
+        "    hash ffffffffffff",
+    ]
+
+
+def test_a_next_command_is_not_broken() -> None:
+    acts = (Act("Go", "lp positions"), Act("Why", "why plan_0123456789ab"))
+    assert to_text(document("", acts=acts), 30).split("\n") == [
+        "next: `zuno lp positions`,",
+        "`zuno why plan_0123456789ab`",
+    ]
+
+
 def test_a_row_that_does_not_fit_is_a_card_with_everything_on_it() -> None:
     card = printed(RANGES, width=24)
     assert card[0] == "id 1"
@@ -91,6 +109,7 @@ def test_order_of_a_document() -> None:
         "out of range",
         "Section",
         "price  1 ETH  (feed, 7 s old; late)  STALE",
+        "",
         "Inner",
         "then",
         "worth  $12.50",

@@ -3,6 +3,7 @@ plan carried out."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from zuno.doors.zuno import Zuno
@@ -15,7 +16,7 @@ from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import Listen
 from zuno.lp.service.result_views import PnlView
 from zuno.lp.service.views import PoolsView, PositionsView
-from zuno.present.document import Document, document, include, lines
+from zuno.present.document import Document, Value, document, include, lines
 from zuno.present.values import quiet
 
 TOUR_MOVE = "-0.6"
@@ -41,14 +42,16 @@ class DemoOpening(View):
     move: MoveView
     after: PositionsView
     LEFT_OUT: ClassVar = (
-        PoolsView.LEFT_OUT | PositionsView.LEFT_OUT | {"PoolsView.timestamp", "PositionsView.timestamp"}
+        PoolsView.LEFT_OUT
+        | PositionsView.LEFT_OUT
+        | {"before", "PoolsView.timestamp", "PositionsView.timestamp", "MoveView.chain", "MoveView.block"}
     )
 
     def to_document(self) -> Document:
-        parts = (self.pools, self.before, self.move, self.after)
-        sections = (part for view in parts for part in include(view.to_document()))
+        pools, move = self.pools.to_document(), replace(self.move.to_document(), context=Value(""))
+        sections = (*pools.sections, *include(move), *include(self.after.to_document()))
         end = lines(quiet("Position 1 is at its edge. The desk argues:"))
-        return document("A simulated market", *sections, end)
+        return document("A simulated market", *sections, end, context=pools.context, notes=pools.notes)
 
 
 class CarriedOut(View):

@@ -26,8 +26,11 @@ class LookRoute(APIRoute):
 
         async def negotiate(request: Request) -> Response:
             answer = await handle(request)
-            if isinstance(answer, ViewResponse) and DOCUMENT_TYPE in request.headers.get("accept", ""):
-                return answer.add_document()
+            if not isinstance(answer, ViewResponse):
+                return answer
+            if DOCUMENT_TYPE in request.headers.get("accept", ""):
+                answer = answer.add_document()
+            answer.headers["Vary"] = "Accept"
             return answer
 
         return negotiate

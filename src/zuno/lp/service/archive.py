@@ -98,7 +98,7 @@ class PlanListView(View):
             none = "No plan waits." if notes else "No plans yet; `zuno lp recommend rebalance 1` asks for one."
             return document(none, notes=notes)
         columns = ("plan", "choice", "state", "position", "for", "chain", "verdict", "when", "decided by", "request")
-        spare = ("request", "decided by", "when", "verdict", "chain", "for", "position")
+        spare = ("request", "decided by", "when", "chain", "for", "position", "verdict")
         rows = (line.cells for line in self.plans)
         return document("Plans, newest first", table(columns, rows, spare=spare), notes=notes)
 

@@ -283,7 +283,7 @@ class ExecutionView(View):
     outcome_note: str
     next: str
     """What can be done now."""
-    LEFT_OUT: ClassVar = frozenset({"expires", "wallet"})
+    LEFT_OUT: ClassVar = frozenset({"expires", "wallet", "LeftoverView.why"})
 
     def to_document(self) -> Document:
         about = _name_positions(self, f" {_PREPOSITIONS.get(self.action, 'of')}")
@@ -302,12 +302,12 @@ class ExecutionView(View):
             table(_STEP_COLUMNS, (step.cells for step in self.steps), spare=("gas used", "block"))
             if self.steps
             else None,
+            facts(*(fact for step in self.steps for fact in step.facts)),
             facts(
-                *(fact for step in self.steps for fact in step.facts),
                 ("brings at most", foreign(" and ".join(map(str, capital)))) if capital else None,
                 *self._more_facts(),
                 None if self.new_position_id is None else ("new position", id_(self.new_position_id)),
-                ("stays home", foreign(self.leftover.text)) if self.leftover else None,
+                ("stays home", foreign(self.leftover.amounts)) if self.leftover else None,
                 ("in the wallet now", foreign(" and ".join(map(str, self.in_wallet)))) if self.in_wallet else None,
                 ("gas paid", amount(self.gas_cost_eth, "ETH")) if self.gas_cost_eth != "0" else None,
                 ("approved until", f"{self.expires_text} by the chain's clock")
@@ -412,7 +412,7 @@ def _describe_result(outcome: Mapping[str, Any] | None) -> str:
     terms = None if outcome is None else outcome.get("inToken1")
     if not isinstance(terms, dict):
         return "not known"
-    return f"{short_text(str(terms['result']))} {terms['token']} against its deposits (`zuno lp pnl` explains it)"
+    return f"{short_text(str(terms['result']))} {terms['token']} against its deposits (`zuno lp pnl`)"
 
 
 def _copyable(title: str, content: BaseModel) -> Section:

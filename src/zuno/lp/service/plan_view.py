@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar, Final
@@ -169,7 +169,7 @@ class ThoughtView(RecordView):
 
     @property
     def line(self) -> Value:
-        return foreign(f"{self.role} {self.round} {self.text}")
+        return foreign(f"{self.role}{f', round {self.round}' if self.round else ''}: {self.text}")
 
 
 class SourceView(RecordView):
@@ -182,7 +182,7 @@ class SourceView(RecordView):
     LEFT_OUT: ClassVar = frozenset({"as_of"})
 
     def __str__(self) -> str:
-        about = f"{self.source}, {self.age_seconds} s old" if self.source else "none"
+        about = f"{self.source}{f', {self.age_seconds} s old' if self.age_seconds else ''}" if self.source else "none"
         return "; ".join((f"{self.feed}: {about}{' STALE' if self.stale else ''}", *self.notes))
 
 
@@ -294,7 +294,7 @@ class PlanView(RecordedView):
             Value(f"{verdict}: {self._describe(chosen)} {chosen.span()}".rstrip(), _TONES.get(self.verdict, Tone.WARN)),
             plan,
             self._candidates,
-            section("The debate", lines(*(thought.line for thought in self.transcript), mark=Mark.QUOTE)),
+            section("The debate", lines(*self._transcript, mark=Mark.QUOTE)),
             describe_sources(self.sources),
             context=f"{chain_label(self.chain)} · {about} on {self.chain} at block {self.block}, {self.request_id}",
             urgent=map(foreign, self.cautions),
@@ -342,7 +342,7 @@ class PlanView(RecordedView):
         return section(
             "Candidates",
             lines(*self._picture, mark=Mark.VERBATIM),
-            table(columns, rows, spare=spare, joiners={"range": " – "}) if rows else None,
+            table(columns, rows, spare=spare, joiners={"range": " – "}, whole=True) if rows else None,
             lines((quiet if known else foreign)(f"per 24 h, cost once, worth over 14 days after cost, in {unit}")),
             lines(*self._reasons, mark=Mark.QUOTE),
         )
@@ -370,16 +370,24 @@ class PlanView(RecordedView):
 
     @property
     def _reasons(self) -> Iterator[Value]:
-        """What spoke against earlier candidates, and against these where no transcript says so."""
+        """What spoke against these and earlier candidates, where no transcript says so; it names no pools."""
         for candidate in self.candidates:
             if candidate.verdict != "accept" and not self.transcript:
                 about = f"{candidate.index} {self._describe(candidate)}, {candidate.verdict}"
                 yield foreign(f"{about}: {candidate.reason}")
-        for earlier in self.earlier:
+        for earlier in () if self.transcript and self.kind == "rebalance" else self.earlier:
             span = f"{short_text(earlier.price_lower)} – {short_text(earlier.price_upper)}"
             where = f" in {earlier.pool}" if self.kind == "create" else ""
             about = f"round {earlier.round}: {earlier.kind} {span}{where}, {earlier.verdict}"
             yield foreign(f"{about}: {earlier.reason}")
+
+    @property
+    def _transcript(self) -> Iterable[Value]:
+        """What an agent repeats in a later round is left out."""
+        first: dict[tuple[str, str], Value] = {}
+        for thought in self.transcript:
+            first.setdefault((thought.role, thought.text), thought.line)
+        return first.values()
 
     @property
     def _voices(self) -> str:

@@ -220,9 +220,7 @@ class PnlView(View):
             facts(
                 ("position", id_(self.id)),
                 ("pool", pool.name),
-                ("state", "open" if self.open else "closed"),
-                ("since", when(self.from_timestamp)),
-                ("until", when(self.to_timestamp)),
+                ("when", f"{when(self.from_timestamp).text} – {when(self.to_timestamp).text}"),
                 ("counted with", f"{', '.join(self.position_ids)} ({self.lineage or 'alone'})")
                 if self.position_ids[1:]
                 else None,
@@ -233,7 +231,7 @@ class PnlView(View):
             section("Where the money went", build(_PARTS), lines(proof)),
             lines(*(foreign(f"computed: {figure}") for figure in self.computed), mark=Mark.NOTE),
             lines(*warn_unverified([pool]), mark=Mark.WARNING),
-            context=f"{chain_label(self.chain)} · {self.chain}",
+            context=f"{chain_label(self.chain)} · {self.chain}, {'open' if self.open else 'closed'}",
             notes=map(foreign, self.notes),
             as_of=format_moment(self.to_timestamp),
         )

@@ -185,9 +185,13 @@ class LeftoverView(View):
 
     @property
     def text(self) -> str:
+        return f"{self.amounts}: {self.why}"
+
+    @property
+    def amounts(self) -> str:
         tokens = ((self.token0, self.symbol0), (self.token1, self.symbol1))
         amounts = " and ".join(f"{short_text(f'{Decimal(amount):.9f}')} {symbol}" for amount, symbol in tokens)
-        return f"{amounts}, {100 * self.share:.2f} %: {self.why}"
+        return f"{amounts}, {100 * self.share:.2f} %"
 
 
 class PoolView(PoolKeyView):

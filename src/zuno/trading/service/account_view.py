@@ -520,7 +520,8 @@ class ActionView(AccountView):
     def to_document(self) -> Document:
         left = _write_positions(self.positions) if self.positions else lines("no position is open")
         orders = section("Orders", _write_orders(self.orders)) if self.orders else None
-        return self.write("Positions", lines(*map(foreign, self.said)), left, orders)
+        answer, *more = self.said or ("nothing was done",)
+        return self.write(answer, lines(*map(foreign, more)), left, orders)
 
 
 # -- parts of several documents

@@ -61,6 +61,7 @@ def test_a_view_is_answered_with_its_document_where_that_is_accepted(client: Tes
     both = client.get(f"{API}/trust/journal/verify", headers=asked)
     assert plain.headers["content-type"] == "application/json"
     assert both.headers["content-type"] == DOCUMENT_TYPE
+    assert plain.headers["vary"] == both.headers["vary"] == "Accept"
     assert both.json()["view"] == plain.json(), "scripts read what they always did"
     document = both.json()["document"]
     assert document["headline"]["text"]
