@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import paths
 from tests.examples import mark_all_but
 from tests.wire.commands import shell
 from tests.wire.forked import run_words
@@ -155,6 +156,11 @@ def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
     )
     lines = ran.out.splitlines()
     assert len(lines) <= 140
+    sample = (paths.CHECKOUT / "README.md").read_text(encoding="utf-8").split("```")[3].strip("\n").splitlines()
+    printed = iter(lines)
+    assert [line for line in sample if line not in printed] == [], (
+        "the README shows lines of this output in their order"
+    )
     assert max(map(len, lines)) <= 80
     assert all(line.strip().startswith("zuno") for line in lines[-3:])
     assert zuno("lp", "pools", "--json").document == before

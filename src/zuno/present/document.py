@@ -55,7 +55,7 @@ class Value:
             kept = (char if char.isprintable() or char == "\n" else " " if char.isspace() else "" for char in self.text)
             object.__setattr__(self, "text", "".join(kept))
 
-    def toned(self, tone: Tone) -> Value:
+    def with_tone(self, tone: Tone) -> Value:
         return replace(self, tone=tone)
 
 
@@ -225,11 +225,11 @@ def include(inner: Document, title: str = "") -> Iterator[Section]:
     it. A section holds no acts and no pictures: the caller passes them on."""
     head: list[Block] = []
     if not title and inner.headline.kind is Kind.FOREIGN:
-        head.append(Lines((inner.headline.toned(Tone.STRONG),)))
+        head.append(Lines((inner.headline.with_tone(Tone.STRONG),)))
     else:
         title = title or inner.headline.text
     if inner.context.text:
-        head.append(Lines((inner.context.toned(Tone.QUIET),)))
+        head.append(Lines((inner.context.with_tone(Tone.QUIET),)))
     if inner.urgent:
         head.append(Lines(inner.urgent, Mark.WARNING))
     first, *others = inner.sections or (Section("", ()),)

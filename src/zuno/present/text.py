@@ -34,9 +34,9 @@ def layout(document: Document, width: int) -> Iterator[Line]:
     """The lines of a document with their tones."""
     if document.headline.text:
         tone = document.headline.tone if document.headline.tone is not Tone.PLAIN else Tone.STRONG
-        yield from _wrap_value(document.headline.toned(tone), width)
+        yield from _wrap_value(document.headline.with_tone(tone), width)
     if document.context.text:
-        yield from _wrap_value(document.context.toned(Tone.QUIET), width)
+        yield from _wrap_value(document.context.with_tone(Tone.QUIET), width)
     for value in document.urgent:
         yield from _wrap_value(_warn(value), width)
     for number, section in enumerate(document.sections):
@@ -79,7 +79,7 @@ def _layout_line(value: Value, mark: Mark, width: int) -> Iterator[Line]:
 
 
 def _warn(value: Value) -> Value:
-    return value.toned(Tone.WARN) if value.tone is Tone.PLAIN else value
+    return value.with_tone(Tone.WARN) if value.tone is Tone.PLAIN else value
 
 
 def layout_facts(facts: Sequence[Fact], width: int, indent: int = 0) -> Iterator[Line]:

@@ -150,7 +150,7 @@ class TableStore:
             self._tables.put_bundle(name, content)
 
     def _tail(self) -> Tail:
-        with self._head_file.looking() as held:
+        with self._head_file.lock_to_look() as held:
             return self._look(held)
 
     def _look(self, held: HeldLock) -> Tail:
@@ -186,7 +186,7 @@ class HeadFile:
             yield HeldLock(lock.handle, self._lock)
 
     @contextmanager
-    def looking(self) -> Iterator[HeldLock]:
+    def lock_to_look(self) -> Iterator[HeldLock]:
         """As `alone`, for readers: in a home that cannot be written no lock is made."""
         lock = FileLock(self._lock, timeout=self._patience, signed=False)
         try:

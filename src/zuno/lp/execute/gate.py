@@ -195,7 +195,7 @@ class Gate:
         """
         progress = await self._load(plan_id, progress)
         draft = progress.draft
-        if draft is not None and progress.awaited and await self._is_for_this_wallet(draft):
+        if draft is not None and progress.awaited_steps and await self._is_for_this_wallet(draft):
             if (over := await self._look(progress, draft)) is not None:
                 progress.apply_event(over)
             newest, *_ = await self.context.journal.latest(1, request_id=plan_id)

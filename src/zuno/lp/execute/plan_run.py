@@ -56,8 +56,8 @@ class PlanRun:
     async def sync_with_chain(self, *, looks: bool = False) -> None:
         """Update the steps in flight from the chain. `looks`: nothing is sent or written down."""
         sender = self.step_sender(looks=looks)
-        for index, step in self.progress.awaited:
-            while (step.in_flight or step.awaited) and await sender.sync_step(index):
+        for index, step in self.progress.awaited_steps:
+            while (step.in_flight or step.may_be_sent) and await sender.sync_step(index):
                 pass
 
     def is_complete(self) -> bool:

@@ -89,7 +89,7 @@ class StepProgress:
         return self.state in (StepState.SIGNED, StepState.HANDED_OUT, StepState.SENT, StepState.MINED)
 
     @property
-    def awaited(self) -> bool:
+    def may_be_sent(self) -> bool:
         """A signer elsewhere may still send it: one that reverted can be sent again by whoever has its bytes."""
         return self.handed_out is not None and (self.in_flight or self.state is StepState.REVERTED)
 
@@ -202,10 +202,10 @@ class PlanProgress:
         return ((index, step) for index, step in enumerate(self.steps) if step.in_flight)
 
     @property
-    def awaited(self) -> list[tuple[int, StepProgress]]:
+    def awaited_steps(self) -> list[tuple[int, StepProgress]]:
         """What may still be mined; one that a signer elsewhere saw revert can be sent again. Nothing after its end."""
         steps = enumerate(self.steps) if self.over is None else ()
-        return [(index, step) for index, step in steps if step.in_flight or step.awaited]
+        return [(index, step) for index, step in steps if step.in_flight or step.may_be_sent]
 
     def apply_event(self, event: PlanEvent, draft: Draft | None = None) -> None:
         """Take one more entry in; `Broken` for one that cannot follow what is there."""

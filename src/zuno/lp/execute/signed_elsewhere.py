@@ -83,7 +83,7 @@ class HandedOutRun(PlanRun):
 
     async def _find_named(self, tx: HexId) -> list[int]:
         """The steps that a transaction is to have done; `Refused` with what speaks against it."""
-        steps = [(index, step) for index, step in self.progress.awaited if step.state is not StepState.MINED]
+        steps = [(index, step) for index, step in self.progress.awaited_steps if step.state is not StepState.MINED]
         awaited = [(index, step.handed_out) for index, step in steps if step.handed_out is not None]
         if not awaited:
             raise Refused(f"No step of {self.progress.plan_id} is handed out and not seen yet: {tx} can be none.")
@@ -121,10 +121,10 @@ class HandedOutRun(PlanRun):
         if self.progress.over is not None or head.timestamp <= self._deadline:
             return None
         seen = await self.context.writer.find_sent(self.context.wallet, head.number)
-        moment = seen.settled if self.progress.awaited else seen.head
+        moment = seen.settled if self.progress.awaited_steps else seen.head
         if self.is_complete() or moment.timestamp <= self._deadline:
             return None
-        for _, step in self.progress.awaited:  # once more: that block is younger than the last look
+        for _, step in self.progress.awaited_steps:  # once more: that block is younger than the last look
             _, mined = await find_step(self.context, self.progress, step)
             if mined is not None and mined.success:
                 return None
@@ -145,7 +145,7 @@ class HandedOutRun(PlanRun):
         except Unavailable as error:  # the owner's no stands, whatever a node can tell
             why = f"called off; what was sent could not be looked for: {error}"
         why += " after its first half, its tokens are in the wallet" if self.progress.halfway else ""
-        for index, step in self.progress.awaited:
+        for index, step in self.progress.awaited_steps:
             until = "at any time" if step.step.deadline is None else f"until {time_text(step.step.deadline)}"
             what = f"{number_step(self.progress, index)} ({step_name(step.step)})"
             why += f"; whoever has {what} can still send it {until}"

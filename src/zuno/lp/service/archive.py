@@ -36,7 +36,13 @@ from zuno.lp.model.plan_events import (
     StepHandedOut,
     StepMined,
 )
-from zuno.lp.service.plan_replay import OpenReplay, as_chosen, plan_decision, replay_plan, store_missing_plan_views
+from zuno.lp.service.plan_replay import (
+    OpenReplay,
+    apply_owner_choice,
+    plan_decision,
+    replay_plan,
+    store_missing_plan_views,
+)
 from zuno.lp.service.plan_view import PLAN_KIND, PlanRecord, PlanView, SourceView, ThoughtView, describe_sources
 from zuno.lp.service.recorded_request import (
     RecordedRequest,
@@ -268,7 +274,7 @@ class Archive:
             )
         content = await load_context_content(journal, ready.debate.context)
         context = parse_context(ready.debate.context, content)
-        taken = ready if recorded.older else as_chosen(recorded, context, ready)
+        taken = ready if recorded.older else apply_owner_choice(recorded, context, ready)
         digest = recorded.check_hash(content, None if taken is ready else taken.model_dump(by_alias=True))
         index, verdict, rejected = taken.decision.index, taken.decision.verdict, None
         if plan is not None and recorded.older:

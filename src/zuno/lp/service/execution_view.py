@@ -44,7 +44,7 @@ class FlowView(View):
         return f"{short_text(self.amount_human)} {self.symbol}"
 
     @property
-    def signed(self) -> str:
+    def with_sign(self) -> str:
         return str(self) if self.amount.startswith("-") else f"+{self}"
 
 
@@ -156,7 +156,7 @@ class SimulationView(View):
                 ("outcome", outcome if self.ok or self.error else bad("it would fail")),
                 ("plan", id_(self.plan_id)),
                 ("pool", self.pool.name),
-                ("changes", words(", ".join(flow.signed for flow in self.changes) or "nothing")),
+                ("changes", words(", ".join(flow.with_sign for flow in self.changes) or "nothing")),
                 ("found by", _METHODS.get(self.how, self.how)),
                 ("gas", f"{self.gas_used:,} units, about {short_text(self.gas_cost_eth)} ETH"),
                 ("range", words(self._format_span(self.range_low, self.range_high))) if self.range_low else None,
@@ -209,7 +209,7 @@ class ApprovalView(SimulationView):
 
     def summarise(self) -> str:
         """What is about to happen in two lines: id, amounts, bounds."""
-        moved = ", ".join(flow.signed for flow in self.changes) or "see the steps above"
+        moved = ", ".join(flow.with_sign for flow in self.changes) or "see the steps above"
         bounds = self.bounds
         out = ", ".join(map(str, bounds.most_out))
         leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"

@@ -154,7 +154,7 @@ def _peer_row(peer: PeerView) -> tuple[str | Value, ...]:
 
 
 def _count(value: int | None, *, is_fault: bool = False) -> str | Value:
-    return "" if value is None else count(value).toned(Tone.BAD if is_fault and value else Tone.PLAIN)
+    return "" if value is None else count(value).with_tone(Tone.BAD if is_fault and value else Tone.PLAIN)
 
 
 class PingView(View):

@@ -42,7 +42,7 @@ def plan_decision(journal: Journal, recorded: RecordedRequest) -> DecisionRecord
     async def compute() -> tuple[PlanView, Facts]:
         context = await load_context(journal, ready.debate.context)
         on_record = plan.hash if recorded.older and plan is not None else None
-        return build_plan(recorded.request_id, context, as_chosen(recorded, context, ready), on_record)
+        return build_plan(recorded.request_id, context, apply_owner_choice(recorded, context, ready), on_record)
 
     return DecisionRecord(PlanView, "" if plan is None else plan.hash, recorded.view, compute)
 
@@ -93,13 +93,13 @@ async def _argue_again(
     recorded: RecordedRequest, context: Context, ready: PlanReady, replay: ReplayDebateRunner
 ) -> tuple[str, str | None, list[str]]:
     """The hash then and now, and what is not the same."""
-    then, now = decided_hash(context, as_chosen(recorded, context, ready)), None
+    then, now = decided_hash(context, apply_owner_choice(recorded, context, ready)), None
     problems: list[str] = []
     if recorded.plan is not None and recorded.plan.hash != then:
         problems.append(f"the plan of record has hash {recorded.plan.hash[:12]}…, its debate gives {then[:12]}…")
     try:
         again = await replay.room.debate(recorded.start, lambda thought: None)
-        now = decided_hash(context, as_chosen(recorded, context, again.ready))
+        now = decided_hash(context, apply_owner_choice(recorded, context, again.ready))
     except ZunoError as error:
         problems.append(f"the replay ended in an error: {error}")
     problems += replay.differences()
@@ -129,7 +129,7 @@ async def _with_replies(recorded: RecordedRequest, ready: PlanReady, peers: Sequ
     return replace(recorded, attempts=attempts)
 
 
-def as_chosen(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanReady:
+def apply_owner_choice(recorded: RecordedRequest, context: Context, ready: PlanReady) -> PlanReady:
     """The debate's end as the owner took it. How sure an older edition was is not worked out again by newer rules."""
     if recorded.plan is None:
         return ready

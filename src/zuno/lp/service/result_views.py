@@ -137,8 +137,8 @@ class TermsView(View):
         shown = str(-Decimal(raw)) if field in _COSTS and Decimal(raw) else raw
         value = bare_amount(shown, unit)
         if field in _WORTHS or not value.number:
-            return value if value.number else value.toned(Tone.QUIET)
-        return value.toned(Tone.GOOD if value.number > 0 else Tone.BAD)
+            return value if value.number else value.with_tone(Tone.QUIET)
+        return value.with_tone(Tone.GOOD if value.number > 0 else Tone.BAD)
 
 
 _COSTS: Final = frozenset({"divergence_loss", "gas", "swap_cost"})

@@ -333,7 +333,7 @@ class TradeStatusView(AccountView):
         return [
             table(columns, rows, spare=("orders", "positions", "in LP", "delta")),
             facts(
-                ("leverage", leverage.toned(Tone.BAD) if over else leverage),
+                ("leverage", leverage.with_tone(Tone.BAD) if over else leverage),
                 ("most leverage", number(risk.max_leverage, 1, unit="×")),
             ),
         ]
@@ -482,7 +482,7 @@ class TradeBalanceView(AccountView):
                 row(
                     balance.exchange,
                     money(balance.equity, balance.currency),
-                    free.toned(Tone.BAD) if balance.free is not None and balance.free < 0 else free,
+                    free.with_tone(Tone.BAD) if balance.free is not None and balance.free < 0 else free,
                     *(money(held, balance.currency) for held in amounts),
                     gain(balance.unrealised, balance.currency),
                 )

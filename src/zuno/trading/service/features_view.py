@@ -148,8 +148,8 @@ class FeaturesView(_SymbolView):
 
     def to_document(self) -> Document:
         figures = self.features
-        frames = {name: _measured(group) for name, group in figures["indicators"].items()}
-        shapes = {name: _measured(group) for name, group in figures["structure"].items()}
+        frames = {name: _read_value(group) for name, group in figures["indicators"].items()}
+        shapes = {name: _read_value(group) for name, group in figures["structure"].items()}
         gauges = [(name, methodcaller("get", key)) for name, key in _GAUGES]
         close = next((frame["close"] for frame in frames.values() if "close" in frame), None)
         source_notes = [foreign(f"{source.series}: {note}") for source in self.sources for note in source.notes]
@@ -416,7 +416,7 @@ _SHAPES: Final[tuple[tuple[str, Read], ...]] = (
 )
 
 
-def _measured(group: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_value(group: Mapping[str, Any]) -> Mapping[str, Any]:
     value = group["value"]
     return value if isinstance(value, dict) and not _is_missing(value) else {}
 

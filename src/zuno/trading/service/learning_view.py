@@ -233,10 +233,10 @@ class VetoesView(LearningView):
                 rule.rule,
                 rule.owner,
                 *map(count, (rule.n, rule.vetoes, rule.cuts, rule.saved_trades, rule.cost_trades)),
-                _signed(rule.total_r),
-                _signed(rule.mean_r),
+                _judge_number(rule.total_r),
+                _judge_number(rule.mean_r),
                 number(rule.error_r),
-                _signed(rule.mean_pct),
+                _judge_number(rule.mean_pct),
             )
             for rule in self.rules
         )
@@ -267,5 +267,5 @@ def _write_scores(scores: tuple[VetoScoreView, ...]) -> Table:
     return table(columns, rows, spare=("%", "decided", "ended by", "run"))
 
 
-def _signed(value: float) -> Value:
-    return number(value, signed=True).toned(Tone.GOOD if value > 0 else Tone.BAD if value < 0 else Tone.PLAIN)
+def _judge_number(value: float) -> Value:
+    return number(value, signed=True).with_tone(Tone.GOOD if value > 0 else Tone.BAD if value < 0 else Tone.PLAIN)

@@ -22,7 +22,7 @@ from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Se
 from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.pushes.feed import KeyedNotice
-from zuno.trading.model.cycle import STARTED, Exchange, Node
+from zuno.trading.model.cycle import STARTED, Node
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
 from zuno.trading.model.trade_events import (
     DAY_SUMMARY,
@@ -235,10 +235,10 @@ def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
     """How a trade ended, with its PnL."""
     multiple, currency = risk_multiple(trade), trade.exchange.currency
     facts = [
-        Fact("net PnL", _signed(trade.net_pnl, trade.exchange)),
+        Fact("net PnL", _format_gain(float(trade.net_pnl), currency)),
         Fact("result", multiple_text(None if multiple is None else float(multiple))),
         Fact("fees", currency_text(float(trade.fees), currency)),
-        Fact("funding", _signed(trade.funding, trade.exchange)),
+        Fact("funding", _format_gain(float(trade.funding), currency)),
         Fact("exit", trade.reason.replace("_", " ")),
         Fact("entry → exit", f"{_price(trade.entry)} → {_price(trade.exit)}"),
         Fact("quantity", _quantity(trade.quantity)),
@@ -263,9 +263,9 @@ def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
 def describe_day(summary: DaySummary, at: Millis, picture: bytes | None) -> Notice:
     facts = [
         Fact("trades closed", str(summary.trades)),
-        Fact("net PnL", f"{_signed_money(summary.net_usd)}, {_signed_money(summary.net_krw, 'KRW')}"),
+        Fact("net PnL", f"{_format_gain(summary.net_usd)}, {_format_gain(summary.net_krw, 'KRW')}"),
         Fact("fees", f"{currency_text(summary.fees_usd)}, {currency_text(summary.fees_krw, 'KRW')}"),
-        Fact("funding", _signed_money(summary.funding_usd)),
+        Fact("funding", _format_gain(summary.funding_usd)),
         Fact("cash", f"{currency_text(summary.cash_usd)}, {currency_text(summary.cash_krw, 'KRW')}"),
         Fact("open trades", str(summary.open_trades)),
     ]
@@ -446,11 +446,7 @@ def _quantity(quantity: Decimal) -> str:
     return f"{quantity.normalize():f}"
 
 
-def _signed(amount: Decimal, exchange: Exchange) -> str:
-    return _signed_money(float(amount), exchange.currency)
-
-
-def _signed_money(amount: float, currency: str = "USD") -> str:
+def _format_gain(amount: float, currency: str = "USD") -> str:
     text = currency_text(amount, currency)
     return text if text.startswith("-") or not amount else f"+{text}"
 

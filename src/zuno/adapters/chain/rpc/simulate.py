@@ -119,13 +119,13 @@ def _view_call(to: Address, data: bytes) -> dict[str, Any]:
 
 
 def _read_or_malformed(read: Any) -> Any:
-    def checked(raw: Any) -> Any:
+    def read_answer(raw: Any) -> Any:
         try:
             return read(raw)
         except (ValueError, KeyError, TypeError) as error:
             raise Malformed("the answer to eth_simulateV1 cannot be read") from error
 
-    return checked
+    return read_answer
 
 
 def _split_results(calls: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:

@@ -1,0 +1,92 @@
+"""Take the pictures of the page in docs/ anew: `.venv/bin/python -m tools.page_pictures`. Needs Chromium; look at each
+before it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.crash.learning import open_position
+from tests.wire.browser import WebServer, log_in, run_server, wait_until_connected, wait_until_drawn
+from tests.wire.commands import run_zuno
+
+DOCS = Path(__file__).parents[1] / "docs"
+WIDTH, PHONE = 1280, (390, 844)
+GAP = 12
+HIDE_SCROLLBARS = "* { scrollbar-width: none } html { scroll-behavior: auto }"
+
+
+def prepare(home: Path) -> dict[str, tuple[str, int]]:
+    """A home with a position at its edge, a plan, an open trade and a run; addresses and heights of the pictures."""
+    run_zuno(home, "data", "synth", "--seed", "7")
+    run_zuno(home, "sim", "move", "--percent", "-0.6")
+    plan = run_zuno(home, "lp", "recommend", "rebalance", "1", "--profile", "conservative", "--json").document["planId"]
+    run_zuno(home, "plan", "simulate", plan)
+    asyncio.run(open_position(home))
+    run = run_zuno(home, "trade", "run", "BTCUSDT", "--json").document["runId"]
+    return {
+        "home": ("#/", 880),
+        "plan": (f"#/plans/{plan}", 1000),
+        "position": ("#/liquidity/1?chain=sim", 720),
+        "run": (f"#/runs/{run}", 1240),
+        "trading": ("#/trading", 1190),
+    }
+
+
+def take(
+    browser: Browser, server: WebServer, address: str, size: tuple[int, int], *, dark: bool, scroll: str = ""
+) -> Image.Image:
+    """What a browser shows at an address, scrolled to an element if one is named."""
+    width, height = size
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+    page: Page = context.new_page()
+    log_in(page, server)
+    page.goto(f"{server.url}{address}")
+    wait_until_drawn(page)
+    wait_until_connected(page)
+    page.add_style_tag(content=HIDE_SCROLLBARS)
+    if scroll:
+        page.locator(scroll).first.evaluate("node => scrollTo(0, scrollY + node.getBoundingClientRect().top - 60)")
+    page.wait_for_timeout(500)
+    picture = Image.open(BytesIO(page.screenshot()))
+    context.close()
+    return picture.convert("RGB")
+
+
+def save(picture: Image.Image, name: str) -> None:
+    picture.quantize(256, dither=Image.Dither.NONE).save(DOCS / f"page-{name}.png", optimize=True)
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        picture_all(home, prepare(home))
+
+
+def picture_all(home: Path, pages: dict[str, tuple[str, int]]) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        with run_server(home) as server:
+            for name, (address, height) in pages.items():
+                save(take(browser, server, address, (WIDTH, height), dark=name == "trading"), name)
+            phones = [
+                take(browser, server, pages["home"][0], PHONE, dark=True),
+                take(browser, server, pages["trading"][0], PHONE, dark=True, scroll=".chart-figure"),
+                take(browser, server, pages["position"][0], PHONE, dark=True),
+            ]
+        strip = Image.new("RGB", (len(phones) * (PHONE[0] + GAP) - GAP, PHONE[1]), "white")
+        for place, picture in enumerate(phones):
+            strip.paste(picture, (place * (PHONE[0] + GAP), 0))
+        save(strip, "phone")
+
+
+if __name__ == "__main__":
+    main()
