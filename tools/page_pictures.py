@@ -13,13 +13,12 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.crash.learning import open_position
-from tests.wire.browser import WebServer, log_in, run_server, wait_until_connected, wait_until_drawn
+from tests.wire.browser import SLOWLY, WebServer, log_in, run_server, wait_until_connected, wait_until_drawn
 from tests.wire.commands import run_zuno
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH, PHONE = 1280, (390, 844)
 GAP = 12
-HIDE_SCROLLBARS = "* { scrollbar-width: none } html { scroll-behavior: auto }"
 
 
 def prepare(home: Path) -> dict[str, tuple[str, int]]:
@@ -40,9 +39,16 @@ def prepare(home: Path) -> dict[str, tuple[str, int]]:
 
 
 def take(
-    browser: Browser, server: WebServer, address: str, size: tuple[int, int], *, dark: bool, scroll: str = ""
+    browser: Browser,
+    server: WebServer,
+    address: str,
+    size: tuple[int, int],
+    *,
+    dark: bool = False,
+    scroll: str = "",
+    debate: bool = False,
 ) -> Image.Image:
-    """What a browser shows at an address, scrolled to an element if one is named."""
+    """What a browser shows at an address, scrolled to an element or after a debate if that is asked for."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
     page: Page = context.new_page()
@@ -50,7 +56,9 @@ def take(
     page.goto(f"{server.url}{address}")
     wait_until_drawn(page)
     wait_until_connected(page)
-    page.add_style_tag(content=HIDE_SCROLLBARS)
+    if debate:
+        page.get_by_role("button", name="Recommend rebalance").click()
+        page.get_by_role("link", name="Open the plan").wait_for(timeout=SLOWLY)
     if scroll:
         page.locator(scroll).first.evaluate("node => scrollTo(0, scrollY + node.getBoundingClientRect().top - 60)")
     page.wait_for_timeout(500)
@@ -76,7 +84,8 @@ def picture_all(home: Path, pages: dict[str, tuple[str, int]]) -> None:
         )
         with run_server(home) as server:
             for name, (address, height) in pages.items():
-                save(take(browser, server, address, (WIDTH, height), dark=name == "trading"), name)
+                dark, debate = name in ("trading", "run"), name == "position"
+                save(take(browser, server, address, (WIDTH, height), dark=dark, debate=debate), name)
             phones = [
                 take(browser, server, pages["home"][0], PHONE, dark=True),
                 take(browser, server, pages["trading"][0], PHONE, dark=True, scroll=".chart-figure"),

@@ -158,9 +158,7 @@ def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
     assert len(lines) <= 140
     sample = (paths.CHECKOUT / "README.md").read_text(encoding="utf-8").split("```")[3].strip("\n").splitlines()
     printed = iter(lines)
-    assert [line for line in sample if line not in printed] == [], (
-        "the README shows lines of this output in their order"
-    )
+    assert [line for line in sample if line not in printed] == [], "the README shows these lines, in this order"
     assert max(map(len, lines)) <= 80
     assert all(line.strip().startswith("zuno") for line in lines[-3:])
     assert zuno("lp", "pools", "--json").document == before

@@ -81,10 +81,6 @@ def percent_text(share: float | None) -> str:
     return "–" if share is None else f"{share * 100:.1f} %"
 
 
-def ratio_text(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
 def multiple_text(value: float | None) -> str:
     """A result in multiples of R, the risk taken."""
     return "–" if value is None else f"{value:+.2f} R"

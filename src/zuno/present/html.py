@@ -85,7 +85,7 @@ class _Writer:
         grid = [[column.name for column in columns], *([cell.text for cell in row.cells] for row in rows)]
         sizes = [max(map(count_columns, column)) for column in zip(*grid, strict=True)]
         right = [is_numeric(rows, place) for place in range(len(columns))]
-        padded = (map(_pad_cell, line, sizes, right) for line in grid)
+        padded = ((pad(*cell, right=end) for *cell, end in zip(line, sizes, right, strict=True)) for line in grid)
         return _preformat("\n".join(" ".join(cells).rstrip() for cells in padded))
 
     def _card(self, table: Table, row: Row) -> str:
@@ -115,10 +115,6 @@ def _clean(table: Table) -> Table:
 def _join(*parts: str) -> str:
     """Lines one under another; an empty one is left out."""
     return "\n".join(part for part in parts if part)
-
-
-def _pad_cell(cell: str, size: int, right: bool) -> str:
-    return pad(cell, size, right=right)
 
 
 def _preformat(text: str) -> str:

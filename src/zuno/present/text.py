@@ -13,6 +13,8 @@ from zuno.present.document import Column, Document, Fact, Facts, Lines, Mark, Ro
 GAP: Final = "  "
 _LEAST_ROOM: Final = 16
 """Columns that a value needs beside its label; with less it stands under it."""
+_GLUE: Final = "\xa0"
+"""A space where a line is not broken; a value never holds one."""
 _BLANKS: Final = frozenset({"", "–", "?", "unknown"})
 
 
@@ -48,8 +50,8 @@ def layout(document: Document, width: int) -> Iterator[Line]:
     for picture in document.pictures:
         yield from _wrap_value(Value(f"{picture.caption or 'picture'}: {picture.file}"), width)
     if document.acts:
-        commands = ", ".join(_glue(f"`zuno {act.command}`") for act in document.acts)
-        yield from ((Span(_unglue(line), Tone.QUIET),) for line in wrap(f"next: {commands}", width))
+        commands = ", ".join(f"`zuno {act.command}`".replace(" ", _GLUE) for act in document.acts)
+        yield from ((Span(line, Tone.QUIET),) for line in wrap(f"next: {commands}", width))
 
 
 def _layout_section(section: Section, width: int) -> Iterator[Line]:
@@ -137,8 +139,8 @@ def layout_table(table: Table, width: int) -> Iterator[Line]:
         if spare:
             cells = zip(table.columns, whole.cells, strict=True)
             kept = ((column, cell) for column, cell in cells if column in spare and cell.text not in _BLANKS)
-            pairs = ", ".join(_glue(f"{column.name} {one_line(cell, column)}") for column, cell in kept)
-            yield from ((Span(f"    {_unglue(line)}", Tone.QUIET),) for line in wrap(pairs, width - 4) if pairs)
+            pairs = ", ".join(f"{column.name} {one_line(cell, column)}".replace(" ", _GLUE) for column, cell in kept)
+            yield from ((Span(f"    {line}", Tone.QUIET),) for line in wrap(pairs, width - 4) if pairs)
 
 
 def fit_table(table: Table, width: int, gap: int = len(GAP)) -> tuple[tuple[Column, ...], tuple[Row, ...]] | None:
@@ -197,9 +199,9 @@ def _wrap_value(value: Value, width: int) -> Iterator[Line]:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Broken at spaces; a word that is longer than the width is folded, whole."""
+    """Broken at spaces, not at glue; a word that is longer than the width is folded, whole."""
     if count_columns(text) <= width:
-        return [text]
+        return [text.replace(_GLUE, " ")]
     indent = text[: len(text) - len(text.lstrip(" "))][: width // 2]
     lines: list[str] = []
     current = ""
@@ -212,16 +214,7 @@ def wrap(text: str, width: int) -> list[str]:
             lines.append(current)
         *folded, current = _fold(word if lines or current else indent + word, width)
         lines += folded
-    return [*lines, current]
-
-
-def _glue(text: str) -> str:
-    """As one word that `wrap` does not break while it fits a line."""
-    return text.replace(" ", "\xa0")
-
-
-def _unglue(text: str) -> str:
-    return text.replace("\xa0", " ")
+    return [line.replace(_GLUE, " ") for line in (*lines, current)]
 
 
 def _fold(word: str, width: int) -> list[str]:

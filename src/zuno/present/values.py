@@ -3,6 +3,7 @@ named by what it makes, so that a document reads as what it shows: `money(5)`, `
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text, percent_text, short_text, time_text
@@ -55,7 +56,10 @@ def money(amount: float | None, currency: str = "USD") -> Value:
 
 def gain(amount: float | None, currency: str = "USD") -> Value:
     """A profit or a loss."""
-    return _judge_sign(money(amount, currency), signed=True)
+    value = money(amount, currency)
+    if value.number is None or not any(digit in value.text for digit in "123456789"):  # $0.00 is neither
+        return value
+    return replace(value, tone=Tone.GOOD if value.number > 0 else Tone.BAD, signed=True)
 
 
 def amount(text: str | None, symbol: str, *, exact: bool = False) -> Value:
@@ -109,10 +113,3 @@ def when(timestamp: int | None) -> Value:
 
 def _figure(text: str, value: Number, unit: str, digits: int = 2, *, signed: bool = False) -> Value:
     return Value(text, number=Decimal(str(value)), unit=unit, digits=digits, signed=signed)
-
-
-def _judge_sign(value: Value, *, signed: bool) -> Value:
-    if value.number is None or not any(digit in value.text for digit in "123456789"):  # $0.00 is neither
-        return value
-    tone = Tone.GOOD if value.number > 0 else Tone.BAD if value.number < 0 else Tone.PLAIN
-    return Value(value.text, tone, value.kind, value.number, value.unit, value.digits, signed)

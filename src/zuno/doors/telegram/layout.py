@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Final
 
 from zuno.doors.telegram.terminal_words import translate_commands
 from zuno.kernel.chat_text import format_text
 from zuno.kernel.view import sanitise
 
-TABLE_WIDTH: Final = 38
-"""Characters of a monospace line that a phone of 360 px shows without wrapping."""
 
-
-def text(raw: str) -> str:
+def text(raw: str, tag: str = "") -> str:
     """Plain text on one line: escaped, and nothing in it to tap; what stands in backticks is in type of one width."""
-    return _format(raw)
+    return format_text(translate_commands(sanitise(raw)), tag)
 
 
 def bold(raw: str) -> str:
-    return _format(raw, "b")
+    return text(raw, "b")
 
 
 def italic(raw: str) -> str:
-    return _format(raw, "i")
-
-
-def _format(raw: str, tag: str = "") -> str:
-    return format_text(translate_commands(sanitise(raw)), tag)
+    return text(raw, "i")
 
 
 def code(raw: str) -> str:

@@ -26,11 +26,10 @@ class LookRoute(APIRoute):
 
         async def negotiate(request: Request) -> Response:
             answer = await handle(request)
-            if not isinstance(answer, ViewResponse):
-                return answer
-            if DOCUMENT_TYPE in request.headers.get("accept", ""):
-                answer = answer.add_document()
-            answer.headers["Vary"] = "Accept"
+            if isinstance(answer, ViewResponse):
+                wanted = DOCUMENT_TYPE in request.headers.get("accept", "")
+                answer = answer.add_document() if wanted else answer
+                answer.headers["Vary"] = "Accept"
             return answer
 
         return negotiate
