@@ -88,7 +88,7 @@ def picture_all(home: Path, pages: dict[str, tuple[str, int]]) -> None:
                 save(take(browser, server, address, (WIDTH, height), dark=dark, debate=debate), name)
             phones = [
                 take(browser, server, pages["home"][0], PHONE, dark=True),
-                take(browser, server, pages["trading"][0], PHONE, dark=True, scroll=".chart-figure"),
+                take(browser, server, pages["trading"][0], PHONE, dark=True, scroll='h2:text-is("Market")'),
                 take(browser, server, pages["position"][0], PHONE, dark=True),
             ]
         strip = Image.new("RGB", (len(phones) * (PHONE[0] + GAP) - GAP, PHONE[1]), "white")

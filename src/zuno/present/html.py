@@ -85,8 +85,11 @@ class _Writer:
         grid = [[column.name for column in columns], *([cell.text for cell in row.cells] for row in rows)]
         sizes = [max(map(count_columns, column)) for column in zip(*grid, strict=True)]
         right = [is_numeric(rows, place) for place in range(len(columns))]
-        padded = ((pad(*cell, right=end) for *cell, end in zip(line, sizes, right, strict=True)) for line in grid)
-        return _preformat("\n".join(" ".join(cells).rstrip() for cells in padded))
+        padded = (
+            " ".join(pad(cell, size, right=end) for cell, size, end in zip(line, sizes, right, strict=True))
+            for line in grid
+        )
+        return _preformat("\n".join(line.rstrip() for line in padded))
 
     def _card(self, table: Table, row: Row) -> str:
         (first, head), *others = zip(table.columns, row.cells, strict=True)

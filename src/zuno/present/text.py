@@ -137,10 +137,10 @@ def layout_table(table: Table, width: int) -> Iterator[Line]:
                 spans += [Span(pad(part, size, right=end), cell_tone(cell, row)), Span(GAP)]
             yield tuple(spans[:-1])
         if spare:
-            cells = zip(table.columns, whole.cells, strict=True)
-            kept = ((column, cell) for column, cell in cells if column in spare and cell.text not in _BLANKS)
-            pairs = ", ".join(f"{column.name} {one_line(cell, column)}".replace(" ", _GLUE) for column, cell in kept)
-            yield from ((Span(f"    {line}", Tone.QUIET),) for line in wrap(pairs, width - 4) if pairs)
+            pairs = zip(table.columns, whole.cells, strict=True)
+            kept = ((column, cell) for column, cell in pairs if column in spare and cell.text not in _BLANKS)
+            about = ", ".join(f"{column.name} {one_line(cell, column)}".replace(" ", _GLUE) for column, cell in kept)
+            yield from ((Span(f"    {line}", Tone.QUIET),) for line in wrap(about, width - 4) if about)
 
 
 def fit_table(table: Table, width: int, gap: int = len(GAP)) -> tuple[tuple[Column, ...], tuple[Row, ...]] | None:

@@ -25,11 +25,16 @@ export function headline(document, { level = "h1", title } = {}) {
 
 /** What comes before every figure. */
 export function urgent(document) {
-  return (document?.urgent ?? []).map((value) => h("p", { class: "notice warn urgent" }, value.text));
+  return (document?.urgent ?? []).map((value) => h("p", { class: "notice warn urgent" }, markCommands(value.text)));
 }
 
 export function notes(document) {
-  return (document?.notes ?? []).map((value) => notice(value.text));
+  return (document?.notes ?? []).map((value) => notice(markCommands(value.text)));
+}
+
+/** What stands in backticks is a command. */
+function markCommands(text) {
+  return text.split("`").map((part, place) => (place % 2 ? h("code", null, part) : part));
 }
 
 /**

@@ -14,17 +14,20 @@ export async function show(root, params, api) {
   const slots = Object.fromEntries(["state", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const readAt = h("time", null, "…");
   const source = { href: api.address(at), at: plan.timestamp, text: `the journal · ${plan.chain} block ${plan.block}` };
+  const why = document?.sections[0].facts.find((fact) => fact.label === "why");
+  const decided = { facts: (document?.sections[0].facts ?? []).filter((fact) => fact !== why) };
   const about = plan.positionId ? `position ${plan.positionId}` : "a new position";
   replace(root,
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"),
-      headline(document, { title: `${capital(plan.recommended.kind)} ${about}` }), verdictBadge(plan.verdict), h("span", { class: "crumb mono", title: plan.planId }, shorten(plan.planId, 9, 4))),
+      headline(document, { title: `${capital(plan.recommended.kind)} ${about}` })),
     urgent(document),
+    why ? h("p", null, why.value.text) : null,
     planFigures(plan, document, source),
     panel("Carry it out", { id: "carry-out" }, slots.state, sourceLine({ href: api.address(`${at}/status`), text: [`${plan.chain}, the journal and the chain, read at `, readAt] })),
     h("div", { class: "grid" },
-      panel("What was decided", { source }, facts(wordPairs(document?.sections[0])), notes(document)),
       panel("Candidates over price and liquidity", { wide: "half" }, slots.candidates),
       panel("Stress: a thousand paths, 14 days", { wide: "half" }, slots.fan),
+      panel("What was decided", { source }, facts(wordPairs(decided)), notes(document)),
       panel("Carry of the choice", { wide: "half", source }, carryPart(plan)),
       panel(plan.positionId ? "Against holding" : "Against opening nothing", { wide: "half", source }, edgePart(plan)),
       panel("The ballot", { source }, candidatesTable(plan), earlierTable(plan)),
