@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Self
-
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
+from rich.console import Console
 
 from zuno.doors.cli.render import PIPED_WIDTH
 
@@ -25,30 +20,3 @@ def console() -> Console:
     """Symbols come from strangers, so nothing in a text is markup."""
     plain = _Console(highlight=False, markup=False, emoji=False)
     return plain if plain.is_terminal else _Console(highlight=False, markup=False, emoji=False, width=PIPED_WIDTH)
-
-
-class LiveBoard:
-    """Use as a context manager: on a terminal the board stands there until it ends, in a pipe it does not. When it can
-    no longer be written it falls silent; that the answer cannot be written either is told once, at the end."""
-
-    def __init__(self, text: str = "") -> None:
-        self._console = console()
-        self._spinner = Spinner("dots", text)
-        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._board)
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        with suppress(OSError, SystemExit):
-            self._live.stop()
-            if error is not None:
-                self._tell_failure()
-
-    def _board(self) -> RenderableType:
-        raise NotImplementedError
-
-    def _tell_failure(self) -> None:
-        """Print what is to be kept of work that failed."""
