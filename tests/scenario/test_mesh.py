@@ -132,7 +132,8 @@ class Mesh:
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            until(lambda p=asking: newest_request(self.home) != before or p.poll() is not None, "the debate's start")
+            poll = asking.poll
+            until(lambda: newest_request(self.home) != before or poll() is not None, "the debate's start")  # noqa: B023
             request = newest_request(self.home)
             if request is not None and request != before:
                 return asking, request

@@ -570,6 +570,7 @@ def leave_ether(stage: Any, amount: int) -> None:
     stage.chain.apply_block([tx], stage.chain.head.timestamp + 12)
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("kind", ["swapping rebalance", "create", "ether"])
 async def test_a_wallet_with_just_enough_gets_to_the_end_and_one_wei_less_does_not_begin(
     desk: Any, stage: Any, tmp_path: Path, kind: str

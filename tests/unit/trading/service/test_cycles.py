@@ -412,6 +412,7 @@ async def test_a_run_that_knows_no_moment_yet_is_not_taken_up_in_another_kind_of
 # -- time
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.slow
 @pytest.mark.parametrize("node", [Node.RISK_MANAGER, Node.GENERATE_REPORT, Node.DATA_SYNTHESIS])
 async def test_a_live_run_that_is_resumed_too_late_expires(
