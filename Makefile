@@ -46,8 +46,11 @@ unit: $(VENV)/.dev $(NODE)  ## the quick tests: unit, devnet, architecture, and 
 world: $(VENV)/.dev $(NODE)  ## the devnet's world of the default seed, which takes a minute and is kept for the tests
 	$(BIN)/python -m tests.wire.devnet_world
 
-collect: $(VENV)/.dev  ## find every test once: workers that begin together would each compile all of them and of .venv
+collect: $(VENV)/.collected  ## once in a new environment: workers that begin together would each compile all tests and .venv
+
+$(VENV)/.collected: $(VENV)/.dev
 	@unset ZUNO_TEST_STRICT; $(BIN)/pytest -p no:xdist --collect-only -qq > $(VENV)/collected.txt 2>&1 || { cat $(VENV)/collected.txt; exit 1; }
+	@touch $@
 
 suite: $(VENV)/.dev $(NODE)  ## every test that is not left to soak
 	$(PYTEST)

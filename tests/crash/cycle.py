@@ -282,15 +282,15 @@ def points(writes: Sequence[str]) -> list[Point]:
 
 
 def sample(writes: Sequence[str]) -> list[Point]:
-    """A reply that is on record while others are on their way, a node that waits, and an end without its view."""
+    """A reply that is on record while others are on their way, and an end without its view."""
     replies = [count for count, kind in enumerate(writes, 1) if kind == ATTEMPT]
     ended = writes.index(ENDED) + 1
-    return [Point(node=Node.VLM_EXPERT, state="waits"), Point(write=replies[1]), Point(write=ended)]
+    return [Point(write=replies[1]), Point(write=ended)]
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sample", action="store_true", help="three points only")
+    parser.add_argument("--sample", action="store_true", help="two points only")
     chosen = parser.parse_args(arguments)
     preload(LOADED)
     with tempfile.TemporaryDirectory() as folder:

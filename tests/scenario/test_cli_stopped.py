@@ -58,6 +58,7 @@ def test_a_stopped_study_leaves_what_is_known_by_then(tmp_path: Path, number: si
     assert (told["stopped"], told["moments"], told["asked"], told["seeds"]) == (True, 0, 2, [1, 2])
 
 
+@pytest.mark.soak(every=2)
 @SIGNALS
 def test_a_stopped_run_through_recorded_time_leaves_its_document(tmp_path: Path, number: signal.Signals) -> None:
     asyncio.run(write_account_home(tmp_path))

@@ -35,16 +35,18 @@ from zuno.lp.mesh.message_handler import EnvelopeSigner
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import FlowStart, Role
+from zuno.lp.service import mesh as mesh_service
 from zuno.wiring import open_zuno
 
 ROLES = ("scout", "strategist", "critic", "arbiter")
+HANG = 120.0
 ASK = ("lp", "recommend", "rebalance", "1", "--chain", "sim", "--json")
 needs_iroh = pytest.mark.skipif(
     importlib.util.find_spec("iroh") is None, reason="the iroh library is not installed: pip install 'zuno[mesh]'"
 )
 
 
-def until(happens: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+def until(happens: Callable[[], Any], what: str, seconds: float = HANG) -> Any:
     give_up = time.monotonic() + seconds
     while time.monotonic() < give_up:
         if found := happens():
@@ -115,22 +117,28 @@ class Mesh:
     def zuno(self, *arguments: str) -> Ran:
         return run_zuno(self.home, *arguments, **self.environment)
 
-    def ask(self, *, named: bool = True) -> Ran:
-        """A peer that is busy elsewhere on a slow machine may miss a ping: then it is asked again."""
-        for _ in range(5):
-            ran = self.zuno(*ASK, *(("--transport", self.transport) if named else ()))
-            if "No answer over" not in ran.err:
-                break
-        return ran
+    def ask(self) -> Ran:
+        return self.zuno(*ASK, "--transport", self.transport)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return ZunoProcess(
-            [*arguments],
-            env=shell(self.home, self.environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start_debate(self) -> tuple[subprocess.Popen[str], str]:
+        """A process that asks, and its request, once that is on record. Where peers of a busy machine do not answer
+        its ping in time, it ends and is started again."""
+        before = newest_request(self.home)
+        while True:
+            asking = ZunoProcess(
+                [*ASK, "--transport", self.transport],
+                env=shell(self.home, self.environment),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            poll = asking.poll
+            until(lambda: newest_request(self.home) != before or poll() is not None, "the debate's start")  # noqa: B023
+            request = newest_request(self.home)
+            if request is not None and request != before:
+                return asking, request
+            _, err = asking.communicate()
+            assert "No answer over" in err, err
 
     def pid(self, role: str) -> int:
         return int(until(MeshFiles(self.home).lock(role).holder, f"the {role}'s start"))
@@ -141,11 +149,11 @@ class Mesh:
     def end(self) -> None:
         pids = [int(line["pid"]) for line in self.lines if line.get("event") == "starting"]
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(20) == 0
+        assert self.process.wait(HANG) == 0
         assert [pid for pid in pids if alive(pid)] == []
 
     def close(self) -> None:
-        self._reader.join(5)
+        self._reader.join(HANG)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -163,6 +171,12 @@ def end_mesh(mesh: Mesh) -> None:
     if mesh.process.poll() is None:
         mesh.end()
     mesh.close()
+
+
+@pytest.fixture(autouse=True)
+def wait_for_busy_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ping of a command in this process ends when all have answered, and not sooner."""
+    monkeypatch.setattr(mesh_service, "PING_SECONDS", HANG)
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +247,7 @@ def test_the_same_plan_and_transcript_as_in_one_process(mesh: Mesh, here: dict[s
 
 @needs_iroh
 def test_without_a_word_the_mesh_is_used_because_it_answers(mesh: Mesh, here: dict[str, Any]) -> None:
-    ran = mesh.ask(named=False)
+    ran = mesh.zuno(*ASK)
     assert ran.document["hash"] == here["hash"]
     assert "over iroh" in ran.err
 
@@ -286,16 +300,14 @@ def test_two_debates_at_once_do_not_mix(mesh: Mesh, here: dict[str, Any]) -> Non
 
 @needs_iroh
 def test_a_critic_killed_in_mid_debate_resumes_and_the_plan_comes(mesh: Mesh, here: dict[str, Any]) -> None:
-    before, critic = newest_request(mesh.home), mesh.pid("critic")
-    asking = mesh.start(*ASK, "--transport", "iroh")
+    critic = mesh.pid("critic")
+    asking, request = mesh.start_debate()
     try:
-        until(lambda: newest_request(mesh.home) != before, "the start of the debate")
         os.kill(critic, signal.SIGSTOP)  # it hears nothing more and answers nobody
-        request = newest_request(mesh.home)
         until(lambda: "proposal" in kinds(mesh.folder("strategist"), request), "the proposal")
     finally:
         os.kill(critic, signal.SIGKILL)
-    out, err = asking.communicate(timeout=60)
+    out, err = asking.communicate(timeout=HANG)
     assert asking.returncode == 0, err
     assert json.loads(out)["hash"] == here["hash"]
     assert kinds(mesh.folder("critic"), request).count("plan_ready") == 1
@@ -306,16 +318,13 @@ def test_a_critic_killed_in_mid_debate_resumes_and_the_plan_comes(mesh: Mesh, he
 
 @needs_iroh
 def test_a_debate_goes_on_without_its_owner_and_is_joined_by_its_request(mesh: Mesh, here: dict[str, Any]) -> None:
-    before, critic = newest_request(mesh.home), mesh.pid("critic")
-    asking = mesh.start(*ASK, "--transport", "iroh")
-    until(lambda: newest_request(mesh.home) != before, "the start of the debate")
+    critic = mesh.pid("critic")
+    asking, request = mesh.start_debate()
     os.kill(critic, signal.SIGSTOP)
     try:
-        request = newest_request(mesh.home)
-        assert request is not None
         until(lambda: "proposal" in kinds(mesh.folder("strategist"), request), "the proposal")
         asking.kill()
-        asking.communicate(timeout=20)
+        asking.communicate(timeout=HANG)
     finally:
         os.kill(critic, signal.SIGCONT)
     assert "plan_ready" not in kinds(mesh.home, request)
@@ -333,7 +342,8 @@ def named_alone(ran: Ran) -> Ran | None:
 
 @pytest.mark.soak
 @needs_iroh
-def test_one_that_is_silent_is_named(mesh: Mesh, here: dict[str, Any]) -> None:
+def test_one_that_is_silent_is_named(mesh: Mesh, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh_service, "PING_SECONDS", 1.5)
     arbiter = mesh.pid("arbiter")
     os.kill(arbiter, signal.SIGSTOP)
     try:
@@ -408,8 +418,8 @@ def test_down_ends_it_and_leaves_none(mesh: Mesh) -> None:
     pids = [mesh.pid(role) for role in ROLES]
     ran = mesh.zuno("mesh", "down")
     assert ran.code == 0, ran.err
-    assert mesh.process.wait(20) == 0
-    until(lambda: not any(map(alive, pids)), "the end of the peers", 10)
+    assert mesh.process.wait(HANG) == 0
+    until(lambda: not any(map(alive, pids)), "the end of the peers")
     ran = mesh.zuno(*ASK)
     assert ran.code == 0
     assert ran.err == (
@@ -450,7 +460,7 @@ def test_a_critic_of_another_home_under_its_own_key(tmp_path: Path) -> None:
             assert (status["here"], status["answers"], status["pid"]) == (False, True, None)
     finally:
         critic.send_signal(signal.SIGTERM)
-        _, said = critic.communicate(timeout=20)
+        _, said = critic.communicate(timeout=HANG)
     assert critic.returncode == 0
     assert "plan_ready" in said
 
@@ -468,7 +478,7 @@ class Overlay:
         """What was asked for until the end."""
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(HANG)
 
     async def _serve(self) -> None:
         async with axl_nodes(self._keys, stall=5.0, first_sends=FIRST_SENDS, pace=0.3) as nodes:
@@ -479,7 +489,7 @@ class Overlay:
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._done.set)
-        self._thread.join(10)
+        self._thread.join(HANG)
         self._loop.close()
 
 
@@ -513,9 +523,9 @@ def test_over_axl_nodes_too_and_replayed_from_what_the_peers_models_did(home: Pa
             replayed = mesh.zuno("replay", request, "--json")
             assert (replayed.code, replayed.document["differences"]) == (0, [])
             os.kill(mesh.process.pid, signal.SIGKILL)  # its peers notice that they are orphans
-            mesh.process.wait(10)
+            mesh.process.wait(HANG)
             pids = [int(line["pid"]) for line in mesh.lines if line.get("event") == "starting"]
-            until(lambda: not any(map(alive, pids)), "the end of the orphans", 15)
+            until(lambda: not any(map(alive, pids)), "the end of the orphans")
             for path in mesh.folder("critic").glob("journal.*"):
                 path.unlink()
             refused = mesh.zuno("replay", request)
@@ -554,7 +564,7 @@ def test_a_home_that_reaches_another_homes_nodes_is_never_up_and_takes_none_of_t
         assert (ping.code, "[node: not ours]" in ping.err) == (4, True)
     finally:
         up.send_signal(signal.SIGTERM)
-        rest, _ = up.communicate(timeout=30)
+        rest, _ = up.communicate(timeout=HANG)
         overlay.end()
     assert "up" not in {line["event"] for line in [*told, *map(json.loads, rest.splitlines()[:-1])]}
     assert set(overlay.paths) == {"/topology"}
@@ -618,7 +628,7 @@ def test_nodes_that_outlive_a_killed_mesh_are_ended_by_its_owner(home: Path, tmp
         assert not any(map(alive, second))
         assert mine.poll() is None, "the same program with the same words, started by somebody else"
         assert run_zuno(home, "mesh", "down", **environment).out == "No mesh of this home is kept running.\n"
-        until(lambda: not any(map(alive, pids)), "the end of the orphans", 20)
+        until(lambda: not any(map(alive, pids)), "the end of the orphans")
     finally:
         mine.kill()
         mine.communicate()

@@ -40,7 +40,7 @@ from zuno.lp.ports.transport import ReceivedMessage
 from zuno.lp.service.plan_record import decided_hash
 from zuno.lp.service.recorded_request import load_context
 
-SEEDS, SOAK_SEEDS, CHUNK = 300, 2_000, 50
+SEEDS, SOAK_SEEDS, CHUNK = 200, 2_000, 50
 """`make test` plays the first of them; `make soak` the others."""
 MOST_MESSAGES = 1_500
 """For one debate in the worst weather; a calm one takes 23."""

@@ -15,6 +15,7 @@ import pytest
 
 from tests.paths import CHECKOUT, GOLDEN
 from tests.wire import fingerprints
+from tests.wire.cycling import SHARED
 
 NUMBERS = GOLDEN / "numbers.json"
 DISPATCHED: list[str] = [
@@ -27,8 +28,8 @@ SETTINGS = [(DISPATCHED, 1), pytest.param(DISPATCHED[1:], 2, marks=pytest.mark.s
 
 
 def computed(home: Path, disabled: list[str], threads: int) -> dict[str, Any]:
-    """By a process of its own: numpy reads its settings once."""
-    settings = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled), "OPENBLAS_NUM_THREADS": str(threads)}
+    """By a process of its own, for numpy reads its settings once; and from a market that it invents itself."""
+    settings = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled), "OPENBLAS_NUM_THREADS": str(threads), SHARED: ""}
     given = {name: value for name, value in os.environ.items() if name not in settings}
     script = [sys.executable, "-m", "tests.wire.fingerprints", str(home)]
     done = subprocess.run(
@@ -44,7 +45,7 @@ def computed(home: Path, disabled: list[str], threads: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """With all this processor can do, and as many threads as it has."""
+    """With all this processor can do, and as many threads as it has; the market is the one that the run shares."""
     found: dict[str, Any] = json.loads(json.dumps(asyncio.run(fingerprints.computed(tmp_path_factory.mktemp("here")))))
     return found
 

@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.wire.cycling import SEED, Desk, thin_out
+from tests.wire.cycling import SEED, Desk, market, rows
 from tests.wire.desk_bundles import World, bundle_of
 from tests.wire.desk_roles import ROLES, argued
-from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.path import END
-from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.kernel.units import Millis
 from zuno.trading.agents.case import build_case
 from zuno.trading.data.bundle_builder import build_bundle
@@ -29,7 +27,6 @@ from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.venues import wanted_series
 from zuno.trading.rules.expectancy import TouchOdds, first_touch
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
@@ -56,10 +53,8 @@ def touch() -> TouchOdds:
 
 
 async def computed(home: Path) -> dict[str, Any]:
-    world = list(build_batches(SEED))
-    wanted = {series for symbol in Symbol for series in wanted_series(symbol)}
-    store = MemorySeries(describe_origin(SEED))
-    await store.write([thin_out(batch) for batch in world if batch.series in wanted])
+    world = rows(SEED, thin=True)
+    store = await market(SEED, thin=True)
     case = build_case(await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
     desk = Desk(home, store)
     run = await desk.cycles.run("BTCUSDT")

@@ -55,9 +55,8 @@ MUTE_TOKEN = bytes.fromhex("33" * 20)
 QUIET_HOOK = Address("0x" + "44" * 18 + "4000")
 """An address without any hook flag: allowed for dynamic fees, never called."""
 
-PATIENT = RpcPolicy(timeout=20.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
-"""For a node that answers, however busy the machine is."""
-IMPATIENT = RpcPolicy(timeout=2.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+PATIENT = RpcPolicy(timeout=60.0, rounds=2, first_pause=0.01, longest_pause=0.02, cool_down=0.2)
+"""For a node that answers, however busy the machine is: it executes contracts in the test's own process."""
 
 
 @pytest.fixture(scope="session")
@@ -372,8 +371,6 @@ async def listening(node: FaultyNode) -> AsyncIterator[FaultyNode]:
 class Desk:
     """Everything a test of the adapter needs: nodes that may fail, and chains that read from them."""
 
-    patient = PATIENT
-
     def __init__(self, stage: Stage, cache: Path, stack: Any) -> None:
         self.stage = stage
         self.cache = cache
@@ -404,7 +401,7 @@ class Desk:
 
         return await self.node(answer=bending)
 
-    def chain(self, *nodes: FaultyNode | str, policy: RpcPolicy = IMPATIENT, cache: Path | None = None) -> RpcChain:
+    def chain(self, *nodes: FaultyNode | str, policy: RpcPolicy = PATIENT, cache: Path | None = None) -> RpcChain:
         urls = [node if isinstance(node, str) else node.url for node in nodes]
         chain = RpcChain(self.stage.info, urls, cache or self.cache, self.stage.wallet, policy)
         self._stack.push_async_callback(chain.close)

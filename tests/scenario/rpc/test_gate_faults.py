@@ -56,7 +56,7 @@ def stage(one_stage: Any) -> Iterator[Any]:
 
 @pytest.fixture
 async def plans(desk: Any, stage: Any, tmp_path: Path) -> Plans:
-    return Plans(stage, desk.chain(await desk.node(), policy=desk.patient), tmp_path)
+    return Plans(stage, desk.chain(await desk.node()), tmp_path)
 
 
 # -- ether
@@ -347,7 +347,7 @@ async def test_a_node_that_falls_silent_at_the_send(
     plan_id = await plans.approved(await plans.told(Action.CLOSE, token_id))
     honest, answer = plans.hands, Rpc(stage.node).answer
     plan = silent_from("eth_sendRawTransaction", 1, taken=taken, answer=answer, desk=desk)
-    plans.through(desk.chain(await desk.node(plan), policy=desk.patient, cache=tmp_path / "silent"))
+    plans.through(desk.chain(await desk.node(plan), cache=tmp_path / "silent"))
     with pytest.raises(Unavailable):
         await plans.apply(plan_id)
     book = await plans.book(plan_id)
@@ -371,7 +371,7 @@ async def test_a_node_that_cannot_simulate_lets_us_compute(plans: Plans, desk: A
     stage.trade(stage.weth_pool)
     told = await plans.told(Action.CLOSE, tokens[0])
     simulated = await plans.draft(told)
-    plans.through(desk.chain(await desk.bent(without), policy=desk.patient, cache=tmp_path / "without"))
+    plans.through(desk.chain(await desk.bent(without), cache=tmp_path / "without"))
     computed = await plans.draft(told)
     assert (simulated.how, computed.how) == ("simulated", "computed")
     for currency in (stage.weth, stage.usdc):
@@ -391,7 +391,7 @@ async def test_a_node_that_cannot_simulate_still_tries_the_first_step(
     key = stage.key(stage.weth, stage.usdc, 500, 10, DEAF_HOOK)
     stage.initialize(key)
     (token_id,) = stage.mint(key, -201_000, -199_980, 10**15)
-    plans.through(desk.chain(await desk.bent(without), policy=desk.patient, cache=tmp_path / "without"))
+    plans.through(desk.chain(await desk.bent(without), cache=tmp_path / "without"))
     with pytest.raises(Refused, match=r"\(burn\).*InvalidHookResponse"):
         await plans.draft(
             await plans.told(Action.CLOSE, token_id), limits=replace(plans.hands.limits, hooks=frozenset({DEAF_HOOK}))

@@ -109,7 +109,7 @@ async def plans(desk: Any, stage: Any, tmp_path: Path) -> Watched:
 
 
 async def watch(desk: Any, stage: Any, folder: Path, wallet: Address | None = None) -> Watched:
-    plans = Watched(stage, desk.chain(await desk.node(), policy=desk.patient), folder)
+    plans = Watched(stage, desk.chain(await desk.node()), folder)
     plans.lines = []
     plans.hands = replace(plans.hands, signer=WatchOnly(wallet or stage.wallet))
     return plans
@@ -439,7 +439,7 @@ async def test_a_node_without_old_counts_needs_the_hash(plans: Watched, desk: An
             return {"jsonrpc": "2.0", "id": asked["id"], "error": fault}
         return reply
 
-    plans.through(desk.chain(await desk.bent(forget), policy=desk.patient))
+    plans.through(desk.chain(await desk.bent(forget)))
     plans.hands = replace(plans.hands, signer=WatchOnly(stage.wallet))
     with pytest.raises(Unavailable, match="--tx HASH"):
         await plans.hand_out(plan_id)
@@ -570,11 +570,12 @@ def leave_ether(stage: Any, amount: int) -> None:
     stage.chain.apply_block([tx], stage.chain.head.timestamp + 12)
 
 
+@pytest.mark.soak(every=2)
 @pytest.mark.parametrize("kind", ["swapping rebalance", "create", "ether"])
 async def test_a_wallet_with_just_enough_gets_to_the_end_and_one_wei_less_does_not_begin(
     desk: Any, stage: Any, tmp_path: Path, kind: str
 ) -> None:
-    plans = Plans(stage, desk.chain(await desk.node(), policy=desk.patient), tmp_path)
+    plans = Plans(stage, desk.chain(await desk.node()), tmp_path)
     key: PoolKey = stage.native_pool if kind == "ether" else stage.weth_pool
     if kind == "swapping rebalance":
         told = await plans.told(Action.REBALANCE, mint_out_of_range(stage), range=RANGE)

@@ -18,7 +18,7 @@ from zuno.adapters.chain.rpc.transport import FailoverProvider
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Seconds
 
-QUICK = RpcPolicy(timeout=5, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=60, rounds=1, cool_down=600)
 
 WRONG: dict[str, dict[str, Any]] = {
     "empty": {"result": "0x"},
@@ -142,7 +142,7 @@ async def test_a_mute_token_is_no_node_s_fault(desk: Any) -> None:
     key = stage.key("0x" + "33" * 20, stage.usdc, 3000, 60)
     stage.initialize(key)
     first, down = await desk.node(), await desk.node(lambda number, requests: desk.trouble("down"))
-    chain = desk.chain(first, down, policy=RpcPolicy(timeout=2, rounds=3, first_pause=9, cool_down=30))
+    chain = desk.chain(first, down, policy=RpcPolicy(timeout=60, rounds=3, first_pause=9, cool_down=600))
     shown = await chain.pool(pool_id_of(key))
     assert {(token.symbol, token.decimals) for token in (shown.token0, shown.token1)} == {
         ("USDC", 6),
@@ -303,7 +303,7 @@ async def test_a_method_that_nobody_offers_is_not_waited_for(desk_of_quiet: Any,
     desk = desk_of_quiet
     missing = {"error": {"code": -32601, "message": "the method eth_feeHistory does not exist"}}
     nodes = [await desk.bent(answering("eth_feeHistory", missing), remembering) for _ in range(2)]
-    patient = RpcPolicy(timeout=5, rounds=3, first_pause=60, longest_pause=60)
+    patient = RpcPolicy(timeout=60, rounds=3, first_pause=60, longest_pause=60)
     async with asyncio.timeout(10):
         assert (await desk.chain(*nodes, policy=patient).gas()).base_fee
     assert [node.methods.count("eth_feeHistory") for node in nodes] == [1, 1]

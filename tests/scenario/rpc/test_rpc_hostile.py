@@ -20,7 +20,7 @@ from zuno.lp.model.history import PositionHistory
 from zuno.lp.ports.chain import Holdings, PoolsFound
 from zuno.lp.rules.attribution import attribute
 
-QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=60, rounds=1, cool_down=600)
 ZEROS = "0x" + "00" * 32
 SETTLED = 1_700_000_300
 TURNS = [15, pytest.param(30, marks=pytest.mark.soak)]

@@ -13,7 +13,7 @@ from zuno.kernel.units import Seconds
 from zuno.lp.plan import calldata
 
 LIQUIDITY = 10**15
-QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=60, rounds=1, cool_down=600)
 
 
 def late_events(stage: Any, blocks: int = 1) -> Any:

@@ -15,7 +15,7 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Seconds
 from zuno.lp.plan import calldata
 
-QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=60, rounds=1, cool_down=600)
 ZEROS = "0x" + "00" * 20
 HASH = "0x" + "ab" * 32
 

@@ -12,7 +12,7 @@ from zuno.adapters.chain.rpc.positions import pool_id_of
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 from zuno.kernel.units import Seconds
 
-QUICK = RpcPolicy(timeout=2, rounds=1, cool_down=30)
+QUICK = RpcPolicy(timeout=60, rounds=1, cool_down=600)
 FEE_WORD = 5 * 32
 """Where the fee stands among the data of a Swap event."""
 

@@ -14,6 +14,8 @@ from zuno.present.html import to_html
 from zuno.present.text import count_columns, to_text
 
 SAMPLES = 40
+NOTHING_NEW = 12
+"""After so many samples in a row that showed no further field, the rest would show none either."""
 
 
 def read(kind: type[View], number: int, *, strangers: bool = False) -> tuple[View, Document]:
@@ -25,15 +27,23 @@ def read(kind: type[View], number: int, *, strangers: bool = False) -> tuple[Vie
 def test_every_field_is_shown_or_named_as_left_out(kind: type[View]) -> None:
     met: set[tuple[type[View], str]] = set()
     shown: set[tuple[type[View], str]] = set()
+    excused: set[tuple[type[View], str]] = set()
+    newest = 0
     for number in range(SAMPLES):
+        if not met - shown - excused and number - newest > NOTHING_NEW:
+            break
         view, before = read(kind, number)
         for owner, name, change in changes(view, Maker(f"{number} other")):
-            if (owner, name) in shown:
+            field = owner, name
+            if field in shown or (owner is not kind and field in excused):
                 continue
-            met.add((owner, name))
+            if field not in met:
+                met.add(field)
+                newest = number
+                if left_out(owner, name, kind):
+                    excused.add(field)
             if change().to_document() != before:
-                shown.add((owner, name))
-    excused = {(owner, name) for owner, name in met if left_out(owner, name, kind)}
+                shown.add(field)
     hidden = {f"{owner.__name__}.{name}" for owner, name in met - shown - excused}
     assert not hidden, "neither shown nor in LEFT_OUT"
     own = {f"{owner.__name__}.{name}" for owner, name in excused & shown if owner is kind}

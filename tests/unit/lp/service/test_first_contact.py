@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -96,9 +97,13 @@ async def strangers(
         yield keeper, files, lambda: start(absent or Role.CRITIC)
 
 
+HANG = 60.0
+
+
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mesh, "PING_SECONDS", 0.1)
+    monkeypatch.setattr(mesh, "FIRST_CONTACT_SECONDS", {"axl": HANG})
 
 
 @pytest.mark.slow
@@ -115,7 +120,7 @@ async def test_whoever_runs_is_given_time_to_be_met(tmp_path: Path) -> None:
 async def test_routes_that_are_warm_answer_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with strangers(tmp_path) as (keeper, _, _):
         assert await keeper.warm_routes("axl", AGENTS) == ()
-        monkeypatch.setattr(mesh, "PING_SECONDS", 5.0)  # of a machine that is busy; without a lock no more is given
+        monkeypatch.setattr(mesh, "PING_SECONDS", HANG)  # without a lock no more is given
         assert set((await keeper.ping("axl")).answered) == {role.value for role in AGENTS}
         assert await keeper.warm_routes("iroh", AGENTS) == ()  # where first contact is quick nobody is asked
 
@@ -126,25 +131,34 @@ async def test_whoever_waits_is_told_who_has_not_answered_and_for_how_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setattr(recommend, "TICK", 0.05)
-    heard: list[Waiting] = []
+    heard: list[tuple[float, Waiting]] = []
+    now = asyncio.get_running_loop().time
     async with strangers(tmp_path, absent=Role.CRITIC) as (keeper, files, start_critic):
         for role in AGENTS:
             files.lock(role.value).take()
 
-        def hear(event: object) -> None:
-            assert isinstance(event, Waiting)
-            if event == Waiting((Role.CRITIC,), 2) and event not in heard:
-                start_critic()
-            heard.append(event)
+        started = False
 
+        def hear(event: object) -> None:
+            nonlocal started
+            assert isinstance(event, Waiting)
+            heard.append((now(), event))
+            if not started and event.roles == (Role.CRITIC,) and event.seconds >= 1:
+                started = True
+                start_critic()
+
+        began = now()
         if command == "plan":
             endpoint = await keeper.endpoint_for("axl", lambda: "test", pytest.fail, hear)
             assert endpoint is not None
             await endpoint.close()
         else:
             await keeper.ping("axl", hear)
-    assert heard[0] == Waiting(AGENTS, 0)
-    assert Waiting((Role.CRITIC,), 1) in heard  # asked at once with the others, who have answered since
+    asked, first = heard[0]
+    assert first == Waiting(AGENTS, 0)
+    assert started  # the critic alone was waited for, and it was asked at once with the others
+    for (before, _), (at, event) in pairwise(heard):
+        assert int(before - asked) <= event.seconds <= at - began
     assert "critic" in str(Waiting((Role.CRITIC,), 12))
     assert "12 s" in str(Waiting((Role.CRITIC,), 12))
 
@@ -161,7 +175,7 @@ async def test_routes_are_not_warmed_through_a_node_that_is_not_there(
 ) -> None:
     """Whoever watches is to hear so now, and not when first contact is given up."""
     monkeypatch.setattr(mesh, "FIRST_CONTACT_SECONDS", {"axl": 600.0})
-    async with strangers(tmp_path, without_node=Role.CLI) as (keeper, files, _), asyncio.timeout(15):
+    async with strangers(tmp_path, without_node=Role.CLI) as (keeper, files, _), asyncio.timeout(HANG):
         with pytest.raises(Unavailable, match=r"\[node: late\]$"):
             await keeper.warm_routes("axl", AGENTS)
         for role in AGENTS:

@@ -351,6 +351,7 @@ def real_rows(name: str, clock: Clock, factor: float = 1.0) -> str:
     return "\n".join(map(",".join, lines)) + "\n"
 
 
+@pytest.mark.slow
 async def test_real_funding_on_a_local_clock(tmp_path: Path) -> None:
     store, file = MemorySeries(RECORDED), tmp_path / "btc-funding-8h.csv"
     file.write_text(real_rows("btc-funding-8h", hours_away(0)))
@@ -364,6 +365,7 @@ async def test_real_funding_on_a_local_clock(tmp_path: Path) -> None:
     assert len(await stored(store, RATES)) == 6_024
 
 
+@pytest.mark.soak(every=3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "source", "factor", "ok"),

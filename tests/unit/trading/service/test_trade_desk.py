@@ -231,6 +231,8 @@ class ChangedJudge(Talkative):
         return replace(answered, text=json.dumps(json.loads(answered.text) | changes))
 
 
+@pytest.mark.soak(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", [ExitReason.STOP, ExitReason.TARGET, ExitReason.HOLD_OVER, ExitReason.DECISION])
 async def test_a_run_that_acts_remembers_what_closes_in_it(
     desk: Desk, store: MemorySeries, menu: PriceMenu, reason: ExitReason
@@ -300,6 +302,7 @@ def backends(desk: Desk, live: bool = False) -> DeskBackends:
     )
 
 
+@pytest.mark.slow
 async def test_a_permitted_run_remembers_what_the_account_closed_before_it_and_in_it(
     desk: Desk, store: MemorySeries
 ) -> None:
