@@ -128,7 +128,7 @@ def test_an_absent_expert_weighs_nothing_and_says_so() -> None:
 
 
 def test_where_no_model_was_asked_it_is_said() -> None:
-    assert "rules" in screen(why_view(replace(told(), attempts=())))
+    assert "None: the rules spoke for everybody." in screen(why_view(replace(told(), attempts=())))
 
 
 def test_an_empty_list_says_how_to_fill_it() -> None:

@@ -98,7 +98,7 @@ async def test_the_owners_range_is_on_every_ballot_unchanged(seat: Seat, calm: C
         judgments=last.judgments[:-1],
         suggestions=last.suggestions[:-1],
     )
-    with pytest.raises(Malformed, match="range"):
+    with pytest.raises(Malformed, match="ballot"):
         check_ready(context, ready.model_copy(update={"debate": without}), asked(context, own_range=OWN))
 
 
@@ -216,6 +216,7 @@ async def test_a_scout_who_brings_more_than_the_owner(seat: Seat, tmp_path: Path
     with pytest.raises(Malformed, match=r"\b5\b"):
         check_asked(many, start)
     held = (await observed(tmp_path)).scenes[0]
+    assert held.position is not None
     with pytest.raises(Malformed, match=f"position {held.position.id}"):
         check_asked(context.model_copy(update={"scenes": (held,)}), start)
 

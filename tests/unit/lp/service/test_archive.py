@@ -292,7 +292,7 @@ async def test_the_verdict_that_counts_is_the_one_in_the_hash(
 @pytest.mark.slow
 async def test_a_refused_choice_shows_its_ballot_in_process_too(house: Application, plan: PlanView) -> None:
     vetoed = next(one.index for one in plan.candidates if one.verdict == "veto")
-    with pytest.raises(Refused, match=rf"\b{vetoed}\b") as raised:
+    with pytest.raises(Refused, match=rf"\b{vetoed}\b.*\bvetoed\b") as raised:
         await house.advice().rebalance("1", chain="sim", candidate=vetoed)
     request = str(raised.value).split("`zuno why ")[1].split("`")[0]
     (note,) = await house.journal().latest(1, request_id=request, kind="choice_refused")
@@ -337,7 +337,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     assert why.failed is not None
     assert "did not end" in why.failed
     assert [one.role for one in why.transcript[:2]] == ["scout", "strategist"]
-    with pytest.raises(Refused, match=REQUEST):
+    with pytest.raises(Refused, match=rf"{REQUEST} .*\breplay\b"):
         await archive.replay(REQUEST)
 
 

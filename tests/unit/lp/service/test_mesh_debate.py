@@ -63,7 +63,7 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreate
     assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
     assert shown.failed.startswith(f"The {peer}'s plan")
-    with pytest.raises(Refused, match=REQUEST):
+    with pytest.raises(Refused, match=rf"{REQUEST} .*\breplay\b"):
         await archive.replay(REQUEST)
     with pytest.raises(Broken, match=f"{peer}'s plan"):
         await side.room.rejoin(deaf)  # nor the second time
@@ -412,6 +412,7 @@ async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> N
         assert DISBELIEVED not in await kinds(side)
         unchecked = await archive_of(side, tmp_path).why(REQUEST)
         assert (unchecked.plan, unchecked.transcript) == (None, ())
+        assert unchecked.failed is not None
         assert f"`zuno mesh join {REQUEST}`" in unchecked.failed
         end = await side.room.rejoin(deaf)  # it is all there: once the chain answers, the plan is believed
         plan = await record_plan(side.room, end, None)

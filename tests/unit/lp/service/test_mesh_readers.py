@@ -139,7 +139,7 @@ async def test_a_refused_choice_leaves_the_ballot_that_was_checked(tmp_path: Pat
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
         vetoed = next(one.index for one in end.ready.debate.rounds[-1].judgments if one.verdict is Verdict.VETO)
-        with pytest.raises(Refused, match=rf"\b{vetoed} .*`zuno why {REQUEST}`"):
+        with pytest.raises(Refused, match=rf"\b{vetoed} .*\bvetoed\b.*`zuno why {REQUEST}`"):
             await record_plan(side.room, end, vetoed)
         await journal_envelope(side.journal, LATE[what](side, await heard(side)))
         shown = await archive_of(side).why(REQUEST)
