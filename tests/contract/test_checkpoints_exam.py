@@ -192,7 +192,7 @@ async def test_a_write_that_was_cut_off_is_whole_and_keeps_nobody_waiting(tmp_pa
 
 async def test_a_damaged_file_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "cycles.db").write_bytes(b"no database at all, but long enough to be taken for one" * 40)
-    with pytest.raises(Broken, match="remove it"):
+    with pytest.raises(Broken, match=r"cycles\.db"):
         async with sqlite_checkpoints(tmp_path / "cycles.db") as saver:
             await run_graph("run_1", Steps().of(), saver)
 

@@ -194,7 +194,7 @@ async def test_a_store_that_is_slow_to_fail_is_left_alone_for_a_while(tmp_path: 
     index = FallbackIndex(slow, JsonlMemory(tmp_path / "memories.jsonl"), lambda: slow.now)
     await index.add([record(1)])
     answers = [await index.recall(ask()) for _ in range(5)]
-    assert {(answer.source, answer.note) for answer in answers} == {("recent3", "memory: no answer within 3 s")}
+    assert {(answer.source, "3 s" in answer.note) for answer in answers} == {("recent3", True)}
     assert (slow.asked, slow.now) == (1, 3)
     slow.now += 30
     slow.down = False

@@ -23,14 +23,12 @@ def install(root: Path, **changes: str) -> Path:
 
 
 def test_missing_packages_name_the_cure(tmp_path: Path) -> None:
-    with pytest.raises(
-        Unavailable, match=r"`make devnet`; elsewhere run `npm install .*v4-core@1\.0\.2.* set ZUNO_CONTRACTS_DIR"
-    ):
+    with pytest.raises(Unavailable, match=r"`make devnet`.*`npm install .*v4-core@1\.0\.2.*\bZUNO_CONTRACTS_DIR\b"):
         find_artifacts(tmp_path)
 
 
 def test_another_version_is_not_used(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"@uniswap/v4-core is 1\.0\.9, but the devnet knows 1\.0\.2"):
+    with pytest.raises(Unavailable, match=r"@uniswap/v4-core .*1\.0\.9\b.*\b1\.0\.2\b"):
         find_artifacts(install(tmp_path, v4_core="1.0.9"))
 
 
@@ -43,16 +41,16 @@ def test_an_unreadable_manifest_is_malformed(tmp_path: Path) -> None:
 
 def test_bytecode_is_read_from_both_compilers_and_checked(tmp_path: Path) -> None:
     artifacts = find_artifacts(install(tmp_path))
-    with pytest.raises(Unavailable, match="then in a checkout run `make devnet`"):
+    with pytest.raises(Unavailable, match="`make devnet`"):
         artifacts.init_code("PoolManager")
-    with pytest.raises(Unavailable, match="not installed"):
+    with pytest.raises(Unavailable, match="installed"):
         _ = artifacts.permit2_code
     foundry = tmp_path / "@uniswap/v4-core/out/PoolManager.sol/PoolManager.json"
     foundry.parent.mkdir(parents=True)
     foundry.write_text(json.dumps({"bytecode": {"object": "0x6001"}}))
     assert artifacts.init_code("PoolManager") == b"\x60\x01"
     foundry.write_text(json.dumps({"bytecode": {"object": "0x__$lib$__"}}))
-    with pytest.raises(Malformed, match="not hex"):
+    with pytest.raises(Malformed, match=r"\bhex\b"):
         artifacts.init_code("PoolManager")
     hardhat = tmp_path / "@uniswap/universal-router/artifacts/contracts/UniversalRouter.sol/UniversalRouter.json"
     hardhat.parent.mkdir(parents=True)
@@ -62,7 +60,7 @@ def test_bytecode_is_read_from_both_compilers_and_checked(tmp_path: Path) -> Non
 
 def test_a_missing_engine_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(Unavailable, match=r"py-evm is not installed.*`make devnet`.*zuno\[devnet\]"):
+    with pytest.raises(Unavailable, match=r"\bpy-evm\b.*`make devnet`.*zuno\[devnet\]"):
         find_artifacts(install(tmp_path))
 
 

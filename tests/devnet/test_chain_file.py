@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_a_loaded_chain_goes_on_as_the_original_would(story: Any, tmp_path: Path
 
 
 def test_a_missing_file_is_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="no saved chain"):
+    with pytest.raises(Unavailable, match=re.escape(str(tmp_path / "nothing"))):
         chain_file.load(tmp_path / "nothing")
 
 
@@ -82,6 +83,6 @@ def test_a_cut_or_changed_file_is_malformed(story: Any, tmp_path: Path) -> None:
     }
     for name, content in damaged.items():
         path.write_bytes(content)
-        with pytest.raises(Malformed, match="build it again"):
+        with pytest.raises(Malformed, match=re.escape(str(path))):
             chain_file.load(path)
         assert name

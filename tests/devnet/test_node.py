@@ -59,7 +59,7 @@ def test_blocks_follow_the_clock_and_never_stand_still(bench: Any) -> None:
     bench.node.set_next_timestamp(int(bench.clock.now) + 9999)
     assert bench.node.mine().timestamp == bench.clock.now + 9999
     assert bench.node.mine().timestamp == bench.clock.now + 10_000
-    with pytest.raises(RpcError, match="not after"):
+    with pytest.raises(RpcError, match=r"\bafter\b"):
         bench.node.set_next_timestamp(1)
 
 
@@ -108,7 +108,7 @@ def test_empty_blocks_are_replaced_by_different_ones(bench: Any) -> None:
 @pytest.mark.parametrize("depth", [0, 2])
 def test_genesis_cannot_be_reorganised(bench: Any, depth: int) -> None:
     bench.node.mine()
-    with pytest.raises(RpcError, match="cannot reorganise"):
+    with pytest.raises(RpcError, match="reorganise"):
         bench.node.reorg(depth)
 
 

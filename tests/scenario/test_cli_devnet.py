@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -245,7 +246,7 @@ def test_a_move_between_approve_and_apply_is_refused_with_the_bound(devnet: Any)
     assert devnet("devnet", "move", "--percent", "-6").code == 0
     refused = devnet("plan", "apply", plan_id, "--yes", "--json")
     assert refused.code == 3
-    assert "the bound is 50 (tick drift)" in refused.document["error"]["message"]
+    assert re.search(r"\btick -?\d+\b.*\b50\b", refused.document["error"]["message"])
     assert devnet("lp", "inspect", "1", "--chain", "devnet").code == 0
 
 
@@ -263,7 +264,7 @@ def test_a_devnet_that_stood_still_is_woken_before_a_plan_is_made(devnet: Any, d
     rpc(url, "evm_increaseTime", "0x3e8")
     refused = devnet("plan", "apply", late, "--yes", "--json")
     assert refused.code == 3
-    assert "expired at" in refused.err
+    assert "expired" in refused.err
 
 
 def rpc(url: str, method: str, *params: object) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -58,7 +59,8 @@ def test_an_empty_journal_is_whole(zuno: Zuno, home: Path) -> None:
     assert (ran.code, ran.document, ran.err) == (0, {"ok": True, "entries": 0}, "")
     assert not (home / "journal.db").exists()
     assert not (home / "keys").exists()
-    assert zuno("journal", "tail").out.strip() == "The journal is empty."
+    assert "entries" not in zuno("journal", "tail").out
+    assert zuno("journal", "tail", "--json").document["entries"] == []
 
 
 async def test_a_whole_journal(zuno: Zuno, filled: Path) -> None:
@@ -84,21 +86,19 @@ async def test_one_changed_byte_is_exit_5_with_the_document_still_on_stdout(zuno
     sql(filled, "UPDATE entries SET body = ? WHERE seq = 6", bytes(body))
     ran = zuno("journal", "verify", "--json")
     assert ran.code == 5
-    assert ran.document == {
-        "ok": False,
-        "entries": 5,
-        "firstBad": {"seq": 6, "reason": "its body and its hash disagree"},
-    }
+    assert (ran.document["ok"], ran.document["entries"], ran.document["firstBad"]["seq"]) == (False, 5, 6)
+    assert "hash" in ran.document["firstBad"]["reason"]
     told = zuno("journal", "verify")
     assert told.code == 5
-    assert "BROKEN at entry 6" in told.out
+    assert re.search(r"BROKEN .*\b6\b", told.out)
 
 
 async def test_the_newest_entries_deleted_are_missed(zuno: Zuno, filled: Path) -> None:
     sql(filled, "DELETE FROM entries WHERE seq > 7")
     ran = zuno("journal", "verify", "--json")
     assert ran.code == 5
-    assert ran.document["firstBad"] == {"seq": 8, "reason": "the tail is cut: entries 8 to 10 are missing"}
+    assert ran.document["firstBad"]["seq"] == 8
+    assert re.findall(r"\d+", ran.document["firstBad"]["reason"]) == ["8", "10"]
 
 
 async def test_damage_outside_the_entries(zuno: Zuno, filled: Path, tmp_path: Path) -> None:
@@ -113,13 +113,14 @@ async def test_damage_outside_the_entries(zuno: Zuno, filled: Path, tmp_path: Pa
         return ran.document
 
     (filled / "journal.head").unlink()
-    assert "head is missing" in verdict()["firstBad"]["reason"]
+    assert "missing" in verdict()["firstBad"]["reason"]
     (filled / "journal.head").write_bytes(b"\x00" * 512)
-    assert "head is damaged" in verdict()["firstBad"]["reason"]
+    assert "damaged" in verdict()["firstBad"]["reason"]
     (filled / "journal.db").unlink()
-    assert verdict()["firstBad"] == {"seq": 1, "reason": "the tail is cut: entries 1 to 10 are missing"}
+    found = verdict()["firstBad"]
+    assert (found["seq"], re.findall(r"\d+", found["reason"])) == (1, ["1", "10"])
     (filled / "journal.db").write_bytes(b"garbage" * 1_000)
-    assert "file is not a database" in verdict()["firstBad"]["reason"]
+    assert "database" in verdict()["firstBad"]["reason"]
     sql(filled, "UPDATE bundles SET content = X'00'")
     assert verdict()["firstBad"]["seq"] == 1
     (filled / "keys" / "node.key").unlink()
@@ -143,10 +144,9 @@ async def test_what_a_crash_left_behind_is_said(zuno: Zuno, filled: Path) -> Non
     (filled / "journal.lock").write_bytes(note)
     ran = zuno("journal", "verify", "--json")
     assert (ran.code, ran.document["ok"], ran.document["entries"]) == (0, True, 10)
-    assert ran.document["notes"] == [
-        "A process died while entry 11 (critique of req_1) was being written: that entry is lost."
-    ]
-    assert "note: A process died" in " ".join(zuno("journal", "verify").out.split())
+    (note,) = ran.document["notes"]
+    assert re.search(r"\b11 \(critique of req_1\)", note)
+    assert f"note: {note}" in " ".join(zuno("journal", "verify").out.split())
 
 
 async def test_secrets_of_the_environment_never_reach_the_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

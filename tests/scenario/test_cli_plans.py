@@ -93,7 +93,7 @@ def test_a_recommendation_becomes_a_position(zuno: Any, home: Path) -> None:
     assert zuno("lp", "inspect", EDGE).code == 3
     again = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert again.code == 3
-    assert "confirmed already" in again.err
+    assert re.search(rf"{plan_id} \w+ confirmed\b", again.err)
     assert zuno("journal", "verify").code == 0
 
 
@@ -202,7 +202,6 @@ def test_everything_is_collected_closed_and_revoked_by_one_plan_each(zuno: Any) 
     assert zuno("wallet", "allowances", "--json").document["allowances"] != []
     revoked = carried_out(zuno, "lp", "revoke")
     assert {step["kind"] for step in revoked["steps"]} == {"approve_permit2", "permit2_approve"}
-    assert all("take back" in step["words"][1] for step in revoked["steps"])
     assert zuno("wallet", "allowances", "--json").document["allowances"] == []
     again = zuno("lp", "revoke", "--json")
     assert (again.code, again.document["error"]["kind"]) == (3, "refused")
@@ -238,15 +237,16 @@ def test_a_hold_is_nothing_to_do(zuno: Any) -> None:
     for words in (("simulate",), ("approve", "--yes"), ("apply", "--yes")):
         ran = zuno("plan", words[0], plan_id, *words[1:], "--json")
         assert ran.code == 3
-        assert "nothing to do" in ran.err
-    assert zuno("plan", "status", plan_id, "--json").document["next"] == "nothing to do"
+        assert "hold" in ran.err
+        assert state(zuno, plan_id) == "drafted"
+    assert "zuno" not in zuno("plan", "status", plan_id, "--json").document["next"]
 
 
 def test_apply_without_approval_is_refused(zuno: Any) -> None:
     plan_id = planned(zuno)["planId"]
     ran = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert ran.code == 3
-    assert "was not approved" in ran.err
+    assert f"`zuno plan approve {plan_id}`" in ran.err
 
 
 def test_another_plan_s_id_is_not_approved_by_the_first(zuno: Any) -> None:
@@ -268,7 +268,7 @@ def test_an_approval_runs_out_by_the_chain_s_own_time(zuno: Any) -> None:
     assert zuno("plan", "list", "--waiting", "--json").document["plans"] == []
     ran = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert ran.code == 3
-    assert "expired at" in ran.err
+    assert "expired" in ran.err
     assert " s ago" in ran.err
     assert state(zuno, plan_id) == "expired"
     approved(zuno, plan_id)
@@ -283,7 +283,7 @@ def test_a_move_past_the_bound_is_refused_by_name_and_number(zuno: Any, percent:
     zuno("sim", "move", "--percent", percent)
     ran = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert ran.code == 3
-    assert "the bound is 50 (tick drift)" in ran.err
+    assert re.search(r"\btick -?\d+\b.*\b50\b", ran.err)
     assert state(zuno, plan_id) == "approved"
     assert zuno("lp", "inspect", EDGE).code == 0, "nothing moved"
 
@@ -293,7 +293,7 @@ def test_an_old_debate_is_not_approved_on_a_new_price(zuno: Any) -> None:
     zuno("sim", "move", "--percent", "3")
     ran = zuno("plan", "approve", plan_id, "--yes", "--json")
     assert ran.code == 3
-    assert "tick drift" in ran.err
+    assert re.search(r"\btick -?\d+\b.*\b50\b", ran.err)
 
 
 def test_a_position_that_changed_meanwhile_is_refused(zuno: Any) -> None:
@@ -304,21 +304,21 @@ def test_a_position_that_changed_meanwhile_is_refused(zuno: Any) -> None:
     assert zuno("plan", "apply", other, "--yes", "--json").code == 0
     ran = zuno("plan", "apply", plan_id, "--yes", "--json")
     assert ran.code == 3
-    assert "the approval is for" in ran.err
+    assert re.search(r"\bliquidity \d+\b.*\b\d+\b", ran.err)
 
 
 def test_spending_caps_hold_for_a_plan_and_for_a_day(zuno: Any) -> None:
     made = zuno("lp", "add", EDGE, "--amount", "1 WETH", "--json").document["planId"]
     ran = zuno("plan", "approve", made, "--yes", "--json", ZUNO_SPEND_USD_PER_PLAN="100")
     assert ran.code == 3
-    assert "the cap for one plan is $100.00" in ran.err
+    assert re.search(r"\$100\.00 .*\bZUNO_SPEND_USD_PER_PLAN\b", ran.err)
     first = float(re.search(r"take \$([0-9,.]+) from", ran.err)[1].replace(",", ""))  # type: ignore[index]
     approved(zuno, made)
     assert zuno("plan", "apply", made, "--yes", "--json").code == 0
     second = zuno("lp", "add", EDGE, "--amount", "0.1 WETH", "--json").document["planId"]
     ran = zuno("plan", "approve", second, "--yes", "--json", ZUNO_SPEND_USD_PER_DAY=str(first + 1))
     assert ran.code == 3
-    assert f"on top of ${first:,.2f} in the last 24 hours; the cap for a day is ${first + 1:,.2f}" in ran.err
+    assert re.search(rf"\${first:,.2f} .*\${first + 1:,.2f} .*\bZUNO_SPEND_USD_PER_DAY\b", ran.err)
     assert zuno("plan", "approve", second, "--yes", "--json", ZUNO_SPEND_USD_PER_DAY=str(2 * first)).code == 0
 
 
@@ -326,13 +326,14 @@ def test_more_than_the_wallet_has_is_refused(zuno: Any) -> None:
     made = zuno("lp", "add", EDGE, "--amount", "150 WETH", "--json").document["planId"]
     ran = zuno("plan", "approve", made, "--yes", "--json")
     assert ran.code == 3
-    assert re.search(r"The wallet holds [\d.]+ \w+, the plan may take [\d.]+ \w+", ran.err)
+    held, wanted = re.findall(r"([\d.]+) WETH", ran.err)
+    assert float(held) < float(wanted)
 
 
 def test_an_amount_that_cannot_go_in_is_said_at_once(zuno: Any) -> None:
     ran = zuno("lp", "add", "2", "--amount", "1000000 ETH")
     assert ran.code == 3
-    assert re.search(r"Of 1000000 ETH at most \d+\.\d+ would go in: there are \d+(\.\d+)? USDC to go with it", ran.err)
+    assert re.search(r"\b1000000 ETH\b.*\b\d+\.\d+\b.*\b\d+(\.\d+)? USDC\b", ran.err)
 
 
 def test_fees_are_collected_at_any_price(zuno: Any) -> None:
@@ -377,14 +378,14 @@ def test_nonsense_is_a_usage_error(zuno: Any, words: tuple[str, ...], says: str)
 def test_a_stranger_s_position_is_refused(zuno: Any) -> None:
     ran = zuno("lp", "close", "3")
     assert ran.code == 3
-    assert "belongs to" in ran.err
+    assert re.search(r"osition 3 .*\b0x[0-9a-fA-F]{40}\b", ran.err)
 
 
 def test_without_a_terminal_the_word_cannot_be_typed(zuno: Any) -> None:
     plan_id = planned(zuno)["planId"]
     ran = zuno("plan", "approve", plan_id)
     assert ran.code == 2
-    assert "typed at a terminal" in ran.err
+    assert "terminal" in ran.err
     assert state(zuno, plan_id) == "drafted"
 
 
@@ -397,7 +398,7 @@ def test_a_cancelled_plan_stays_cancelled(zuno: Any) -> None:
     for words in (("approve", plan_id, "--yes"), ("apply", plan_id, "--yes"), ("cancel", plan_id)):
         again = zuno("plan", *words, "--json")
         assert again.code == 3
-        assert "cancelled already" in again.err
+        assert re.search(rf"{plan_id} \w+ cancelled\b", again.err)
 
 
 # -- forgery
@@ -549,7 +550,7 @@ def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, h
     plan_id = planned(zuno)["planId"]
     code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"yes\n")
     assert code == 3
-    assert "it was not confirmed" in said
+    assert "confirmed" in said
     assert state(zuno, plan_id) == "drafted"
     code, said = at_terminal(home, "plan", "approve", plan_id, typed=b"approve\n")
     assert code == 0, said
@@ -563,13 +564,13 @@ def test_the_word_is_typed_at_a_terminal_after_everything_was_shown(zuno: Any, h
         plan_id,
     ):
         assert shown in said
-    assert re.search(r"signed hash\s+[0-9a-f]{64}\s", said), "not broken in two"
+    assert re.search(r"\s[0-9a-f]{64}\s", said), "not broken in two"
     assert len(re.findall(r"– [\d,.]+ USDC per WETH", said)) == 3, "the range, and the band twice, in prices"
     assert state(zuno, plan_id) == "approved"
     code, said = at_terminal(home, "plan", "apply", plan_id, typed=b"apply\n")
     assert code == 0, said
     assert "Bounds: ticks" in said
-    assert "mined in block" in said
+    assert re.search(r"\bblock \d+", said)
     assert re.search(r"\s0x[0-9a-f]{64}\s", said), "not broken in two"
     assert state(zuno, plan_id) == "confirmed"
 

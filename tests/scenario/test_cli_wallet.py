@@ -134,14 +134,14 @@ def test_a_keystore_is_imported_once_and_by_its_passphrase(home: Path, tmp_path:
     file.chmod(0o644)
     first = lone(home, "wallet", "import", str(file), "--json", ZUNO_PASSPHRASE_FILE=passphrase)
     assert (first.code, first.document["address"]) == (0, OWN)
-    assert "others may read" in first.document["notes"][0]
+    assert "chmod 600" in first.document["notes"][0]
     again = lone(home, "wallet", "import", str(file), "--json", ZUNO_PASSPHRASE_FILE=passphrase)
     assert (again.code, again.document["error"]["kind"]) == (3, "refused")
-    assert "is kept already" in again.err
+    assert OWN in again.err
     Path(passphrase).write_text("another word entirely\n")
     wrong = lone(tmp_path / "there", "wallet", "import", str(file), ZUNO_PASSPHRASE_FILE=passphrase)
     assert (wrong.code, wrong.out) == (3, "")
-    assert "not the passphrase" in wrong.err
+    assert "passphrase" in wrong.err
     assert "another word" not in wrong.err
     assert not (tmp_path / "there" / "wallets").exists()
 
@@ -153,7 +153,7 @@ def test_without_a_terminal_it_says_what_to_set(home: Path) -> None:
     assert "set ZUNO_PASSPHRASE_FILE" in made.err
     key = lone(home, "wallet", "import")
     assert key.code == 3
-    assert "typed at a terminal" in key.err
+    assert "terminal" in key.err
     assert not (home / "wallets").exists()
 
 
@@ -163,7 +163,7 @@ def test_a_passphrase_is_neither_an_argument_nor_a_variable(zuno: Zuno, home: Pa
         assert refused.code == 2
     variable = zuno("wallet", "create", ZUNO_PASSPHRASE=WORD)
     assert variable.code == 2
-    assert "did you mean ZUNO_PASSPHRASE_FILE" in variable.err
+    assert "ZUNO_PASSPHRASE_FILE" in variable.err
     assert WORD not in variable.err
     Path(passphrase).chmod(0o644)
     open_to_all = zuno("wallet", "create", ZUNO_PASSPHRASE_FILE=passphrase)
@@ -218,7 +218,7 @@ def test_two_words_that_differ_and_ctrl_c_write_nothing(home: Path) -> None:
 
 def test_which_wallet_acts(home: Path, zuno: Zuno, passphrase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "http://127.0.0.1:9")
-    with pytest.raises(Refused, match="There is no wallet yet"):
+    with pytest.raises(Refused, match="`zuno wallet create`"):
         open_zuno(str(home))._signers.of("base")
     for local in ("sim", "devnet", " SIM "):
         assert open_zuno(str(home))._signers.of(local).address == WALLET
@@ -227,7 +227,7 @@ def test_which_wallet_acts(home: Path, zuno: Zuno, passphrase: str, monkeypatch:
     assert one._signers.of("base").address == WATCHED.lower()
     assert one._signers.of("base") is one._signers.of("mainnet"), "a passphrase is asked for once"
     made = WalletFolder(home / "wallets", Passphrases(Path(passphrase)), rounds=2).create().address
-    with pytest.raises(Refused, match=f"Which of 2 wallets acts.*{made}"):
+    with pytest.raises(Refused, match=rf"\b2 wallets\b.*{made}"):
         open_zuno(str(home))._signers.of("base")
     monkeypatch.setenv("ZUNO_AGENT_WALLET_ADDRESS", made.upper().replace("X", "x"))
     monkeypatch.setenv("ZUNO_PASSPHRASE_FILE", passphrase)

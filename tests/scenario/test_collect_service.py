@@ -56,7 +56,7 @@ async def test_a_kill_leaves_neither_a_hole_nor_a_duplicate(home: Path) -> None:
             assert [one["heard"] for one in status["streams"]] == [True, True, True]
             third = await ran(home, here, "data", "collect", "--once")
             assert third.code == 3
-            assert f"A collector of this home runs already (process {second.pid})" in third.err
+            assert f"(process {second.pid})" in third.err
             second.send_signal(signal.SIGTERM)
             last = await line(second)
             while "said" not in last:

@@ -322,7 +322,7 @@ async def test_patience_ends_and_the_next_apply_goes_on(desk: Desk, plan_id: str
     node.automine(False)
     script = Script(node, *[lambda: None] * 10)
     pace = Timeouts(poll_interval=1, speed_up=99, patience=5)
-    with pytest.raises(Unavailable, match="on its way"):
+    with pytest.raises(Unavailable, match=plan_id):
         await desk.gate(script, timeouts=pace).apply(plan_id, yes, silently)
     assert (await load_progress(desk.hands.journal, plan_id)).state is PlanState.APPLYING
     node.automine(True)
@@ -445,7 +445,7 @@ async def test_cancel_overtakes_what_is_on_its_way(desk: Desk, plan_id: str) -> 
     assert book.steps[0].state is StepState.SUPERSEDED
     assert await desk.owned() == before
     node.automine(True)
-    with pytest.raises(Refused, match="cancelled already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.CANCELLED}"):
         await desk.gate(Script(node)).apply(plan_id, yes, silently)
 
 
@@ -476,7 +476,7 @@ async def test_a_deadline_that_passes_in_the_mempool_frees_the_number(desk: Desk
         node.drop(waiting["hash"])
         node.pass_time(1000)
 
-    with pytest.raises(Refused, match="deadline passed"):
+    with pytest.raises(Refused, match="deadline"):
         await desk.gate(Script(node, stuck)).apply(plan_id, yes, silently)
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.FAILED
@@ -500,13 +500,13 @@ async def test_a_revert_ends_the_plan_and_nothing_moved(desk: Desk, plan_id: str
     held = await desk.position()
     await desk.approved(told, plan_id)
     writer: Any = Stingy(desk.hands.writer)
-    with pytest.raises(Refused, match="failed: burn and mint"):
+    with pytest.raises(Refused, match=f"{plan_id}.*{PlanState.FAILED}"):
         await desk.gate(Script(node), writer=writer).apply(plan_id, yes, silently)
     book = await load_progress(desk.hands.journal, plan_id)
     assert (book.state, book.steps[0].state) == (PlanState.FAILED, StepState.REVERTED)
     assert await desk.owned() == before
     assert (await desk.position()).liquidity == held.liquidity
-    with pytest.raises(Refused, match="failed already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.FAILED}"):
         await desk.gate(Script(node)).apply(plan_id, yes, silently)
 
 
@@ -575,7 +575,6 @@ async def test_a_price_that_leaves_the_bounds_between_the_halves_leaves_the_toke
     position = await desk.position()
     with pytest.raises(Refused, match=r"\b50\b") as refused:
         await halves(desk, plan_id, lambda: moved(devnet_home, "-2"))
-    assert "in the wallet" in str(refused.value)
     assert "zuno lp recommend create" in str(refused.value)
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.PARTIAL
@@ -600,12 +599,12 @@ async def instruction(desk: Desk, plan_id: str) -> Instruction:
 async def test_after_the_approval_s_end_the_second_half_is_not_signed_any_more(desk: Desk, plan_id: str) -> None:
     with pytest.raises(Refused, match=r"expired.*partial") as refused:
         await halves(desk, plan_id, lambda: desk.node.pass_time(1000))
-    assert "in the wallet" in str(refused.value)
+    assert "zuno lp recommend create" in str(refused.value)
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.over is not None
     assert (book.over.state, "approval" in book.over.why) == (PlanState.PARTIAL, True)
     assert EDGE not in await desk.owned()
-    with pytest.raises(Refused, match="partial already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.PARTIAL}"):
         await desk.gate(Script(desk.node)).cancel(plan_id, silently)
 
 
@@ -663,7 +662,7 @@ async def test_what_was_allowed_is_taken_back_when_the_plan_fails(desk: Desk, pl
     await desk.approved(told, plan_id)
     before, router = await desk.owned(), DEVNET.deployment.universal_router
     writer: Any = Stingy(desk.hands.writer)
-    with pytest.raises(Refused, match="failed: swap and mint"):
+    with pytest.raises(Refused, match=f"{plan_id}.*{PlanState.FAILED}"):
         await desk.gate(Script(desk.node), writer=writer).apply(plan_id, yes, silently)
     book = await load_progress(desk.hands.journal, plan_id)
     assert book.state is PlanState.FAILED

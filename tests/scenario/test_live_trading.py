@@ -190,7 +190,7 @@ async def test_a_live_desk_is_started_protected_stopped_and_started_again_and_cl
         without = await ran(home, away, *START)
         assert without.code == 3, "no mandate"
         assert "mandate" in without.err
-        assert "on paper" in without.err
+        assert "paper" in without.err
 
         words = ("--symbol", "BTCUSDT", "--margin-per-trade", "700", "--margin-per-day", "900")
         async with terminal(home, keys, "trade", "mandate", "grant", *words) as screen:

@@ -578,7 +578,7 @@ def test_the_second_half_stops_where_the_approval_ends(stage: Stage) -> None:
     with pytest.raises(Refused, match="minimum"):
         positions.finish_rebalance(richer, stage.terms(), stage.pool(WETH_POOL), *proceeds)
     turned = replace(plan.later, zero_for_one=not zero_for_one)
-    with pytest.raises(Refused, match="way round"):
+    with pytest.raises(Refused, match="swapped"):
         positions.finish_rebalance(turned, stage.terms(), stage.pool(WETH_POOL), *proceeds)
 
 

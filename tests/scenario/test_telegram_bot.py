@@ -79,7 +79,7 @@ async def test_what_is_no_command_for_us_is_not_acted_on(api: TelegramApi, bot: 
     assert "forwarded" in (await api.next()).text
     api.push("edited_message", api.message(ALICE, "/version", edit_date=5))
     api.say(ALICE, "/nonsense")
-    assert "no command" in (await api.next()).text
+    assert "/nonsense" in (await api.next()).text
     api.say(ALICE, None, voice={"file_id": "v", "file_unique_id": "w", "duration": 1})
     assert "Only text" in (await api.next()).text
 
@@ -164,7 +164,7 @@ async def test_bad_input_is_answered_with_a_sentence(api: TelegramApi, bot: Runn
     for line in BAD_LINES:
         api.say(ALICE, line)
         message = await api.next()
-        assert "has a bug" not in message.text, line
+        assert "bug (" not in message.text, line
         assert message.html != message.text or "<" not in message.html
     await bot.chats(len(BAD_LINES))
     assert not any("malformed" in line.text for line in (await bot.zuno.logs().show(1_000, "error")).lines)
@@ -226,7 +226,7 @@ async def test_two_processes_say_so_in_one_sentence(api: TelegramApi, home: Path
         await api.until(lambda: api.polls > 4)
     told = [event.event for event in (*first.events, *second.events)]
     assert told.count("conflict") >= 1
-    assert all(each.text.count("Another process polls") <= 1 for each in (*first.events, *second.events))
+    assert all(each.text.count("Another process") <= 1 for each in (*first.events, *second.events))
 
 
 async def test_one_bot_for_a_home(api: TelegramApi, bot: RunningBot, home: Path) -> None:
@@ -259,7 +259,7 @@ async def test_the_token_is_in_no_log(
         await bot.chats(2)
         written = [str(entry.payload) async for entry in bot.zuno.journal().entries()]
     said = "\n".join([*map(str, (record.getMessage() for record in caplog.records)), *written, *capfd.readouterr()])
-    assert "polls; owners" in said
+    assert "owners" in said
     assert TOKEN not in said
     assert TOKEN not in await asyncio.to_thread((home / "logs" / "zuno.log").read_text)
 
@@ -304,7 +304,7 @@ async def test_a_slow_command_keeps_nobody_waiting(
             api.say(ALICE, "/slow")
             api.say(BOB, "/long")
         api.say(ALICE, "/stop")
-        assert "ends within seconds" in (await api.next()).text
+        assert "seconds" in (await api.next()).text
         gate.set()
         await api.next(40)
         await bot.chats(41)
@@ -347,7 +347,7 @@ async def test_what_looks_never_keeps_a_button_money_or_risk_waiting_and_is_told
         api.say(ALICE, "/spend")
         assert (await api.next()).text == "spent"
         api.say(ALICE, "/dismiss")
-        assert "No card waits" in (await api.next()).text
+        assert "No card" in (await api.next()).text
         gate.set()
         await api.next(12)
         assert [entry.payload["command"] for entry in await bot.chats(19)].count("busy") == 3
@@ -401,7 +401,7 @@ async def test_without_a_store_money_is_refused_aloud_and_risk_is_lowered(api: T
     await api.next()
     damage_store(bot.zuno.place().home / "telegram.db")
     api.say(ALICE, "/kill")
-    assert "Nothing was done" in (await api.next()).text
+    assert "zuno trade kill" in (await api.next()).text
     api.say(ALICE, "/version")
     assert (await api.next()).text.startswith("zuno ")
 

@@ -225,5 +225,5 @@ async def test_a_card_of_an_apply_takes_no_lock_and_writes_nothing_of_the_plan(
         card = await api.next()
         assert card.labels == ["Apply", "Cancel"]
         api.tap(ALICE, card, "Apply")
-        assert "is being used" in (await api.next()).text
+        assert "wallet" in (await api.next()).text
     assert await newest() == before

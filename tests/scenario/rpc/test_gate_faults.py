@@ -300,7 +300,7 @@ async def test_a_position_that_was_given_away_after_the_approval(plans: Plans, s
     manager = stage.info.deployment.position_manager
     give = calldata.call("transferFrom(address,address,uint256)", stage.wallet, stage.trader, token_id)
     stage.send("wallet", manager, give)
-    with pytest.raises(Refused, match=f"Position {token_id} belongs to {stage.trader} now"):
+    with pytest.raises(Refused, match=f"Position {token_id} .*{stage.trader}"):
         await plans.apply(plan_id)
     assert not (await plans.book(plan_id)).signed_anything
 

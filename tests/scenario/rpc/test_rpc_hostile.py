@@ -146,7 +146,7 @@ async def test_a_block_of_two_chains_is_no_block(desk_of_quiet: Any) -> None:
         return [*logs, twin] if twin else logs
 
     liar = await desk_of_quiet.bent(spoiling("eth_getLogs", forked))
-    with pytest.raises(Unavailable, match="two chains"):
+    with pytest.raises(Unavailable, match=r"\bblock \d+ .*\bchains\b"):
         await desk_of_quiet.chain(liar, policy=QUICK).price_path(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(0))
 
 
@@ -161,7 +161,7 @@ async def test_a_header_of_another_number_ends_the_search_for_a_moment(desk_of_q
 
     liar = await desk.bent(shifted)
     async with asyncio.timeout(60):
-        with pytest.raises(Malformed, match="another block"):
+        with pytest.raises(Malformed, match=r"\banother\b"):
             await desk.chain(liar, policy=QUICK).pool_at(pool, Seconds(SETTLED))
         helped = await desk.chain(liar, await desk.node(), policy=QUICK).pool_at(pool, Seconds(SETTLED))
     assert helped.block.timestamp <= SETTLED
@@ -174,7 +174,7 @@ async def test_times_that_run_backwards_are_not_searched(desk_of_quiet: Any) -> 
         return {**reply, "result": {**reply["result"], "timestamp": "0x1"}}
 
     chain = desk_of_quiet.chain(await desk_of_quiet.bent(wild), policy=QUICK)
-    with pytest.raises(Malformed, match="dated outside"):
+    with pytest.raises(Malformed, match=r"\bdated\b"):
         await chain.pool_at(pool_id_of(desk_of_quiet.stage.weth_pool), Seconds(SETTLED))
 
 

@@ -229,7 +229,7 @@ async def test_the_next_node_gets_the_bytes_that_one_did_not_answer_to(desk: Any
 async def test_an_answer_lost_on_the_way_leaves_it_open_and_the_same_bytes_do_no_harm(desk: Any, stage: Any) -> None:
     writer = desk.chain(await desk.node(when("eth_sendRawTransaction", desk.trouble("cut")))).writer()
     tx = paying(stage)
-    with pytest.raises(Unavailable, match="same bytes"):
+    with pytest.raises(Unavailable, match=r"\bbytes\b"):
         await writer.send(tx.raw)
     assert (await traced(writer, stage, tx)).mined is not None
     sound = desk.chain(await desk.node()).writer()
@@ -251,7 +251,7 @@ async def test_a_node_that_says_another_hash_is_not_believed(desk: Any, stage: A
     def lying(asked: dict[str, Any], reply: Any) -> Any:
         return {**reply, "result": "0x" + "12" * 32} if asked["method"] == "eth_sendRawTransaction" else reply
 
-    with pytest.raises(Malformed, match="another transaction"):
+    with pytest.raises(Malformed, match=r"\banother\b"):
         await desk.chain(await desk.bent(lying)).writer().send(paying(stage).raw)
 
 
@@ -347,7 +347,7 @@ async def test_a_receipt_that_hides_how_it_went_is_malformed(desk: Any, stage: A
 async def test_a_receipt_of_somebody_else_is_malformed(writer: RpcWriter, stage: Any) -> None:
     theirs = paying(stage, role="trader")
     stage.node.submit(theirs.raw)
-    with pytest.raises(Malformed, match="not the wallet's"):
+    with pytest.raises(Malformed, match="wallet's"):
         await writer.trace(stage.wallet, 0, [hash_of(theirs)])
 
 
@@ -388,7 +388,7 @@ async def test_a_machine_behind_the_head_calls_nothing_foreign(desk: Any, stage:
             return {**reply, "result": hex(stage.chain.head.number - 1)}
         return lagging(["eth_getTransactionReceipt", "eth_getTransactionByHash"])(asked, reply)
 
-    with pytest.raises(Unavailable, match="was asked for"):
+    with pytest.raises(Unavailable, match=r"\basked\b"):
         await traced(desk.chain(await desk.bent(late)).writer(), stage, tx)
 
 
@@ -633,5 +633,5 @@ async def test_an_initialised_tick_that_carries_nothing_is_malformed(desk: Any, 
             return reply
         return {**reply, "result": "0x" + encode(["bytes32[]"], [[b"\0" * 32]]).hex()}
 
-    with pytest.raises(Malformed, match="carries nothing"):
+    with pytest.raises(Malformed, match=r"\bcarries\b"):
         await desk.chain(await desk.bent(empty)).writer().depth(id_of(stage.weth_pool))

@@ -202,7 +202,7 @@ async def test_an_old_head_put_back_is_found(journal: ChainedJournal, store: Mem
     store.head = old
     verdict = await journal.verify()
     assert verdict.fault is not None
-    assert "old head" in verdict.fault.reason
+    assert (verdict.fault.seq, "head" in verdict.fault.reason) == (None, True)
     for writer in (journal, opened(store, key)):
         with pytest.raises(Broken):
             await say(writer)
@@ -375,7 +375,7 @@ async def test_with_another_key_every_entry_is_foreign(
     verdict = await opened(store, other).verify()
     assert verdict.fault is not None
     assert verdict.fault.seq == 1
-    assert "another node" in verdict.fault.reason
+    assert "signed" in verdict.fault.reason
 
 
 async def test_a_note_that_makes_no_sense_stops_nobody(journal: ChainedJournal, store: MemoryStore) -> None:

@@ -52,7 +52,8 @@ def test_what_is_said_of_it_knows_no_clock_and_no_count() -> None:
         for _ in range(failures):
             breakers.record_failure("gone", Seconds(0))
         said.add(breakers.admit("gone", Seconds(now)))
-    assert said == {"it failed 3 times in a row or more and is left alone for a while"}
+    assert len(said) == 1
+    assert all("3 times" in (why or "") for why in said)
 
 
 async def test_a_success_in_between_starts_the_count_again(tmp_path: Path) -> None:

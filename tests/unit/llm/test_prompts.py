@@ -64,7 +64,7 @@ def test_a_value_that_looks_like_a_place_stays_text(tmp_path: Path) -> None:
 def test_a_prompt_over_its_budget_is_our_mistake(tmp_path: Path) -> None:
     prompts = written(tmp_path, "a\n---\n{{x}}")
     assert prompts.render("scout", {"x": "word " * 100}, max_tokens=200).tokens > 100
-    with pytest.raises(ValueError, match="200 are allowed"):
+    with pytest.raises(ValueError, match=r"\bscout\b.*\b200\b"):
         prompts.render("scout", {"x": "word " * 300}, max_tokens=200)
 
 
@@ -112,7 +112,7 @@ def test_a_shape_that_is_not_closed_is_our_mistake() -> None:
         parts: dict[str, int]
 
     for shape in (Holder, Loose):
-        with pytest.raises(ValueError, match="not closed"):
+        with pytest.raises(ValueError, match=shape.__name__):
             question(output=shape)
     assert question(output=Critique)
 

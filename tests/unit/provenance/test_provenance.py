@@ -79,7 +79,7 @@ def test_what_is_no_slot_is_refused(text: str, code: Code) -> None:
 
 def test_an_id_of_ours_that_is_none_raises() -> None:
     for id_ in ("", "Price", "a b", "a..b", ".a", "a" * (LONGEST_ID + 1), "price}"):
-        with pytest.raises(ValueError, match="no id"):
+        with pytest.raises(ValueError, match=r"\bid\b"):
             Figure(id_, 1, Unit.NUMBER)
     with pytest.raises(ValueError, match="price"):
         FactSheet([Figure("price", 1, Unit.NUMBER), Figure("price", 2, Unit.NUMBER)])

@@ -151,5 +151,5 @@ async def test_peers_that_are_silent_behind_a_sound_node_are_told_with_it(
 ) -> None:
     monkeypatch.setattr(mesh, "PING_SECONDS", 0.3)
     async with homes_at(tmp_path, tmp_path, monkeypatch) as (meshes, _):
-        with pytest.raises(Unavailable, match=r"scout, strategist, critic, arbiter.*\[node: ok\]$"):
+        with pytest.raises(Unavailable, match=rf"{', '.join(AGENTS)}.*\[node: ok\]$"):
             await meshes.keeper().ping("axl")

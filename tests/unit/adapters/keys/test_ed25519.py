@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -93,7 +94,7 @@ def test_the_public_half_is_enough_to_check_and_not_to_sign(tmp_path: Path) -> N
         checker.ensure()  # another key would end the journal
     for nonsense in ("", "ab", "zz" * 32, "é" * 64):
         (tmp_path / "keys" / "node.pub").write_text(nonsense, encoding="utf-8")
-        with pytest.raises(Broken, match="public half"):
+        with pytest.raises(Broken, match=r"node\.pub"):
             _ = KeyFile(tmp_path / "keys" / "node.key").public
 
 
@@ -112,7 +113,7 @@ def test_a_file_that_is_no_key_is_broken(tmp_path: Path, content: bytes) -> None
     path = tmp_path / "node.key"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(Broken, match="not a key"):
+    with pytest.raises(Broken, match=rf"{re.escape(str(path))} .*\bkey\b"):
         _ = KeyFile(path).public
 
 

@@ -188,7 +188,7 @@ def test_a_watched_address_signs_nothing_until_its_key_comes(tmp_path: Path) -> 
     assert json.loads(Path(made.place).read_text()) == {"version": 1, "watch": OWN}
     assert folder(tmp_path).all() == (made,)
     assert isinstance(folder(tmp_path).signer(OWN), WatchOnly)
-    with pytest.raises(Refused, match="watched already"):
+    with pytest.raises(Refused, match=f"{OWN}.*watched"):
         folder(tmp_path).watch(OWN)
     kept(tmp_path)
     (now,) = folder(tmp_path).all()
@@ -249,11 +249,11 @@ def test_a_harmed_wallet_is_broken_and_one_that_others_read_is_refused(tmp_path:
     path.chmod(0o600)
     for harmed in (whole[:-10], whole.replace('"version": 3', '"version": 1'), "{}"):
         path.write_text(harmed)
-        with pytest.raises(Broken, match="is damaged"):
+        with pytest.raises(Broken, match=f"{path.name}.*damaged"):
             folder(tmp_path, WORD).signer(OWN).sign(TX)
     signer = folder(tmp_path, WORD).signer(OWN)
     path.unlink()
-    with pytest.raises(Broken, match="is missing"):
+    with pytest.raises(Broken, match=f"{path.name}.*missing"):
         signer.sign(TX)
 
 
@@ -261,7 +261,7 @@ def test_a_wallet_under_another_ones_name_is_not_used(tmp_path: Path) -> None:
     path = kept(tmp_path)
     swapped = path.with_name(f"{OTHER}.json")
     path.rename(swapped)
-    with pytest.raises(Broken, match=f"it says {OWN}"):
+    with pytest.raises(Broken, match=f" {OWN}"):
         folder(tmp_path, WORD).signer(OTHER).sign(TX)
     document = json.loads(swapped.read_text())
     del document["address"]

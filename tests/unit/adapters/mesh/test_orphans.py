@@ -147,7 +147,7 @@ async def test_whoever_was_killed_did_not_say_why(tmp_path: Path, nursery: Proce
     (tmp_path / "node").chmod(0o700)
     child = nursery.node(Role.SCOUT)
     assert await child.wait() == -signal.SIGKILL
-    assert child.last_words() == f"it was killed, and its log {tmp_path}/mesh/scout/axl.log cannot say why"
+    assert f"{tmp_path}/mesh/scout/axl.log" in child.last_words()
 
 
 async def test_a_log_is_bounded_within_a_life(

@@ -71,7 +71,7 @@ async def test_a_missing_data_fee_is_said_where_the_rollup_has_one(chain: str, f
     quote = GasQuote(Wei(20), Wei(2), None if fee is None else Wei(fee))
     fact = await ChainGas(Quoting(chain, quote)).gas(NOW)
     assert fact.value.l1_fee_per_byte == fee
-    assert any("lower bound" in note for note in fact.notes) is noted
+    assert any("bound" in note for note in fact.notes) is noted
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ async def test_rows_out_of_order_are_sorted_and_repeated_ones_are_one() -> None:
 
 
 async def test_bars_that_contradict_each_other_are_malformed() -> None:
-    with pytest.raises(Malformed, match="one moment"):
+    with pytest.raises(Malformed, match="moment"):
         await bars_with(lambda rows: [*rows, [rows[0][0], *rows[1][1:]]])
 
 
@@ -125,7 +125,7 @@ async def test_a_bar_whose_own_end_the_venue_puts_later_is_not_closed() -> None:
 
     usual = await bars_with(lambda rows: rows)
     assert await bars_with(longer(1)) == usual[:-1]
-    with pytest.raises(Unavailable, match="stop after"):
+    with pytest.raises(Unavailable, match=r"\bstop\b"):
         await bars_with(longer(2))
 
 
@@ -149,7 +149,7 @@ async def test_a_page_that_stops_half_way_is_unavailable(name: str) -> None:
     asked = question(name)
     async with asking(asked) as (here, feed):
         here.change = half
-        with pytest.raises(Unavailable, match="stop after"):
+        with pytest.raises(Unavailable, match=r"\bstop\b"):
             await asked.ask(feed)
 
 

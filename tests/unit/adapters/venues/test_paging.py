@@ -69,7 +69,7 @@ def test_whatever_a_venue_has_is_found_however_it_cuts_its_pages(
     first = places[0]
     gap = any(not set(window) & set(places) for window in windows if window.stop > first)
     if gap:
-        with pytest.raises(Unavailable, match="stop after"):
+        with pytest.raises(Unavailable, match=r"\bstop\b"):
             asyncio.run(read(venue, 40, limit))
     else:
         assert asyncio.run(read(venue, 40, limit)) == places
@@ -93,12 +93,12 @@ async def test_the_newest_row_alone_may_not_be_served_yet(limit: int) -> None:
     assert await asked(19, newest=19) == list(range(19))
     assert await asked(20, newest=19) == list(range(20))
     for upto, newest in ((19, 20), (19, None), (18, 19), (1, 19)):
-        with pytest.raises(Unavailable, match="stop after"):
+        with pytest.raises(Unavailable, match=r"\bstop\b"):
             await asked(upto, newest)
 
 
 async def test_a_page_in_the_middle_that_is_gone_is_unavailable() -> None:
-    with pytest.raises(Unavailable, match="stop after"):
+    with pytest.raises(Unavailable, match=r"\bstop\b"):
         await read(Venue([*range(5), *range(10, 20)]), 19)
 
 
@@ -149,7 +149,7 @@ def test_rows_that_come_when_they_come_are_all_found(
 
 async def test_more_pages_than_are_fetched_at_once_are_refused() -> None:
     venue = Venue(range(10))
-    with pytest.raises(Refused, match=rf"at most {MOST_PAGES}"):
+    with pytest.raises(Refused, match=rf"\b{MOST_PAGES}\b"):
         await fetch_regular("its rows", venue.page, level(0).at, level(10 * MOST_PAGES).at, STEP, 10)
     assert venue.asked == 0
     endless = Venue(range(MOST_PAGES + 5), most=1)
@@ -176,5 +176,5 @@ def test_rows_are_sorted_and_repeated_ones_are_one() -> None:
 
 
 def test_rows_that_contradict_each_other_are_malformed() -> None:
-    with pytest.raises(Malformed, match="one moment"):
+    with pytest.raises(Malformed, match="moment"):
         order_rows("rows", [level(1), level(2), level(1)._replace(value=9.0)], level(0).at, level(5).at)

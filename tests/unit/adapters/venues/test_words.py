@@ -75,7 +75,7 @@ async def test_a_paid_question_that_failed_is_not_asked_again(home: Path, monkey
         monkeypatch.setenv("ZUNO_PERPLEXITY_API_KEY", words.KEY)
         monkeypatch.setenv("ZUNO_PERPLEXITY_URL", here.url)
         opened = Markets(read_settings({}, home))
-        with pytest.raises(Unavailable, match="tried once"):
+        with pytest.raises(Unavailable, match=r"\bonce\b"):
             await opened.sources().texts[SEARCH_VENUE].texts("BTC", Millis(0), Millis(10**14))
         assert len(here.asked) == 1
         await opened.close()
@@ -85,7 +85,7 @@ async def test_a_paid_question_that_failed_is_not_asked_again(home: Path, monkey
 async def test_an_answer_without_words_is_malformed() -> None:
     empty = World(texts=[Text(NOON, "x", "1", " \u200b ")])
     async with asking(SEARCH, world=empty) as (_, feed):
-        with pytest.raises(Malformed, match="no words"):
+        with pytest.raises(Malformed, match=r"\bwords\b"):
             await feed.texts("BTC", after(0), Millis(WORLD.now))
 
 
@@ -127,7 +127,7 @@ async def test_pages_are_read_back_until_one_begins_before_the_time() -> None:
 
 
 async def test_a_channel_with_more_pages_than_are_read_is_unavailable() -> None:
-    with pytest.raises(Unavailable, match=f"more than {MOST_PAGES} pages"):
+    with pytest.raises(Unavailable, match=rf"\b{MOST_PAGES} pages\b"):
         await read(World(texts=posted(30)), -10, 0, most=3)
 
 

@@ -132,7 +132,7 @@ async def test_figures_outside_slots_are_refused_and_mended_once(room: Room) -> 
     assert await room.outcomes() == ["ok", "out_of_bounds", "ok"]
     answer = await room.say("what is 1 worth?", step("inspect", position="1"), invented, invented)
     assert answer.source == "rules"
-    assert answer.why == "the model's answer could not be used"
+    assert "model" in answer.why
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ async def test_an_account_is_told_in_the_figures_of_its_screens(room: Room) -> N
 async def test_a_budget_that_is_used_up_is_said_and_the_reader_answers(room: Room) -> None:
     answer = await room.say("show my positions", step("positions"), limits=Limits(day=Ceiling(tokens=10)))
     assert isinstance(answer.view, PositionsView)
-    assert answer.why == "the budget for models is used up"
+    assert "budget" in answer.why
     assert answer.why in answer.text
 
 

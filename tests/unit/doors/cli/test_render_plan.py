@@ -69,7 +69,7 @@ async def test_opening_nothing_is_called_so_and_names_the_pools_it_turned_down(
     render(plan)
     shown = capsys.readouterr().out
     assert ": open nothing" in shown
-    assert "puts in" not in shown
+    assert "puts" not in shown
     turned_down = {one.pool for one in plan.earlier}
     assert len(turned_down) > 1
     said = [one.text for one in plan.transcript if one.role == "strategist" and one.round == 0]

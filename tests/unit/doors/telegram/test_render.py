@@ -140,10 +140,10 @@ def test_who_waits_and_who_spoke() -> None:
         Node.MACRO_EXPERT: NodeEvent(Node.MACRO_EXPERT, "waits"),
     }
     told = read(show_progress("BTCUSDT", "swing", heard)).text
-    assert "✓ meta agent · model, $0.0123, a <note>" in told
+    assert re.search(r"✓ meta agent .*model, \$0\.0123, a <note>", told)
     assert "⏳ macro expert" in told
-    assert f"{len(Node) - 3} steps to go · spent $0.0123" in told
-    assert "steps to go" not in show_progress("BTCUSDT", "swing", heard, over=True)
+    assert re.search(rf"\b{len(Node) - 3} steps .*\$0\.0123", told)
+    assert " steps " not in show_progress("BTCUSDT", "swing", heard, over=True)
 
 
 @pytest.mark.slow

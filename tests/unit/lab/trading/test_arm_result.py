@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.trading.rules.test_trading_book import fill, intent, planned
 from zuno.kernel.canonical import Digest
+from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, Span, measure_arm
 from zuno.lab.trading.arms import Arm
@@ -67,7 +68,7 @@ def test_won_is_counted_in_dollars() -> None:
     assert midnight == begin + round((930 - 900_450 / 1_000) * 10**6), "coins in dollars, cash at the day's rate"
     assert end == begin + trade.net
     assert 0 < result.exposure < 1
-    with pytest.raises(Exception, match="no rate"):
+    with pytest.raises(Broken, match=r"\bwon\b"):
         measure(bought)
 
 

@@ -109,7 +109,7 @@ async def test_the_judge_alone_a_vote_and_fresh_replies_are_asked_once_and_paid(
             assert arm.net_pnl_usd == pytest.approx(-arm.model_cost_usd, abs=0.006)
         assert asked == 2 * CYCLES, "the debate's replies serve single and vote; aa has its own"
         assert [(model.cutoff, model.in_sample) for model in first.models] == [(None, True)]
-        assert "ot provable" in first.headline
+        assert "provable" in first.headline
         assert (first.noise_floor_usd, first.noise_floor_said) == (0.0, "measured by aa")
         assert await compare(tmp_path / "home", folder, arms) == first
         assert len(server.heard) == asked, "nobody is asked again"

@@ -47,7 +47,7 @@ async def test_what_was_approved_is_what_is_applied(bench: Any) -> None:
     assert (approval.plan_id, approval.chain_id, approval.wallet) == (book.plan_id, bench.info.id, bench.wallet)
     assert approval.expires == draft.expires
     assert approval.genesis == draft.genesis
-    assert approval.who == f"test at node {bench.key.public[:16]}"
+    assert approval.who.endswith(f" {bench.key.public[:16]}")
 
 
 OTHER = {
@@ -82,7 +82,7 @@ async def test_an_approval_this_node_signed_for_something_else_is_none(bench: An
     other = approval.model_copy(update={name: OTHER[name]})
     signature = bench.key.sign(signing_bytes(other)).hex()
     book.approved = PlanApproved(plan_id=book.plan_id, approval=other, signature=signature)
-    with pytest.raises(Refused, match=r"on record|plan_|transactions"):
+    with pytest.raises(Refused, match=r"\brecord|plan_|transactions"):
         check_approval(book, bench.key)
 
 
@@ -172,14 +172,14 @@ async def test_another_plan_s_approval_is_of_another_plan(bench: Any) -> None:
     one, _, _ = await approved(bench)
     other, _, _ = await approved(bench)
     one.approved, one.draft = other.approved, other.draft
-    with pytest.raises(Refused, match=f"of {other.plan_id}, not of {one.plan_id}"):
+    with pytest.raises(Refused, match=f"{other.plan_id}.*{one.plan_id}"):
         check_approval(one, bench.key)
 
 
 async def test_the_last_second_is_still_in_time(bench: Any) -> None:
     _, _, draft = await approved(bench)
     check_not_expired(draft, draft.expires)  # type: ignore[arg-type]
-    with pytest.raises(Refused, match=f"expired at {draft.expires}, 1 s ago"):
+    with pytest.raises(Refused, match=rf"{draft.expires}, 1 s\b"):
         check_not_expired(draft, draft.expires + 1)  # type: ignore[arg-type]
 
 

@@ -115,7 +115,7 @@ async def test_bytes_whose_time_has_passed_are_not_sent_after_all(bench: Any) ->
         await bench.apply(plan_id)
     bench.pond.taken.clear()
     bench.pond.later = 10_000
-    with pytest.raises(Refused, match=f"{plan_id} ended as"):
+    with pytest.raises(Refused, match=f"{plan_id} ended"):
         await bench.apply(plan_id)
     book = await bench.book(plan_id)
     assert book.steps[0].is_cancelled
@@ -133,7 +133,7 @@ async def test_a_step_is_good_until_the_second_of_its_deadline(bench: Any, after
     assert deadline is not None
     bench.pond.later = deadline - (await bench.chain.head()).timestamp + after
     if overtaken:
-        with pytest.raises(Refused, match=f"{plan_id} ended as"):
+        with pytest.raises(Refused, match=f"{plan_id} ended"):
             await bench.apply(plan_id)
     else:
         assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
@@ -176,7 +176,7 @@ async def test_what_is_overtaken_in_time_is_called_off_and_later_it_failed(
     if after:
         await bench.chain.move(Decimal("0.1"))  # a block without the wallet
     bench.pond.later = 10_000
-    with pytest.raises(Refused, match=f"{plan_id} ended as {ending}"):
+    with pytest.raises(Refused, match=f"{plan_id} ended.*{ending}"):
         await bench.apply(plan_id)
     book = await bench.book(plan_id)
     assert book.steps[0].mined is not None
@@ -358,9 +358,9 @@ async def test_a_speed_up_pays_a_tenth_more_of_both_at_least_and_keeps_what_was_
 async def test_a_plan_is_called_off_before_anything_is_signed(bench: Any) -> None:
     plan_id = await closing(bench)
     assert (await bench.cancel(plan_id)).state is PlanState.CANCELLED
-    with pytest.raises(Refused, match="cancelled already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.CANCELLED}"):
         await bench.apply(plan_id)
-    with pytest.raises(Refused, match="cancelled already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.CANCELLED}"):
         await bench.cancel(plan_id)
     assert bench.pond.taken == []
 
@@ -440,7 +440,7 @@ async def test_a_plan_that_was_being_called_off_is_not_applied_after_a_crash(ben
     with pytest.raises(Unavailable, match="disk is full"):
         await bench.cancel(plan_id, **dying(bench, "step_signed"))
     assert any(step.part is PlanPart.REVOKING for step in (await bench.book(plan_id)).steps)
-    with pytest.raises(Refused, match="called off"):
+    with pytest.raises(Refused, match=f"{plan_id}.*{PlanState.CANCELLED}"):
         await bench.apply(plan_id)
     book = await bench.book(plan_id)
     assert book.state is PlanState.CANCELLED
@@ -480,7 +480,7 @@ async def test_a_pause_of_the_node_while_taking_back_is_no_end(bench: Any) -> No
     with pytest.raises(Unavailable, match="no answer"):
         await bench.cancel(plan_id)
     assert (await bench.book(plan_id)).over is None
-    with pytest.raises(Refused, match="called off"):
+    with pytest.raises(Refused, match=f"{plan_id}.*{PlanState.CANCELLED}"):
         await bench.apply(plan_id)
     assert not any((await allowed(bench)).values())
     assert (await bench.book(plan_id)).state is PlanState.CANCELLED
@@ -504,7 +504,8 @@ async def test_what_cannot_be_taken_back_is_said(bench: Any) -> None:
     book = await bench.cancel(plan_id, writer=Poor(bench.pond))
     assert book.state is PlanState.CANCELLED
     assert book.over is not None
-    assert book.over.problems == ("an allowance could not be taken back: it would revert: Frozen()",)
+    (problem,) = book.over.problems
+    assert "Frozen()" in problem
 
 
 @pytest.mark.slow
@@ -518,7 +519,7 @@ async def test_an_approval_that_runs_out_half_way_ends_the_plan_and_takes_back_w
     book = await bench.book(plan_id)
     assert book.state is PlanState.FAILED
     assert not any((await allowed(bench)).values())
-    with pytest.raises(Refused, match="failed already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.FAILED}"):
         await bench.cancel(plan_id)
 
 
@@ -652,7 +653,7 @@ async def test_a_plan_the_desk_advised_against_is_never_applied(bench: Any) -> N
     plan_id = await closing(bench)
     await bench.gate().reject(plan_id, "every move was vetoed")
     assert (await bench.book(plan_id)).state is PlanState.REJECTED
-    with pytest.raises(Refused, match="rejected already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.REJECTED}"):
         await bench.apply(plan_id)
     assert bench.pond.taken == []
 

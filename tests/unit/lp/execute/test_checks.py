@@ -119,7 +119,7 @@ def test_a_position_that_is_gone_sold_or_changed(sight: OnChainState) -> None:
     with pytest.raises(Refused, match=f"Position {position.id + 1} "):
         checks.check_needs(step_of(Owns(position.id + 1, position.liquidity)), sight)
     sold = replace(position, owner=Address("0x" + "33" * 20))
-    with pytest.raises(Refused, match=f"Position {position.id} belongs to 0x3333"):
+    with pytest.raises(Refused, match=f"Position {position.id} .*0x3333"):
         checks.check_needs(step, replace(sight, position=sold))
     for liquidity in (position.liquidity - 1, position.liquidity + 1):
         changed = replace(position, liquidity=Liquidity(liquidity))
@@ -425,5 +425,5 @@ async def test_what_a_rollup_charges_for_posting_counts(bench: Any) -> None:
     step = draft.steps[0]
     ether = sight.wallet_state.holdings[NATIVE]
     checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether - 1)
-    with pytest.raises(Refused, match="gas and value"):
+    with pytest.raises(Refused, match=rf"ETH to {sight.wallet}\b"):
         checks.check_gas(sight, step, 1, 1, 10, 10, data_fee=ether)

@@ -62,7 +62,7 @@ async def test_a_plan_of_two_halves_is_handed_out_step_by_step(bench: Any) -> No
     assert (book.state, sent, book.over.problems) == (PlanState.CONFIRMED, len(book.steps), ())
     assert await bench.owned() - before == {book.over.new_position_id}
     assert before - await bench.owned() == {bench.edge}
-    with pytest.raises(Refused, match="confirmed already"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.CONFIRMED}"):
         await bench.apply(plan_id, signer=WATCHED)
 
 
@@ -72,7 +72,7 @@ async def test_a_key_that_comes_later_signs_nothing_of_what_was_handed_out(bench
     first = await bench.apply(plan_id, signer=WATCHED)
     assert unsigned_view(await bench.apply(plan_id)) == unsigned_view(first)
     assert bench.pond.taken == []
-    with pytest.raises(Refused, match=f"{plan_id} handed out"):
+    with pytest.raises(Refused, match=plan_id):
         await bench.apply(await bench.approved(await bench.told(Action.COLLECT, bench.inside)))
     await send_step(bench, first)
     assert (await bench.apply(plan_id)).state is PlanState.CONFIRMED
@@ -136,7 +136,7 @@ async def test_a_hash_is_named_in_any_case(bench: Any) -> None:
     plan_id = await bench.approved(await bench.told(Action.CLOSE))
     tx = await send_step(bench, await bench.apply(plan_id, signer=WATCHED))
     gate = bench.gate(signer=WATCHED)
-    with pytest.raises(Refused, match="not known"):
+    with pytest.raises(Refused, match="0x" + "ab" * 32):
         await gate.apply(plan_id, lambda *shown: True, bench.heard.append, HexId("0x" + "ab" * 32))
     book = await gate.apply(plan_id, lambda *shown: True, bench.heard.append, tx)
     assert (book.state, book.steps[0].tx) == (PlanState.CONFIRMED, tx)

@@ -38,7 +38,7 @@ async def halfway(bench: Any) -> str:
         return int(await estimate(wallet, call))
 
     bench.pond.writer.estimate = refusing
-    with pytest.raises(Refused, match="is partial"):
+    with pytest.raises(Refused, match=f"{plan_id} is {PlanState.PARTIAL}"):
         await bench.apply(plan_id)
     bench.pond.writer.estimate = estimate
     return plan_id

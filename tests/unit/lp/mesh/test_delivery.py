@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -175,30 +176,30 @@ def rejected(office: Office, envelope: Envelope, sender: Role | None = None, now
 
 def test_a_stranger_s_key_is_nobody(office: Offices) -> None:
     stranger, scout = office(Role.CLI, key="stranger"), office(Role.SCOUT)
-    assert "key of cli" in rejected(scout, stranger.says(Role.SCOUT, START))
+    assert re.search(rf"\bkey\b.*{Role.CLI}$", rejected(scout, stranger.says(Role.SCOUT, START)))
 
 
 def test_a_right_key_in_a_wrong_role_is_nobody(office: Offices) -> None:
     critic, scout = office(Role.CRITIC), office(Role.SCOUT)
     posing = resigned(critic.says(Role.SCOUT, START), critic.key, from_=Role.CLI)
-    assert "key of cli" in rejected(scout, posing)
+    assert re.search(rf"\bkey\b.*{Role.CLI}$", rejected(scout, posing))
 
 
 def test_a_role_says_only_what_is_its_to_say(office: Offices) -> None:
     strategist, critic, cli = office(Role.STRATEGIST), office(Role.CRITIC), office(Role.CLI)
     assert "flow_start" in rejected(office(Role.SCOUT), critic.says(Role.SCOUT, START))
     observed = ContextObserved(debate=Debate(context="ab" * 32, flow="rebalance"))
-    assert "context_observed to cli" in rejected(cli, strategist.says(Role.CLI, observed))
+    assert "context_observed" in rejected(cli, strategist.says(Role.CLI, observed))
 
 
 def test_an_endpoint_speaks_for_its_own_role_alone(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
-    assert "as cli" in rejected(scout, cli.says(Role.SCOUT, START), sender=Role.CRITIC)
+    assert f"as {Role.CLI}" in rejected(scout, cli.says(Role.SCOUT, START), sender=Role.CRITIC)
 
 
 def test_somebody_else_s_letter_is_not_taken(office: Offices) -> None:
     cli = office(Role.CLI)
-    assert "for scout" in rejected(office(Role.CRITIC), cli.says(Role.SCOUT, START))
+    assert f"for {Role.SCOUT}," in rejected(office(Role.CRITIC), cli.says(Role.SCOUT, START))
 
 
 @pytest.mark.parametrize(
@@ -265,13 +266,13 @@ def test_nobody_s_word_is_good_for_ever(office: Offices) -> None:
     cli, scout = office(Role.CLI), office(Role.SCOUT)
     letter = cli.says(Role.SCOUT, START)
     lasting = resigned(letter, cli.key, expires=letter.ts + LIFETIME_MS + 1)
-    assert f"wants to be good for {LIFETIME_MS + 1} ms" in rejected(scout, lasting)
+    assert f" {LIFETIME_MS + 1} ms" in rejected(scout, lasting)
 
 
 def test_a_peer_thinks_aloud_as_itself(office: Offices) -> None:
     scout, cli = office(Role.SCOUT), office(Role.CLI)
     thought = AgentThought(thought=Thought(role=Role.CRITIC, round=0, seq=0, text="fine", speaker="deterministic"))
-    assert "as critic" in rejected(cli, scout.says(Role.CLI, thought), sort=b"T")
+    assert f"as {Role.CRITIC}" in rejected(cli, scout.says(Role.CLI, thought), sort=b"T")
 
 
 def test_a_flood_is_shut_out_before_anything_is_computed(office: Offices) -> None:
@@ -329,9 +330,9 @@ def test_every_sort_of_message_has_a_largest_one_packed_and_unpacked(office: Off
     begun = {b"L": to_bytes(critic.says(Role.CLI, failed)), b"T": to_bytes(critic.says(Role.CLI, thought))}
     bomb = b"\x00ZM1" + sort + zlib.compress(begun.get(sort, b"") + bytes(64 * most))
     assert len(bomb) < most
-    assert f"unpacks to more than {most} bytes" in only(cli.post.take(ReceivedMessage(bomb), NOW)).why
+    assert f" {most} bytes" in only(cli.post.take(ReceivedMessage(bomb), NOW)).why
     raw = b"\x00ZM1" + sort + bytes(most + 1)
-    assert f"is over the limit of {most}" in only(cli.post.take(ReceivedMessage(raw), NOW + 60_000)).why
+    assert re.search(rf"\blimit\b.*\b{most}\b", only(cli.post.take(ReceivedMessage(raw), NOW + 60_000)).why)
 
 
 @pytest.mark.slow
@@ -391,9 +392,9 @@ def test_who_is_nobody_makes_nobody_unpack_or_parse(office: Offices, monkeypatch
     unread = Unread(monkeypatch)
     letters = [stranger.says(Role.STRATEGIST, big()), scout.says(Role.STRATEGIST, big())]
     assert len(to_bytes(letters[1])) > 500_000
-    assert "key of scout" in rejected(strategist, letters[0])
-    assert "as scout" in rejected(strategist, letters[1], sender=Role.CRITIC)
-    assert "for strategist" in rejected(office(Role.CRITIC), letters[1])
+    assert re.search(rf"\bkey\b.*{Role.SCOUT}$", rejected(strategist, letters[0]))
+    assert f"as {Role.SCOUT}" in rejected(strategist, letters[1], sender=Role.CRITIC)
+    assert f"for {Role.STRATEGIST}," in rejected(office(Role.CRITIC), letters[1])
     assert "expired" in rejected(strategist, letters[1], now=NOW + LIFETIME_MS + SKEW_MS + 1)
     assert (unread.parsed, unread.verified) == (0, 0)
     assert unread.unpacked <= 4 * 512
@@ -438,7 +439,7 @@ def test_letters_of_a_request_are_bounded(office: Offices) -> None:
     most = DeliveryLimits().letters_a_request
     assert all(believed(scout, in_request(cli, 1), NOW + 1_000 * at) for at in range(most))
     why = rejected(scout, in_request(cli, 1), now=NOW + 60_000)
-    assert f"cli says more than {most} letters in one request" in why
+    assert re.search(rf"\b{Role.CLI}\b.*\b{most} letters\b", why)
     assert believed(scout, in_request(cli, 2), NOW + 61_000), "another request is another matter"
 
 
@@ -458,7 +459,7 @@ def test_what_a_sender_may_have_written_down_is_bounded(office: Offices) -> None
     rules = DeliveryLimits(paper_bytes=3 * size + size // 2, paper_a_second=size / 10)
     cli, scout = office(Role.CLI), office(Role.SCOUT, rules=rules)
     assert [believed(scout, in_request(cli, number)) for number in range(5)] == [True] * 3 + [False] * 2
-    assert f"fills more than {rules.paper_bytes} bytes" in rejected(scout, in_request(cli, 7))
+    assert f" {rules.paper_bytes} bytes" in rejected(scout, in_request(cli, 7))
     assert believed(scout, in_request(cli, 8), NOW + 10_000), "it grows back"
     narrow = office(Role.STRATEGIST, rules=DeliveryLimits(paper_bytes=len(CONTEXT), paper_a_second=0))
     sender = office(Role.SCOUT)
@@ -535,8 +536,7 @@ def test_whatever_comes_counts_before_it_is_looked_at(
     monkeypatch.setattr(delivery, "digest", lambda of: hashed.append(len(of)) or digest(of))  # type: ignore[func-returns-value]
     scout, burst = office(Role.SCOUT), int(DeliveryLimits().burst)
     events = [only(scout.post.take(ReceivedMessage(data, Role.CLI), NOW)) for _ in range(burst + 20)]
-    assert [event.why for event in events[burst:]] == ["more than it may send (messages)"] * 20
-    assert not any("more than it may send" in event.why for event in events[:burst])
+    assert ["(messages)" in event.why for event in events] == [False] * burst + [True] * 20
     assert len(hashed) <= burst
     assert {event.claimed for event in events} == {Role.CLI}
 

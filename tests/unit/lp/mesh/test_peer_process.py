@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -500,7 +501,7 @@ async def test_a_letter_that_every_life_dies_of_is_given_up_and_nobody_else_s_is
     ends = {entry.request_id: entry.payload async for entry in journal.entries(kind="flow_failed")}
     assert len(ends) == 20
     told: Any = ends[request(3)]["payload"]
-    assert told["reason"] == "The strategist ended 2 times over context_observed of the scout; its log has more."
+    assert re.search(r"\bstrategist\b.*\b2 times\b.*\bcontext_observed\b.*\bscout\b", told["reason"])
     assert [one["payload"]["error"] for one in ends.values()].count("refused") == 19  # type: ignore[index, call-overload]
     assert await pair.peer(Role.STRATEGIST, Deadly(request(3))).resume() == 0, "that is its answer"
 
@@ -568,7 +569,7 @@ async def test_a_sender_makes_only_so_many_answers_wait_and_pings_are_answered_a
     assert strategist.stats.heard == MOST_UNANSWERED
     assert slow.at_once == ANSWERS_AT_ONCE
     assert len(asyncio.all_tasks()) <= MOST_UNANSWERED + 3
-    assert f"from the scout: scout has {MOST_UNANSWERED} letters unanswered here" in strategist.stats.rejected
+    assert any(re.search(rf"\bscout\b.*\b{MOST_UNANSWERED} letters\b", why) for why in strategist.stats.rejected)
     pair.way.clear()
     await pair.scout.ping(Role.STRATEGIST, "0" * 16)
     inbox.put_nowait(ReceivedMessage(pair.way.pop()[1].data, Role.SCOUT))
@@ -638,7 +639,7 @@ async def test_nobody_ends_a_request_that_the_owner_never_began(tmp_path: Path) 
     owner = ears.peer(Role.CLI, None)
     await owner.take(ears.failure(1))
     assert await ears.kinds() == {REJECTED: 1}
-    assert any("from the strategist: " in why for why in owner.stats.rejected)
+    assert any(Role.STRATEGIST in why for why in owner.stats.rejected)
     assert ears.way == [], "and it is not acknowledged"
     await owner.send_message(request(1), OutgoingMessage(Role.SCOUT, START), None)
     await ears.peer(Role.CLI, None).take(ears.failure(1))  # another process of the same home
@@ -665,7 +666,7 @@ async def test_the_owner_s_request_has_room_for_so_many_letters_of_one_sender(tm
         owner = ears.peer(Role.CLI, None)  # a new process each time: none of them has heard the others
         await owner.take(ears.failure(1))
     assert (await ears.kinds())["flow_failed"] == most
-    assert f"from the strategist: strategist says more than {most} letters in one request" in owner.stats.rejected
+    assert any(re.search(rf"\bstrategist\b.*\b{most} letters\b", why) for why in owner.stats.rejected)
 
 
 async def test_the_words_that_end_a_flow_fit_a_message(tmp_path: Path) -> None:

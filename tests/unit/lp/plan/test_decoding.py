@@ -179,7 +179,7 @@ def test_a_least_price_of_a_hop_is_not_ours(scene: Any) -> None:
     shape = f"({calldata.KEY},bool,uint128,uint128,uint256,bytes)"
     params = encode((shape,), ((calldata.key_tuple(scene.native.key), True, 5, 4, 3, b""),))
     data = calldata.execute([calldata.v4_swap([calldata.EncodedAction(0x06, params)])], 9)
-    with pytest.raises(Refused, match="price of 3"):
+    with pytest.raises(Refused, match=r"\bprice .*\b3\b"):
         decode(TO, 0, data, SwapStruct.MIN_HOP_PRICE)
 
 
@@ -220,7 +220,7 @@ def test_what_no_plan_does_is_refused(data: bytes, why: str) -> None:
     [("address", 1 << 160), ("bool", 2), ("uint24", 1 << 24), ("int24", 1 << 23), ("uint128", 1 << 128)],
 )
 def test_a_value_too_large_for_its_type_is_refused(kind: str, word: int) -> None:
-    with pytest.raises(Refused, match=f"is no {kind}"):
+    with pytest.raises(Refused, match=rf"\b{kind}\b"):
         read_abi((kind,), word.to_bytes(32, "big"))
 
 

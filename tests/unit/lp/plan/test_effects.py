@@ -158,5 +158,5 @@ async def test_two_tokens_are_put_to_work_and_what_is_left_is_as_planned(scene: 
 
 async def test_a_step_about_a_position_nobody_named_is_refused(scene: Scene) -> None:
     step = positions.collect(scene.terms, scene.position).steps[0]
-    with pytest.raises(Refused, match="not about"):
+    with pytest.raises(Refused, match="touches"):
         sum_effects([decode(step.to, step.value, step.data, DEPLOYMENT.swap_struct)], scene.pool, None)

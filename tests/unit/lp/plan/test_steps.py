@@ -339,7 +339,7 @@ def test_a_staked_position_is_warned_about(scene: Any, near: Any) -> None:
     staked = replace(scene.position_in(scene.native, near), subscribed=True)
     wide = scene.ticks(-203_400, -198_600)
     for plan in (positions.close(scene.terms(), staked), positions.rebalance(scene.terms(), staked, wide)):
-        assert plan.notes == ("position 7 is subscribed (staked); burning it ends the subscription",)
+        assert ["position 7" in note for note in plan.notes] == [True]
     assert positions.close(scene.terms(), replace(staked, subscribed=False)).notes == ()
 
 
@@ -348,7 +348,7 @@ def test_a_pool_of_our_own_has_nobody_to_swap_with_and_the_plan_says_so(scene: A
     alone = scene.position_in(pool, near, 10**15)
     plan = positions.rebalance(scene.terms(), alone, scene.ticks(-201_900, -200_940))
     assert plan.later is None
-    assert plan.notes == ("the pool has no liquidity but ours to swap against",)
+    assert ["liquidity" in note for note in plan.notes] == [True]
 
 
 def test_there_is_no_plan_for_what_cannot_be(scene: Any, near: Any) -> None:
@@ -364,7 +364,7 @@ def test_there_is_no_plan_for_what_cannot_be(scene: Any, near: Any) -> None:
         lambda: positions.rebalance(terms, alien, scene.ticks(-202_200, -199_800)),
     ]
     for make in of_alien:
-        with pytest.raises(Refused, match="belongs to 0x99"):
+        with pytest.raises(Refused, match="0x99"):
             make()
     of_empty: list[Callable[[], object]] = [
         lambda: positions.collect(terms, empty),
@@ -378,7 +378,7 @@ def test_there_is_no_plan_for_what_cannot_be(scene: Any, near: Any) -> None:
         positions.collect(terms, replace(held, fees0=Amount(0), fees1=Amount(0)))
     with pytest.raises(Refused, match="already"):
         positions.rebalance(terms, held, near)
-    with pytest.raises(Refused, match="one unit"):
+    with pytest.raises(Refused, match=rf"{Fraction(1, 10**18)} .*\b{held.id}\b"):
         positions.remove(terms, held, Fraction(1, 10**18))
     for share in (Fraction(0), Fraction(-1, 2), Fraction(3, 2)):
         with pytest.raises(UsageError):

@@ -274,7 +274,7 @@ def test_opinions_are_held_against_a_rule_for_each_candidate() -> None:
 def test_every_candidate_is_judged_exactly_once(indices: list[int]) -> None:
     ballot = (hold(), close(), candidate())
     opinions = [Judgment(index, ACCEPT, "fine") for index in indices]
-    with pytest.raises(Malformed, match="each once"):
+    with pytest.raises(Malformed, match=r"\[0, 1, 2\].*\[[0-9, ]*\]$"):
         merge(ballot, judge_all(ballot, BALANCED), opinions)
 
 
@@ -471,7 +471,7 @@ def test_doubtful_data_asks_for_caution() -> None:
 def test_unknown_earnings_ask_for_caution_unless_only_the_vetoed_are_unknown() -> None:
     ballot = (hold(), close(), candidate(2), candidate(3, fees=None))
     cautious = critic_decides(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT), BALANCED)
-    assert cautious.cautions == ("what some candidates earn is unknown",)
+    assert ["unknown" in caution for caution in cautious.cautions] == [True]
     assert critic_decides(ballot, judged(ACCEPT, ACCEPT, ACCEPT, VETO), BALANCED).cautions == ()
 
 
@@ -486,7 +486,7 @@ def test_an_arbiters_choice_that_was_not_accepted_asks_for_caution() -> None:
     ballot = (hold(inside=False, x2=0), close(), candidate(2))
     decision = arbiter_decides(ballot, judged(REVISE, ACCEPT, REVISE), BALANCED)
     assert (decision.index, decision.verdict) == (2, PlanVerdict.APPROVE_WITH_CAUTION)
-    assert decision.cautions == ("the candidate was not accepted: because",)
+    assert [caution.endswith(": because") for caution in decision.cautions] == [True]
     assert arbiter_decides(ballot, judged(REVISE, ACCEPT, REVISE), BALANCED, chosen=1).verdict is PlanVerdict.APPROVE
 
 

@@ -148,7 +148,7 @@ async def test_a_context_that_is_gone_is_found(house: Application, plan: PlanVie
         (named,) = database.execute("SELECT seq FROM entries WHERE kind = 'context_observed'").fetchone()
     assert verdict.first_bad is not None
     assert verdict.first_bad.seq == named
-    assert "is missing" in verdict.first_bad.reason
+    assert "missing" in verdict.first_bad.reason
     for ask in (again.archive().replay, again.archive().decision, again.archive().stress_fan):
         with pytest.raises(Broken, match="context"):
             await ask(plan.plan_id)
@@ -170,7 +170,7 @@ async def test_a_replay_says_what_was_recorded_and_not_asked_for(house: Applicat
     replayed = await house.archive().replay(request)
     assert replayed.hash == replayed.replayed_hash
     assert not replayed.identical
-    assert any("not asked for" in one for one in replayed.differences)
+    assert any("asked" in one for one in replayed.differences)
 
 
 @pytest.mark.slow
@@ -271,7 +271,7 @@ async def test_a_choice_that_gives_another_hash_is_not_carried_out(house: Applic
     (record,) = await journal.latest(1, request_id=plan.request_id, kind="plan")
     forged = {**record.payload, "planId": named, "hash": made_up, "ownerChoice": free, "decidedBy": "owner"}
     await journal.append(kind="plan", author=record.author, payload=forged, request_id=plan.request_id)
-    with pytest.raises(Broken, match="another hash"):
+    with pytest.raises(Broken, match="hash"):
         await house.archive().decision(named)
 
 
@@ -292,7 +292,7 @@ async def test_the_verdict_that_counts_is_the_one_in_the_hash(
 @pytest.mark.slow
 async def test_a_refused_choice_shows_its_ballot_in_process_too(house: Application, plan: PlanView) -> None:
     vetoed = next(one.index for one in plan.candidates if one.verdict == "veto")
-    with pytest.raises(Refused, match="was vetoed") as raised:
+    with pytest.raises(Refused, match=rf"\b{vetoed}\b.*\bvetoed\b") as raised:
         await house.advice().rebalance("1", chain="sim", candidate=vetoed)
     request = str(raised.value).split("`zuno why ")[1].split("`")[0]
     (note,) = await house.journal().latest(1, request_id=request, kind="choice_refused")
@@ -337,7 +337,7 @@ async def test_a_failed_flow_shows_how_far_it_came(tmp_path: Path) -> None:
     assert why.failed is not None
     assert "did not end" in why.failed
     assert [one.role for one in why.transcript[:2]] == ["scout", "strategist"]
-    with pytest.raises(Refused, match="decided nothing"):
+    with pytest.raises(Refused, match=rf"{REQUEST} .*\breplay\b"):
         await archive.replay(REQUEST)
 
 

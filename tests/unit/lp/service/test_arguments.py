@@ -85,7 +85,7 @@ def test_a_moment_that_has_not_come_is_refused_with_advice(text: str) -> None:
 
 
 def test_an_absurd_clock_does_not_stop_the_advice() -> None:
-    with pytest.raises(UsageError, match="count back"):
+    with pytest.raises(UsageError, match="2026-01-01"):
         arguments.parse_moment("2026-01-01", Seconds(-(2**70)))
 
 

@@ -63,7 +63,7 @@ async def refused(side: Side, peer: str, why: str, start: FlowStart | FlowCreate
     assert (shown.plan, shown.transcript) == (None, ())
     assert shown.failed is not None
     assert shown.failed.startswith(f"The {peer}'s plan")
-    with pytest.raises(Refused, match="decided nothing"):
+    with pytest.raises(Refused, match=rf"{REQUEST} .*\breplay\b"):
         await archive.replay(REQUEST)
     with pytest.raises(Broken, match=f"{peer}'s plan"):
         await side.room.rejoin(deaf)  # nor the second time
@@ -412,7 +412,8 @@ async def test_a_chain_that_does_not_answer_settles_nothing(tmp_path: Path) -> N
         assert DISBELIEVED not in await kinds(side)
         unchecked = await archive_of(side, tmp_path).why(REQUEST)
         assert (unchecked.plan, unchecked.transcript) == (None, ())
-        assert unchecked.failed == f"A plan came and was never checked; `zuno mesh join {REQUEST}` does so."
+        assert unchecked.failed is not None
+        assert f"`zuno mesh join {REQUEST}`" in unchecked.failed
         end = await side.room.rejoin(deaf)  # it is all there: once the chain answers, the plan is believed
         plan = await record_plan(side.room, end, None)
         assert (await archive_of(side, tmp_path).why(REQUEST)).plan == plan
@@ -444,7 +445,7 @@ async def test_whoever_does_not_answer_for_too_long_is_named(tmp_path: Path, mon
     monkeypatch.setattr(mesh_debate, "BEAT", 0.05)
     monkeypatch.setattr(mesh_debate, "SILENCE", 0.3)
     async with a_mesh(tmp_path, silent=[Role.CRITIC, Role.ARBITER]) as side:
-        with pytest.raises(Unavailable, match="critic and the arbiter"):
+        with pytest.raises(Unavailable, match=f"{Role.CRITIC} .*{Role.ARBITER}"):
             await side.room.debate(START, deaf)
 
 

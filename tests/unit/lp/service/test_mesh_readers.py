@@ -123,7 +123,7 @@ async def test_what_arrives_after_a_lie_does_not_explain_it_away(tmp_path: Path)
         return ready.model_copy(update={"confidence": 1.0})
 
     async with a_mesh(tmp_path, twists={Role.CRITIC: forged(lie)}) as side:
-        with pytest.raises(Broken, match="critic's plan"):
+        with pytest.raises(Broken, match=Role.CRITIC):
             await side.room.debate(START, deaf)
         told = (await archive_of(side).why(REQUEST)).failed
         for what in LATE:
@@ -139,7 +139,7 @@ async def test_a_refused_choice_leaves_the_ballot_that_was_checked(tmp_path: Pat
     async with a_mesh(tmp_path) as side:
         end = await side.room.debate(START, deaf)
         vetoed = next(one.index for one in end.ready.debate.rounds[-1].judgments if one.verdict is Verdict.VETO)
-        with pytest.raises(Refused, match=f"{vetoed} was vetoed.*`zuno why {REQUEST}`"):
+        with pytest.raises(Refused, match=rf"\b{vetoed} .*\bvetoed\b.*`zuno why {REQUEST}`"):
             await record_plan(side.room, end, vetoed)
         await journal_envelope(side.journal, LATE[what](side, await heard(side)))
         shown = await archive_of(side).why(REQUEST)

@@ -97,7 +97,7 @@ async def test_tokens_of_held_positions_are_read_too(tmp_path: Path) -> None:
 async def test_positions_that_cannot_be_listed_are_told(tmp_path: Path) -> None:
     view = await WalletOnChain(Unlisted(SimFile(tmp_path)), WALLET, Wallet().look).balance()
     assert len(view.balances) == 3
-    assert view.notes == ("tokens of positions are left out: the logs are not kept",)
+    assert [note.endswith(": the logs are not kept") for note in view.notes] == [True]
 
 
 async def test_allowances_by_token_and_by_permit2(chain: SimChain) -> None:
@@ -138,7 +138,7 @@ def keeper(home: Path, acting: Address | None = None) -> WalletService:
 async def test_nothing_is_kept(tmp_path: Path) -> None:
     view = await keeper(tmp_path).show()
     assert (view.wallets, view.acting) == ((), None)
-    assert view.note.startswith("No wallet is kept here: `zuno wallet create`")
+    assert "`zuno wallet create`" in view.note
 
 
 async def test_a_wallet_named_by_the_settings_is_shown_without_a_file(tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ async def test_what_is_no_address_is_not_watched(tmp_path: Path, typed: str) -> 
 
 
 async def test_a_mistyped_address_is_not_watched(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="checksum fails"):
+    with pytest.raises(UsageError, match="checksum"):
         await keeper(tmp_path).add(None, "0xABaBaBaBABabABabAbAbABAbABabababaBaBABab")
-    with pytest.raises(UsageError, match="not both"):
+    with pytest.raises(UsageError, match="--watch"):
         await keeper(tmp_path).add("file", OTHER)
     assert (await keeper(tmp_path).show()).wallets == ()
     shown = await keeper(tmp_path).add(None, "0xABaBaBaBABabABabAbAbABAbABabababaBaBABaB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -70,11 +71,11 @@ def notes(bundle: Bundle, series: Series[Any] = INTEREST) -> Sequence[str]:
 async def test_one_row_and_several_are_told_with_the_last_of_them() -> None:
     fault = "value is nan, not between 0 and 1e+18"
     one = await gathered(offered(level(9), level(0, NAN)))
-    assert notes(one) == (f"1 row at 2026-01-01T00:00:00Z was set aside, no market can have made it: {fault}",)
+    (note,) = notes(one)
+    assert re.fullmatch(rf"1 row .*2026-01-01T00:00:00Z .*: {re.escape(fault)}", note)
     two = await gathered(offered(level(9), level(7, -1.0), level(5, NAN), level(3)))
-    assert notes(two) == (
-        f"2 rows were set aside, no market can have made them; the last at 2025-12-31T23:55:00Z: {fault}",
-    )
+    (note,) = notes(two)
+    assert re.fullmatch(rf"2 rows .* 2025-12-31T23:55:00Z: {re.escape(fault)}", note)
 
 
 async def test_where_another_row_stands_or_before_the_first_nothing_is_told() -> None:
@@ -111,10 +112,8 @@ async def test_a_silent_stream_tells_what_was_set_aside_of_its_time() -> None:
     signs = offered(Heartbeat(Millis(AS_OF - MINUTE_MS)), series=alive(Feed.LIQUIDATIONS, BINANCE, BTC))
     old, new = (TapeEvent(Millis(AS_OF - late), Side.LONG, -1.0, 1.0, 1.0, "1") for late in (15 * DAY_MS, 3 * HOUR_MS))
     told = notes(await gathered(signs, offered(old, new, series=series)), series)
-    assert [note for note in told if "set aside" in note] == [
-        "1 row at 2025-12-31T21:00:00Z was set aside, no market can have made it: "
-        "price is -1.0, not between 1e-09 and 1e+18"
-    ]
+    (note,) = (note for note in told if " row" in note)
+    assert re.fullmatch(r"1 row .*2025-12-31T21:00:00Z .*\bprice\b.*-1\.0, .*\b1e-09\b.*\b1e\+18", note)
 
 
 async def test_a_strangers_words_in_a_fault_are_one_short_line() -> None:

@@ -170,7 +170,7 @@ def test_a_true_breakout_is_evidence_of_liquidity_and_geometry_and_makes_its_sid
     for entry in (found.board.liquidity, found.board.vlm_geometry):
         assert entry is not None
         assert entry.stance == way
-        assert "true breakout" in entry.rationale
+        assert "breakout" in entry.rationale
     assert found.board.liquidity is not None
     assert found.board.liquidity.confidence >= 0.5, "it may second"
     assert found.decision.decision is (Call.LONG if way > 0 else Call.SHORT)

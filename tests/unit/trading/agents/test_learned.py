@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
 
@@ -132,7 +133,7 @@ async def test_the_judge_is_shown_figures_and_reads_words_behind_a_fence(debate:
     assert f"{{memory_1}} {found[0].id} (FAILURE): long BTCUSDT, closed" in told
     assert "{memory_1.similarity} 0.9" in told
     assert "{memory_1.r}" in told
-    assert f"setup of memory_1: {found[0].setup}" in told
+    assert re.search(rf"\bmemory_1: {re.escape(found[0].setup)}", told)
     assert f"{{lesson_1}} {lesson(1, LONG, FAILURE).id}" in told
     assert told.count("<untrusted>") == told.count("</untrusted>") == 3
     assert told.count("<colleague>") == told.count("</colleague>") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -99,7 +100,7 @@ async def test_a_summary_that_cannot_be_used_leaves_meta_the_stories(
     prompt = told(model.asked[-1])
     assert model.asked[-1].role == "meta"
     assert "[in short]" not in prompt
-    assert "[2 channels, first 4 h before] ETF inflows return" in prompt
+    assert re.search(r"\[2 .*\b4 h .*\] ETF inflows return", prompt)
 
 
 async def test_nobody_is_asked_about_nothing_nor_for_rules(debate: Argued, bundle: Bundle) -> None:

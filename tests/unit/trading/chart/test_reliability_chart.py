@@ -29,8 +29,8 @@ def test_an_agent_has_a_panel_with_its_regimes() -> None:
     assert judge.points == (ReliabilityPoint(0.55, 0.25, 4),)
     assert judge.regimes == (("RANGE_BOUND", (ReliabilityPoint(0.55, 0.25, 3),)),)
     assert not macro.regimes
-    assert "no verdict" not in found.figures
-    assert "no verdict" in chart(row("judge")).figures
+    assert "verdict" not in found.figures
+    assert "verdict" in chart(row("judge")).figures
 
 
 @pytest.mark.soak(every=2)

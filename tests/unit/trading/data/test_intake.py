@@ -189,9 +189,9 @@ def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptur
         given, store = sources(await market(), now), MemorySeries(OWN)
         given = replace(given, levels={**given.levels, ALTERNATIVE: Odd()})  # type: ignore[dict-item]
         _, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
-        assert {name: why for name, why in failures.items() if name not in TAPE} == {
-            str(fear_greed(ALTERNATIVE)): "Zuno has a bug (TypeError)"
-        }
+        told = {name: why for name, why in failures.items() if name not in TAPE}
+        assert list(told) == [str(fear_greed(ALTERNATIVE))]
+        assert "(TypeError)" in told[str(fear_greed(ALTERNATIVE))]
         assert len(await store.read(M1, Millis(0), EVER, EVER)) > 100
 
     leaping(START, story)

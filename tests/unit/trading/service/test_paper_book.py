@@ -106,7 +106,7 @@ async def test_a_position_is_opened_at_the_mark_and_says_where_from() -> None:
     assert position.entry == position.mark == pytest.approx(60_000 * (1 - 5 / 60 / 1_000))
     assert position.quantity * position.entry == pytest.approx(1_000.0)
     assert "299 s" in view.said[0]
-    assert "fee of $0.50" in view.said[0]
+    assert "$0.50" in view.said[0]
     assert view.synthetic
     assert view.purses[0].cash == pytest.approx(1_999.5)
     assert view.exposure_usd == pytest.approx(1_000.0)
@@ -206,7 +206,7 @@ async def test_closing_a_symbol_closes_all_of_it_and_nothing_else() -> None:
     await keeper(store, book).add("ETH", "long", "400000", exchange="upbit")
     await keeper(store, book).add("ETH", "long", "100", entry="2000", pending=True)
     btc = (await keeper(store, book).add("BTC", "short", "100")).positions[-1]
-    with pytest.raises(UsageError, match="two currencies"):
+    with pytest.raises(UsageError, match="currencies"):
         await keeper(store, book).close("ETHUSDT", at="3000")
     view = await keeper(store, book).close("eth")
     assert [one.id for one in view.positions] == [btc.id]

@@ -92,7 +92,7 @@ def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., Trad
         for again in (live, recorded):
             for written in (iso(moment), str(moment)):
                 assert (await again.freeze(BTC, SWING, written)).name == first.name
-        with pytest.raises(UsageError, match="lies after"):
+        with pytest.raises(UsageError, match=rf"\b{END + DAY_MS + 1}\b"):
             await desk(store, refresh=refresh, now=lambda: moment).freeze(BTC, SWING, str(END + DAY_MS + 1))
 
     leaping(START, story)
@@ -216,7 +216,7 @@ async def test_an_invented_market_that_was_mended_is_still_what_it_was_at_its_en
     after = await desk(store).freeze(BTC, SWING, None)
     assert (after.bundle.as_of, after.bundle.rows(H1)) == (END + 1, tuple(hours))
     assert (await desk(store).freeze(BTC, SWING, iso(after.bundle.as_of))).name == after.name
-    with pytest.raises(UsageError, match="lies after"):
+    with pytest.raises(UsageError, match=rf"\b{END + 2}\b"):
         await desk(store).freeze(BTC, SWING, str(END + 2))
     await DataDesk(store, lambda: END).check(repair=True)
     assert (await desk(store).freeze(BTC, SWING, None)).name == after.name
@@ -236,7 +236,7 @@ async def test_a_past_that_goes_on_is_counted_from_its_end_and_known_until_now(
     for one, hour_ago in ((recorded, END - HOUR_MS), (live, now - HOUR_MS)):
         assert (await one.freeze(BTC, SWING, "1h")).bundle.as_of == hour_ago
         assert (await one.freeze(BTC, SWING, str(now))).bundle.as_of == now
-        with pytest.raises(UsageError, match="lies after"):
+        with pytest.raises(UsageError, match=rf"\b{now + 1}\b"):
             await one.freeze(BTC, SWING, str(now + 1))
         with pytest.raises(UsageError, match="2009-01-03"):
             await one.freeze(BTC, SWING, "999999w")

@@ -79,16 +79,16 @@ def test_bytes_cut_short_or_drawn_out_are_refused() -> None:
     for cut in range(len(raw)):
         with pytest.raises(Refused):
             parse_transaction(raw[:cut], SIM.id)
-    with pytest.raises(Refused, match="after it"):
+    with pytest.raises(Refused, match=r"\bafter\b"):
         parse_transaction(raw + b"\0", SIM.id)
 
 
 def test_what_is_no_transaction_of_ours_is_refused() -> None:
     with pytest.raises(Refused, match="have 1 want 31337"):
         parse_transaction(signed(chainId=1), SIM.id)
-    with pytest.raises(Refused, match="creates a contract"):
+    with pytest.raises(Refused, match="contract"):
         parse_transaction(signed(to=b""), SIM.id)
-    with pytest.raises(Refused, match="access lists"):
+    with pytest.raises(Refused, match="access"):
         parse_transaction(signed(accessList=[{"address": TO, "storageKeys": []}]), SIM.id)
     legacy = {"nonce": 0, "gasPrice": 1, "gas": 21_000, "to": bytes.fromhex(TO[2:]), "value": 0, "chainId": SIM.id}
     old = bytes(Account.sign_transaction(legacy, dev_key("wallet").to_bytes()).raw_transaction)
