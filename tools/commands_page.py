@@ -54,6 +54,7 @@ EXAMPLES = {
     "devnet status": "zuno devnet status",
     "devnet up": "zuno devnet up --background",
     "doctor": "zuno doctor --live",
+    "export events": "zuno export events --year 2026 --currency EUR --out events.csv",
     "export ledger": "zuno export ledger --out ledger.csv",
     "export lp": "zuno export lp --out lp.csv",
     "export trades": "zuno export trades > trades.csv",

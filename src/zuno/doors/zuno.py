@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from zuno.doors.web_door import WebDoor
 from zuno.doors.web_logins import Logins
 from zuno.journal.audit import JournalAudit
 from zuno.journal.decision_view import JournalUpgradeView, ReplayView
+from zuno.kernel.taxable import FiatRates
 from zuno.lab.lp.service import LpLab
 from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive
@@ -131,6 +133,12 @@ class Zuno(Protocol):
 
     def doctor(self) -> Doctor:
         """Whether everything that is configured works."""
+
+    def list_chains(self) -> tuple[str, ...]:
+        """The chains that are configured, the default one first."""
+
+    async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
+        """Daily rates from a file, else from FRED. `Unavailable` where FRED has no key or does not answer."""
 
     def logs(self) -> Logs:
         """The log of this home's processes."""

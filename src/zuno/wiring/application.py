@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
 from importlib.metadata import version
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import AssistantDoor, ShellStart
     from zuno.journal.decision_view import JournalUpgradeView, ReplayView
     from zuno.journal.port import Journal
+    from zuno.kernel.taxable import FiatRates
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
@@ -187,6 +189,16 @@ class Application(LpWiring, TradingWiring):
                 *([] if self._settings.binance_demo else [record]),
             ],
         )
+
+    def list_chains(self) -> tuple[str, ...]:
+        return self._settings.list_chains()
+
+    async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
+        from zuno.adapters.prices.fiat_rates import fetch_rates, read_rates_file
+
+        if file is not None:
+            return read_rates_file(file)
+        return await fetch_rates(self._markets.open_fred(), currencies, first, last)
 
     def logs(self) -> Logs:
         from zuno.adapters.log_file import log_path, read_log

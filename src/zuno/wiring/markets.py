@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zuno.adapters.clock.system import unix_millis
+from zuno.kernel.errors import Unavailable
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
+    from zuno.adapters.venues.macro import Fred
     from zuno.kernel.units import Millis
     from zuno.trading.data.check import Fetch
     from zuno.trading.data.intake import Intake, Sources
@@ -132,7 +134,6 @@ class Markets:
 
     def _with_keys(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         """Feeds that need a key or a setting: macro, texts, and why some of them cannot be asked."""
-        from zuno.adapters.venues.macro import Fred
         from zuno.adapters.venues.texts import PATIENCE, PUBLIC_URL, Channels, Search
         from zuno.adapters.venues.web import WebService
         from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
@@ -141,11 +142,10 @@ class Markets:
         macro: dict[str, Any] = {}
         texts: dict[str, Any] = {}
         closed: dict[str, str] = {}
-        if settings.fred_api_key is None:
-            closed[FRED] = "FRED needs a key, which is free: set ZUNO_FRED_API_KEY"
-        else:
-            key = settings.fred_api_key.get_secret_value()
-            macro[FRED] = Fred(self._web(WebService("FRED", settings.fred_url, secret=key)), key, unix_millis)
+        try:
+            macro[FRED] = self.open_fred()
+        except Unavailable as error:
+            closed[FRED] = str(error).rstrip(".")
         if settings.perplexity_api_key is None:
             closed[SEARCH] = "the search needs a key: set ZUNO_PERPLEXITY_API_KEY"
         else:
@@ -159,6 +159,15 @@ class Markets:
             web = self._web(WebService("Telegram", PUBLIC_URL))
             texts[CHANNELS] = Channels(web, settings.news_channels)
         return macro, texts, closed
+
+    def open_fred(self) -> Fred:
+        from zuno.adapters.venues.macro import Fred
+        from zuno.adapters.venues.web import WebService
+
+        if self._settings.fred_api_key is None:
+            raise Unavailable("FRED needs a key, which is free: set ZUNO_FRED_API_KEY.")
+        key = self._settings.fred_api_key.get_secret_value()
+        return Fred(self._web(WebService("FRED", self._settings.fred_url, secret=key)), key, unix_millis)
 
     def _web(self, web: Any) -> Any:
         self._opened.append(web.close)

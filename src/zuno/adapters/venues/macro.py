@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from decimal import Decimal, InvalidOperation
 from operator import attrgetter, itemgetter
 from typing import Final
 from urllib.parse import quote
@@ -62,6 +63,16 @@ class Fred(WebFeed):
                 end = min(until, start + SPAN - 1)
                 releases.update(await self._span(figure, start, end))
         return sorted((row for row in releases if since <= row.at <= until), key=attrgetter("at", "released"))
+
+    async def read_rates(self, series: str, first: date, last: date) -> list[tuple[date, Decimal]]:
+        """The newest print of each day of a daily series, from `first` to `last`."""
+        params = {"observation_start": first.isoformat(), "observation_end": last.isoformat()}
+        answer = await self._observations(series, 0, 0, params)
+        rows = [(row.text("date"), row.text("value")) for row in answer.children("observations")]
+        try:
+            return [(date.fromisoformat(day), Decimal(value)) for day, value in rows if value != NO_PRINT]
+        except (ValueError, InvalidOperation) as error:
+            raise Malformed(f"FRED's {series} holds a row that is not a day and a number") from error
 
     async def _span(self, figure: str, start: int, end: int) -> Sequence[MacroRelease]:
         today = self._now() - BEHIND

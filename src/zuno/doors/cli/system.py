@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zuno.kernel.view import View
 
 
-export = group("Export trades, the ledger or LP positions as CSV.")
+export = group("Export trades, the ledger, LP positions or taxable events as CSV.")
 
 
 def agents(zuno: Zuno, /) -> Answer:
@@ -121,6 +121,36 @@ async def export_lp(
     from zuno.doors.export import export_positions
 
     return _write_csv(zuno, await export_positions(zuno.lp(chain), wallet), out, json)
+
+
+@command(export, "events")
+async def export_events(
+    zuno: Zuno,
+    /,
+    year: Annotated[int, typer.Option("--year", metavar="YEAR", help="Calendar year of the events.")],
+    currency: Annotated[
+        str, typer.Option("--currency", metavar="CODE", help="Currency of the values: USD, EUR, KRW, …")
+    ] = "USD",
+    rates: Annotated[
+        str | None,
+        typer.Option("--rates", metavar="FILE", help="CSV of daily rates (date,DEXUSEU or date,USD_PER_EUR); no FRED."),
+    ] = None,
+    timezone: Annotated[
+        str, typer.Option("--timezone", metavar="ZONE", help="Where the year begins and ends, e.g. Europe/Berlin.")
+    ] = "UTC",
+    csv: Csv = True,
+    out: Out = None,
+    account: Account = None,
+    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
+    chain: ChainName = None,
+    json: Json = False,
+) -> ExportView:
+    """Export taxable events of both desks: trades, fees, funding, swaps, mints, burns, collects, gas."""
+    from zuno.doors.tax_export import TaxYear, export_taxable_events
+
+    span = TaxYear(year, timezone, currency)
+    view = await export_taxable_events(zuno, span, Path(rates) if rates else None, account, wallet, chain)
+    return _write_csv(zuno, view, out, json)
 
 
 def _write_csv(zuno: Zuno, view: ExportView, out: str | None, json: bool) -> ExportView:

@@ -193,7 +193,7 @@ def _apply_liquidity_change(
     terms, _ = _accrue_to_price(terms, leg, price, growth, value)
     after = replace(leg, liquidity=touch.liquidity_after, sqrt_price_x96=price, growth_last=growth, owed=(0, 0))
     # The contract rounds in its own favour at every touch; that dust is a cost of holding the curve.
-    exchanged = _principal_exchanged(touch)
+    exchanged = principal_exchanged(touch)
     held_before, held_after = leg.principal(price), after.principal(price)
     dust = value(held_before[0] + exchanged[0] - held_after[0], held_before[1] + exchanged[1] - held_after[1], price)
     legs[touch.position_id] = after
@@ -207,7 +207,7 @@ def _apply_liquidity_change(
     )
 
 
-def _principal_exchanged(touch: PositionEvent) -> tuple[int, int]:
+def principal_exchanged(touch: PositionEvent) -> tuple[int, int]:
     """What the contract asks for (positive) or gives (negative) for this change of liquidity, by formula."""
     delta = touch.liquidity_delta
     amount0, amount1 = _amounts(touch.range, abs(delta), touch.sqrt_price_x96, round_up=delta > 0)

@@ -25,7 +25,8 @@ from zuno.kernel.errors import (
     ZunoError,
 )
 from zuno.kernel.numbers_text import decimal_text, money_text
-from zuno.kernel.text import base_and_quote, market_name
+from zuno.kernel.taxable import TaxableEvent
+from zuno.kernel.text import base_and_quote, market_name, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import FEE_TIERS
 from zuno.lp.model.history import PositionHistory
@@ -286,6 +287,32 @@ class LpDesk:
             lvr=terms.lvr,
             why="" if result.adds_up else "its terms do not add up; do not trust these figures",
         )
+
+    async def list_taxable_events(self, wallet: str | None) -> tuple[list[TaxableEvent], list[str]]:
+        """Of every position the wallet holds or held, oldest first; and what could not be read."""
+        from zuno.lp.rules.taxable import list_taxable_events
+
+        owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+        if owner is None:
+            return [], []
+        name = self._chain.info.name
+        native = next((token.symbol for token in self._chain.info.tokens if token.native), "ETH")
+        owned, past = await self._chain.owned(owner), await self._chain.past_positions(owner)
+        notes = [f"{name}: {note}" for note in (owned.note, past.note) if note]
+        events: dict[object, tuple[TaxableEvent, ...]] = {}  # a position's history holds those it was rebalanced from
+        for position_id in sorted({*owned.ids, *past.ids}):
+            try:
+                history = await self._chain.history(position_id, None)
+            except (Unavailable, Malformed, Broken, NotFound) as error:
+                notes.append(f"{name}, position {position_id}: {plain_text(str(error), 300)}")
+                continue
+            for event in history.events:
+                if event not in events:
+                    events[event] = tuple(list_taxable_events(name, native, owner, history, event))
+            foreign = {flow.tx for flow in history.externals}
+            notes += [f"{name}, {tx}: other wallets paid or received a part of this transaction" for tx in foreign]
+        rows = [row for group in events.values() for row in group]
+        return sorted(rows, key=lambda row: row.at), list(dict.fromkeys(notes))
 
     async def inspect(self, text: str) -> InspectView:
         position = await self.position(arguments.position_id(text))

@@ -12,14 +12,17 @@ from zuno.kernel import arguments
 from zuno.kernel.accounts import short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
+from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, parse_symbol
-from zuno.trading.model.orders import ExchangeAnswer
+from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Symbol, Timeframe, candles, parse_symbol
+from zuno.trading.model.orders import ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import FillBooked, Mandate, Protection, account_mode
+from zuno.trading.model.venues import BINANCE
+from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.performance import (
     Close,
@@ -33,6 +36,7 @@ from zuno.trading.rules.performance import (
     trace_account,
 )
 from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock
+from zuno.trading.rules.taxable import list_taxable_events
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader
 from zuno.trading.service.account_to_views import (
@@ -168,6 +172,22 @@ class AccountDesk:
             ledgers=tuple(ledger_balances_view(page.book, exchange) for exchange in Exchange),
             postings=tuple(map(posting_view, shown)),
         )
+
+    async def list_taxable_events(self) -> tuple[TaxableEvent, ...]:
+        """Of the whole account, in the order of its log."""
+        if self._reader.name is None and not await self._with.log.accounts():
+            return ()  # before the market is read, which a new home invents first
+        page = await self._reader.look()
+        return tuple(list_taxable_events(page.name, page.events))
+
+    async def read_hour_close(self, coin: str, at: Millis) -> Decimal | None:
+        """The dollars for a coin at the last hour that closed by `at`, from stored candles of a real market."""
+        symbol = next((symbol for symbol in Symbol if symbol.base == coin), None)
+        if symbol is None or self._with.store.origin.synthetic:
+            return None
+        hours = Slice(candles(BINANCE, symbol, Timeframe.H1), Millis(at - 3 * HOUR_MS), at, newest=1)
+        state = await self._with.store.read_many([hours], at)
+        return to_decimal(state.rows[0][-1].close) if state.rows[0] else None
 
     async def balance(self) -> TradeBalanceView:
         page = await self._reader.look(ask=True)

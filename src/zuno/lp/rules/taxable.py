@@ -1,0 +1,93 @@
+"""Taxable events of liquidity positions: mint, burn, collect, swap, gas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Final
+
+from zuno.amm.model import whole_price
+from zuno.kernel.taxable import Amount, TaxableEvent, TaxableKind
+from zuno.kernel.text import Token, base_and_quote, format_units, is_stable, market_name
+from zuno.kernel.units import Millis
+from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
+from zuno.lp.rules.attribution import principal_exchanged
+
+_CONTEXT: Final = Context(prec=40)
+_ETHER: Final = 18
+
+
+def list_taxable_events(
+    chain: str, native: str, wallet: str, history: PositionHistory, event: PositionEvent | WalletSwap
+) -> Iterator[TaxableEvent]:
+    """What one event of a history counts as: a burn pays out principal (`burn`) and fees (`collect`); each transaction
+    costs gas once. `native`: the chain's own currency. Amounts are measured; the part of fees in a mint or burn is what
+    remains beside the principal by formula."""
+    at = Millis(event.block.timestamp * 1_000)
+    if isinstance(event, PositionEvent):
+        price, reference = event.sqrt_price_x96, f"position {event.position_id}"
+        principal = principal_exchanged(event) if event.liquidity_delta else (0, 0)
+        fees = (event.paid0 - principal[0], event.paid1 - principal[1])
+        kind: TaxableKind = "mint" if event.liquidity_delta > 0 else "burn"
+        flows: list[tuple[TaxableKind, tuple[int, int]]] = [(kind, principal)]
+        flows.append(("collect" if max(fees) <= 0 else "fee", fees))  # a hook or a token may take instead of give
+    else:
+        price, reference = event.sqrt_price_before_x96, "swap"
+        flows = [("swap", (event.paid0, event.paid1))]
+
+    def record(kind: TaxableKind, amounts: tuple[int, int]) -> TaxableEvent:
+        tokens = (history.token0, history.token1)
+        moved = [
+            (_whole(abs(amount), token), amount > 0) for amount, token in zip(amounts, tokens, strict=True) if amount
+        ]
+        value, source = _value(history, amounts, price, event.block.number)
+        return TaxableEvent(
+            at,
+            kind,
+            chain,
+            wallet,
+            tuple(amount for amount, given in moved if not given),
+            tuple(amount for amount, given in moved if given),
+            value,
+            source,
+            event.tx,
+            reference,
+        )
+
+    yield from (record(kind, amounts) for kind, amounts in flows if any(amounts))
+    gas = event.gas if event.gas_paid is None else event.gas_paid
+    if gas:
+        paid = Amount(Decimal(format_units(gas, _ETHER)), native)
+        side = history.native_side
+        value, source = (
+            (Amount(-paid.quantity, native), "")
+            if side is None
+            else _value(history, (gas, 0) if side == 0 else (0, gas), price, event.block.number, cost=True)
+        )
+        yield TaxableEvent(at, "gas", chain, wallet, (), (paid,), value, source, event.tx, reference)
+
+
+def _whole(amount: int, token: Token) -> Amount:
+    return Amount(Decimal(format_units(amount, token.decimals)), token.display_name)
+
+
+def _value(
+    history: PositionHistory, amounts: tuple[int, int], sqrt_price_x96: int, block: int, *, cost: bool = False
+) -> tuple[Amount | None, str]:
+    """Both amounts in the pool's quote token at the pool's price: of a swap what was given, else what moved."""
+    tokens = (history.token0, history.token1)
+    base, quote = base_and_quote(*tokens)
+    price = whole_price(sqrt_price_x96, *tokens)
+    given = amounts[0] > 0 > amounts[1] or amounts[1] > 0 > amounts[0]
+    total = Fraction(0)
+    for amount, token in zip(amounts, tokens, strict=True):
+        if not given or amount > 0:
+            total += Fraction(abs(amount), 10**token.decimals) * (price if token is base else 1)
+    quantity = _CONTEXT.divide(Decimal(total.numerator), Decimal(total.denominator))
+    source = f"pool price at block {block}"
+    if is_stable(quote):
+        return Amount(-quantity if cost else quantity, "USD"), f"{source}, 1 {quote.symbol} taken as 1 USD"
+    if not quote.verified:
+        return None, ""
+    return Amount(-quantity if cost else quantity, market_name(quote)), source
