@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from zuno.adapters.store.lease import Fences
+from zuno.adapters.store.sqlite import ArchiveFolder
 from zuno.adapters.store.table_store import HeadFile, TableStore
+from zuno.journal.blocks import build_recipe, pack_block, unpack_block
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.signing import NodeKey
@@ -27,13 +29,17 @@ _SCHEMA: tuple[LiteralString, ...] = (
     "CREATE INDEX IF NOT EXISTS entries_by_kind ON zuno.entries (node, kind, seq)",
     """CREATE TABLE IF NOT EXISTS zuno.bundles (
         node text NOT NULL, hash text COLLATE "C" NOT NULL, content bytea NOT NULL, PRIMARY KEY (node, hash))""",
+    """CREATE TABLE IF NOT EXISTS zuno.blocks (
+        node text NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, hash bytea NOT NULL, content bytea NOT NULL,
+        PRIMARY KEY (node, id), UNIQUE (node, hash))""",
 )
 _CONNECT_SECONDS = 10
 
 
 def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
     """This node's journal behind `url`; head and lock stay in `home`. `fences`: leases a write must still hold."""
-    return TableStore(PostgresTables(url, key, fences or Fences()), HeadFile(home, "journal-postgres"))
+    tables, archive = PostgresTables(url, key, fences or Fences()), ArchiveFolder(home / "archive")
+    return TableStore(tables, HeadFile(home, "journal-postgres"), archive)
 
 
 class PostgresTables:
@@ -82,14 +88,49 @@ class PostgresTables:
         values = [value for _, value in limits if value is not None]
         return [Row(*row) for row in self._select(query, (*values, limit))]
 
-    def put_bundle(self, name: str, content: bytes) -> None:
-        self._write(
-            "INSERT INTO zuno.bundles VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", (self._key.public, name, content)
-        )
+    def put_bundles(self, bundles: Mapping[str, bytes], *, anew: bool = False) -> None:
+        new = {name: content for name, content in bundles.items() if anew or self.stored(name) is None}
+        if not new:
+            return
+        with self._writing() as connection:
+            for name, content in new.items():
+                recipe = build_recipe(content, lambda pieces: self._put_blocks(connection, pieces))
+                connection.execute(
+                    "INSERT INTO zuno.bundles VALUES (%s, %s, %s) ON CONFLICT (node, hash) DO UPDATE SET content = %s",
+                    (self._key.public, name, recipe, recipe),
+                )
 
-    def bundle(self, name: str) -> bytes | None:
+    def stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
+
+    def replace_stored(self, stored: Mapping[str, bytes]) -> None:
+        with self._writing() as connection:
+            for name, content in stored.items():
+                values = (content, self._key.public, name)
+                connection.execute("UPDATE zuno.bundles SET content = %s WHERE node = %s AND hash = %s", values)
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        rows = self._select("SELECT id, content FROM zuno.blocks WHERE node = %s AND id = ANY(%s)", (list(ids),))
+        return {number: piece for number, packed in rows if (piece := unpack_block(bytes(packed))) is not None}
+
+    def drop_blocks(self, used: Collection[int]) -> None:
+        with self._writing() as connection:
+            values = (self._key.public, list(used))
+            connection.execute("DELETE FROM zuno.blocks WHERE node = %s AND id <> ALL(%s)", values)
+
+    def shrink(self) -> None:
+        return None  # the server gives room back by itself (autovacuum)
+
+    def _put_blocks(self, connection: psycopg.Connection, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
+        node, query = self._key.public, "SELECT hash, id FROM zuno.blocks WHERE node = %s AND hash = ANY(%s)"
+        known = {bytes(name): number for name, number in connection.execute(query, (node, list(pieces)))}
+        new = [name for name in pieces if name not in known]
+        connection.cursor().executemany(
+            "INSERT INTO zuno.blocks (node, hash, content) VALUES (%s, %s, %s)",
+            [(node, name, pack_block(pieces[name])) for name in new],
+        )
+        return known | {bytes(name): number for name, number in connection.execute(query, (node, new))}
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         query: LiteralString = (
@@ -111,13 +152,21 @@ class PostgresTables:
             if not self._key.exists():
                 return []
             if not self._ready:
-                there = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
-                if there is None or None in there:
+                there = connection.execute(
+                    "SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles'), to_regclass('zuno.blocks')"
+                ).fetchone()
+                if there is None or None in there[:2]:
                     return []
-                self._ready = True
+                self._ready = there[2] is not None  # an older Zuno made no blocks: the next write does
             return connection.execute(query, (self._key.public, *values)).fetchall()
 
     def _write(self, query: LiteralString, values: tuple[Any, ...]) -> None:
+        with self._writing() as connection:
+            connection.execute(query, values)
+
+    @contextmanager
+    def _writing(self) -> Iterator[psycopg.Connection]:
+        """A transaction, with the tables made."""
         with self._vendor() as connection:
             if not self._ready:
                 with connection.transaction():
@@ -126,7 +175,7 @@ class PostgresTables:
                 self._ready = True
             with connection.transaction():
                 self._fences.check(connection)
-                connection.execute(query, values)
+                yield connection
 
     @contextmanager
     def _vendor(self) -> Iterator[psycopg.Connection]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, LiteralString
 
-from zuno.adapters.atomic_file import build_database_error
+from zuno.adapters.atomic_file import build_database_error, build_write_error, flush_to_disk
 from zuno.adapters.sqlite_file import MAY_PASS
-from zuno.adapters.store.table_store import HeadFile, TableStore
+from zuno.adapters.store.table_store import HeadFile, TableStore, read_stored
+from zuno.journal.blocks import ArchiveMissing, build_recipe, pack_block, unpack_block
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
 
@@ -22,14 +23,56 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS entries_by_request ON entries (request_id, seq)",
     "CREATE INDEX IF NOT EXISTS entries_by_kind ON entries (kind, seq)",
     "CREATE TABLE IF NOT EXISTS bundles (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS blocks (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL)",
 )
 _NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
+_AT_ONCE: Final = 500
+"""Values of one query."""
+_SPARE: Final = 0.1
+"""Share of free pages from which a file is written anew."""
 
 
 def open_sqlite(home: Path) -> TableStore:
     """The journal of a home: `journal.db`, with `journal.head` and `journal.lock` beside it."""
-    return TableStore(SqliteTables(home / "journal.db"), HeadFile(home, "journal"))
+    return TableStore(SqliteTables(home / "journal.db"), HeadFile(home, "journal"), ArchiveFolder(home / "archive"))
+
+
+class ArchiveFolder:
+    """Old bundles in SQLite files of their own. A file is only added to."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, file: str, bundles: Mapping[str, bytes]) -> None:
+        """On disk when this returns."""
+        path = self._folder / file
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            tables = SqliteTables(path, log="DELETE")  # one file, that can be copied
+            try:
+                tables.put_bundles(bundles)
+            finally:
+                tables.close()
+            for place in (path, self._folder, self._folder.parent):
+                flush_to_disk(place)
+        except OSError as error:
+            raise build_write_error(path, error) from error
+
+    def read(self, file: str, name: str, known: dict[int, bytes]) -> bytes:
+        """`ArchiveMissing` without the file, `Broken` where it cannot be read."""
+        path = self._folder / Path(file).name
+        if not path.exists():
+            raise ArchiveMissing(f"{self._folder.name}/{path.name}")
+        tables = SqliteTables(path, log="DELETE")
+        try:
+            stored = tables.stored(name)
+            content = None if stored is None else read_stored(tables, name, stored, known)
+            if not isinstance(content, bytes):
+                raise Broken(f"{self._folder.name}/{path.name} is damaged: the bundle {name[:12]}… is not whole there")
+            return content
+        finally:
+            tables.close()
 
 
 class SqliteTables:
@@ -37,8 +80,9 @@ class SqliteTables:
 
     name = ""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, log: LiteralString = "WAL") -> None:
         self._path = path
+        self._log = log
         self._reading: sqlite3.Connection | None = None
         self._writing: sqlite3.Connection | None = None
 
@@ -77,18 +121,68 @@ class SqliteTables:
         )
         return [_row(row) for row in rows]
 
-    def put_bundle(self, name: str, content: bytes) -> None:
+    def put_bundles(self, bundles: Mapping[str, bytes], *, anew: bool = False) -> None:
+        new = {name: content for name, content in bundles.items() if anew or self.stored(name) is None}
+        if not new:
+            return
         with self._translate_errors():
             connection = self._writer()
             with _transaction(connection):
-                connection.execute("INSERT OR IGNORE INTO bundles (hash, content) VALUES (?, ?)", (name, content))
+                for name, content in new.items():
+                    recipe = build_recipe(content, self._put_blocks)
+                    connection.execute("INSERT OR REPLACE INTO bundles (hash, content) VALUES (?, ?)", (name, recipe))
 
-    def bundle(self, name: str) -> bytes | None:
+    def stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
         if not rows:
             return None
         content = rows[0][0]
         return content if isinstance(content, bytes) else str(content).encode("utf-8", "surrogateescape")
+
+    def replace_stored(self, stored: Mapping[str, bytes]) -> None:
+        with self._translate_errors():
+            connection = self._writer()
+            with _transaction(connection):
+                connection.executemany("UPDATE bundles SET content = ?2 WHERE hash = ?1", stored.items())
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        return {
+            number: piece
+            for number, packed in self._select_each("SELECT id, content FROM blocks WHERE id", list(ids))
+            if isinstance(packed, bytes) and (piece := unpack_block(packed)) is not None
+        }
+
+    def drop_blocks(self, used: Collection[int]) -> None:
+        with self._translate_errors():
+            connection = self._writer()
+            with _transaction(connection):
+                kept = set(used)
+                unused = [row for row in connection.execute("SELECT id FROM blocks") if row[0] not in kept]
+                connection.executemany("DELETE FROM blocks WHERE id = ?", unused)
+
+    def shrink(self) -> None:
+        with self._translate_errors():
+            connection = self._writer()
+            free, pages = (
+                connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("freelist_count", "page_count")
+            )
+            if free > _SPARE * pages:
+                connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _put_blocks(self, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
+        """In the transaction under way."""
+        query: LiteralString = "SELECT hash, id FROM blocks WHERE hash"
+        known = dict(self._select_each(query, list(pieces)))
+        new = [name for name in pieces if name not in known]
+        self._writer().executemany(
+            "INSERT INTO blocks (hash, content) VALUES (?, ?)", ((name, pack_block(pieces[name])) for name in new)
+        )
+        return {**known, **dict(self._select_each(query, new))}
+
+    def _select_each(self, query: LiteralString, values: list[Any]) -> list[tuple[Any, ...]]:
+        parts = (values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE))
+        return [row for part in parts for row in self._select(f"{query} IN ({','.join('?' * len(part))})", tuple(part))]
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         where, values = ("", ()) if after is None else ("WHERE hash > ?", (after,))
@@ -162,7 +256,7 @@ class SqliteTables:
         if self._writing is None:
             connection = self._connect("rwc")
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA journal_mode = {self._log}")
                 connection.execute("PRAGMA synchronous = FULL")  # WAL alone would let a power cut take the last commits
                 with _transaction(connection):
                     for statement in _SCHEMA:

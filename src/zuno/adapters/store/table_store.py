@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from errno import EACCES, EPERM, EROFS
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from zuno.adapters.atomic_file import build_write_error, detect_full_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.journal.blocks import Archived, ArchiveMissing, decode_stored, join, list_blocks, point_to_archive
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -22,6 +24,8 @@ from zuno.kernel.errors import Broken, Refused, Unavailable
 PAGE = 500
 P = ParamSpec("P")
 R = TypeVar("R")
+_KnownBlocks: TypeAlias = defaultdict[str, dict[int, bytes]]
+"""Blocks read in one pass, by archive file; the journal's own under no name."""
 
 
 class Tables(Protocol):
@@ -42,9 +46,22 @@ class Tables(Protocol):
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
     ) -> list[Row | DamagedRow]: ...
 
-    def put_bundle(self, name: str, content: bytes) -> None: ...
+    def put_bundles(self, bundles: Mapping[str, bytes], *, anew: bool = False) -> None:
+        """Blocks and recipes in one step. `anew`: in place of what is stored under those names."""
 
-    def bundle(self, name: str) -> bytes | None: ...
+    def stored(self, name: str) -> bytes | None:
+        """What stands for a bundle: see `zuno.journal.blocks`."""
+
+    def replace_stored(self, stored: Mapping[str, bytes]) -> None: ...
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        """Without those that are missing or damaged."""
+
+    def drop_blocks(self, used: Collection[int]) -> None:
+        """Remove all others."""
+
+    def shrink(self) -> None:
+        """Give the room of what was removed back to the disk."""
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]: ...
 
@@ -53,12 +70,21 @@ class Tables(Protocol):
     def close(self) -> None: ...
 
 
+class Archive(Protocol):
+    """Old bundles in files beside the home."""
+
+    def put(self, file: str, bundles: Mapping[str, bytes]) -> None: ...
+
+    def read(self, file: str, name: str, known: dict[int, bytes]) -> bytes: ...
+
+
 class TableStore:
     """The `JournalStore` over tables. One thread does all the work, so a cancelled caller never cuts a write in two."""
 
-    def __init__(self, tables: Tables, head_file: HeadFile) -> None:
+    def __init__(self, tables: Tables, head_file: HeadFile, archive: Archive) -> None:
         self._tables = tables
         self._head_file = head_file
+        self._archive = archive
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zuno-journal")
 
     async def initialise(self, head: bytes) -> None:
@@ -96,7 +122,15 @@ class TableStore:
         await self._call(self._put_bundle, name, content)
 
     async def bundle(self, name: str) -> bytes | None:
-        return await self._call(self._tables.bundle, name)
+        return await self._call(self._read_bundle, name, defaultdict(dict))
+
+    async def read_bundles(self) -> AsyncIterator[tuple[str, bytes | ArchiveMissing | None]]:
+        known: _KnownBlocks = defaultdict(dict)
+        async for name in self.bundle_names():
+            try:
+                yield name, await self._call(self._read_bundle, name, known)
+            except ArchiveMissing as missing:
+                yield name, missing
 
     async def bundle_names(self) -> AsyncIterator[str]:
         after: str | None = None
@@ -104,6 +138,18 @@ class TableStore:
             for name in page:
                 yield name
             after = page[-1]
+
+    async def convert_bundles(self, names: Sequence[str]) -> int:
+        return await self._call(self._convert_bundles, names)
+
+    async def archive_bundles(self, file: str, names: Sequence[str]) -> int:
+        return await self._call(self._archive_bundles, file, names)
+
+    async def drop_unused_blocks(self) -> None:
+        await self._call(self._drop_unused_blocks)
+
+    async def shrink(self) -> None:
+        await self._call(self._shrink)
 
     async def mark_broken(self, why: str | None) -> None:
         await self._call(self._mark_broken, why)
@@ -147,7 +193,62 @@ class TableStore:
 
     def _put_bundle(self, name: str, content: bytes) -> None:
         with self._head_file.alone():
-            self._tables.put_bundle(name, content)
+            self._tables.put_bundles({name: content})
+
+    def _read_bundle(self, name: str, known: _KnownBlocks) -> bytes | None:
+        for _ in range(2):  # between two looks a compaction may have moved it
+            if (stored := self._tables.stored(name)) is None:
+                return None
+            content = read_stored(self._tables, name, stored, known[""])
+            if isinstance(content, Archived):
+                return self._archive.read(content.file, name, known[content.file])
+            if content is not None:
+                return content
+        return stored  # damaged: for the judge to see
+
+    def _convert_bundles(self, names: Sequence[str]) -> int:
+        with self._head_file.alone():
+            # What is in blocks already, archived or damaged has other bytes than its name says.
+            stored = {name: self._tables.stored(name) for name in names}
+            whole = {name: content for name, content in stored.items() if content and digest(content) == name}
+            self._tables.put_bundles(whole, anew=True)
+            return len(whole)
+
+    def _archive_bundles(self, file: str, names: Sequence[str]) -> int:
+        """The bytes are on disk in the archive, and were read back from there, before the journal points to it."""
+        bundles: dict[str, bytes] = {}
+        known: _KnownBlocks = defaultdict(dict)
+        for name in names:
+            if isinstance(decode_stored(name, self._tables.stored(name) or b""), Archived):
+                continue
+            content = self._read_bundle(name, known)
+            if content is not None and digest(content) == name:
+                bundles[name] = content
+        if not bundles:
+            return 0
+        self._archive.put(file, bundles)
+        for name in bundles:
+            if digest(self._archive.read(file, name, known[file])) != name:
+                raise Broken(f"{file} does not give back what was written to it; nothing was removed")
+        with self._head_file.alone():
+            self._tables.replace_stored(dict.fromkeys(bundles, point_to_archive(file)))
+        return len(bundles)
+
+    def _drop_unused_blocks(self) -> None:
+        """Alone: a bundle that is being written may use any of them."""
+        with self._head_file.alone():
+            used: set[int] = set()
+            after: str | None = None
+            while page := self._tables.bundle_names(after, PAGE):
+                for name in page:
+                    parts = decode_stored(name, self._tables.stored(name) or b"")
+                    used |= list_blocks(parts) if isinstance(parts, Sequence) else set()
+                after = page[-1]
+            self._tables.drop_blocks(used)
+
+    def _shrink(self) -> None:
+        with self._head_file.alone():
+            self._tables.shrink()
 
     def _tail(self) -> Tail:
         with self._head_file.looking() as held:
@@ -163,6 +264,20 @@ class TableStore:
             self._head_file.mark_broken(why, self._tables.name)
 
 
+def read_stored(tables: Tables, name: str, stored: bytes, known: dict[int, bytes]) -> bytes | Archived | None:
+    """The bundle's bytes, or where they went; None where a block of it is missing. `known`: blocks read before, which
+    are kept for the next bundle while they are few."""
+    parts = decode_stored(name, stored)
+    if parts is None or isinstance(parts, Archived):
+        return stored if parts is None else parts
+    wanted = list_blocks(parts)
+    if len(known) > _KNOWN_BLOCKS:
+        known.clear()
+    known |= tables.blocks(wanted - known.keys())
+    return join(parts, known)
+
+
+_KNOWN_BLOCKS: Final = 16_384
 _SECTOR = 512
 _FORBIDDEN = {EACCES, EPERM, EROFS}
 _flush = getattr(os, "fdatasync", os.fsync)
