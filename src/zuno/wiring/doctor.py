@@ -13,6 +13,7 @@ from zuno.adapters.file_lock import outbox_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.doors.agents import AgentsView
 from zuno.doors.doctor import Check, CheckView, Doctor, State
+from zuno.journal.compaction import BudgetState
 from zuno.journal.port import Journal
 from zuno.kernel.accounts import KillLock
 from zuno.kernel.clock import iso
@@ -28,6 +29,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.service.data import DataStatusView
 from zuno.trading.service.live_start import RecordGate
 from zuno.wiring.chains import Chains
+from zuno.wiring.home import MEGABYTE, measure_home
 from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000
@@ -52,7 +54,8 @@ def build_doctor(
     """`more`: checks of the exchanges and the mandate."""
 
     async def look_at_home() -> list[CheckView]:
-        return [_home_line(settings.home), _room_line(settings.home)]
+        budget = settings.disk_budget_mb * MEGABYTE
+        return [_home_line(settings.home), _room_line(settings.home), *_budget_lines(settings.home, budget)]
 
     async def look_at_store() -> list[CheckView]:
         kind = "SQLite in the home" if settings.database_url is None else "Postgres"
@@ -211,6 +214,14 @@ def _room_line(home: Path) -> CheckView:
     if free < NO_ROOM:
         return _line("disk", "fail", text, "make room: what cannot be written down is not done")
     return _line("disk", "warn" if free < LITTLE_ROOM else "ok", text, "make room" if free < LITTLE_ROOM else "")
+
+
+def _budget_lines(home: Path, budget: int) -> list[CheckView]:
+    if not budget:
+        return []
+    state = BudgetState(measure_home(home), budget)
+    advice = "`zuno home compact --older 90d` archives old bundles; or raise ZUNO_DISK_BUDGET_MB" if state.near else ""
+    return [_line("disk", "warn" if state.near else "ok", f"home: {state}", advice)]
 
 
 def _key_line(key: KeyFile) -> CheckView:
