@@ -1,7 +1,7 @@
 """`zuno home compact`: older bundles into blocks and, past an age, into archive files; nothing is deleted.
 
-Every step is on disk before the next begins, and each may be done again: whatever a crash, a kill or a full disk leaves,
-every bundle can be read, and the next compaction goes on from there.
+Every step is on disk before the next begins, and each may be done again: whatever a kill or a full disk leaves, every
+bundle can be read, and the next compaction goes on from there.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ _SCHEMA = (
 )
 _NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
+_PACKED: Final = b"\0packed\n"
+_LARGE_BODY: Final = 2_000
 _AT_ONCE: Final = 500
 """Values of one query."""
 _SPARE: Final = 0.1
@@ -43,6 +45,12 @@ class ArchiveFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    def check(self, file: str) -> Path:
+        path = self._folder / Path(file).name
+        if not path.exists():
+            raise ArchiveMissing(f"{self._folder.name}/{path.name}")
+        return path
 
     def put(self, file: str, bundles: Mapping[str, bytes]) -> None:
         """On disk when this returns."""
@@ -61,9 +69,7 @@ class ArchiveFolder:
 
     def read(self, file: str, name: str, known: dict[int, bytes]) -> bytes:
         """`ArchiveMissing` without the file, `Broken` where it cannot be read."""
-        path = self._folder / Path(file).name
-        if not path.exists():
-            raise ArchiveMissing(f"{self._folder.name}/{path.name}")
+        path = self.check(file)
         tables = SqliteTables(path, log="DELETE")
         try:
             stored = tables.stored(name)
@@ -102,7 +108,7 @@ class SqliteTables:
                 with _transaction(connection):
                     connection.execute(
                         f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                        (row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature),
+                        (row.seq, row.at, row.request_id, row.kind, _pack_body(row.body), row.hash, row.signature),
                     )
             except sqlite3.IntegrityError as error:
                 raise Broken(f"Entry {row.seq} is in the journal already.") from error
@@ -300,10 +306,19 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def _pack_body(body: bytes) -> bytes:
+    """A large body spills onto pages of its own; packed it mostly does not. Hash and signature are the whole body's."""
+    return _PACKED + pack_block(body) if len(body) > _LARGE_BODY or body.startswith(_PACKED) else body
+
+
 def _row(raw: tuple[Any, ...]) -> Row | DamagedRow:
     seq, at, request_id, kind, body, name, signature = raw
     if not isinstance(body, bytes):
         return DamagedRow(seq, "its body is not bytes")
+    if body.startswith(_PACKED):
+        body = unpack_block(body.removeprefix(_PACKED))
+        if body is None:
+            return DamagedRow(seq, "its body cannot be unpacked")
     if not isinstance(at, int) or not isinstance(kind, str) or not isinstance(request_id, str | None):
         return DamagedRow(seq, "a column holds a value of another type")
     if not isinstance(name, str) or not isinstance(signature, str):

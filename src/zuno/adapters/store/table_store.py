@@ -16,7 +16,7 @@ from typing import Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from zuno.adapters.atomic_file import build_write_error, detect_full_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.journal.blocks import Archived, ArchiveMissing, decode_stored, join, list_blocks, point_to_archive
+from zuno.journal.blocks import Archived, ArchiveMissing, Part, decode_stored, join, list_blocks, point_to_archive
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -72,6 +72,9 @@ class Tables(Protocol):
 
 class Archive(Protocol):
     """Old bundles in files beside the home."""
+
+    def check(self, file: str) -> object:
+        """`ArchiveMissing` without the file."""
 
     def put(self, file: str, bundles: Mapping[str, bytes]) -> None: ...
 
@@ -226,6 +229,11 @@ class TableStore:
                 bundles[name] = content
         if not bundles:
             return 0
+        try:
+            self._archive.check(file)
+        except ArchiveMissing:  # a second file of that name would hide the first one's bundles
+            if any(parts == Archived(file) for parts in self._decode_all()):
+                raise
         self._archive.put(file, bundles)
         for name in bundles:
             if digest(self._archive.read(file, name, known[file])) != name:
@@ -238,13 +246,16 @@ class TableStore:
         """Alone: a bundle that is being written may use any of them."""
         with self._head_file.alone():
             used: set[int] = set()
-            after: str | None = None
-            while page := self._tables.bundle_names(after, PAGE):
-                for name in page:
-                    parts = decode_stored(name, self._tables.stored(name) or b"")
-                    used |= list_blocks(parts) if isinstance(parts, Sequence) else set()
-                after = page[-1]
+            for parts in self._decode_all():
+                used |= list_blocks(parts) if isinstance(parts, Sequence) else set()
             self._tables.drop_blocks(used)
+
+    def _decode_all(self) -> Iterator[Sequence[Part] | Archived | None]:
+        after: str | None = None
+        while page := self._tables.bundle_names(after, PAGE):
+            for name in page:
+                yield decode_stored(name, self._tables.stored(name) or b"")
+            after = page[-1]
 
     def _shrink(self) -> None:
         with self._head_file.alone():
