@@ -387,7 +387,6 @@ async def test_bundles_are_converted_archived_and_read_as_before(
     assert await store.convert_bundles(names) == 6
     assert await store.archive_bundles("bundles-2023-11.db", names[:4]) == 4
     assert await store.archive_bundles("bundles-2023-11.db", names[:5]) == 1
-    await store.drop_unused_blocks()
     await store.shrink()
     await store.close()
     assert [await journal.bundle(name) for name in names] == contents

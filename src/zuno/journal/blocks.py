@@ -6,10 +6,10 @@ short pieces, or the name of the archive file that holds it. Its name is the has
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -23,8 +23,8 @@ LEAST: Final = 256
 """Bytes of a piece below which it stands in the recipe itself: as a block it would cost more."""
 MAX_BUNDLE: Final = 64 * 1024 * 1024
 
-Part: TypeAlias = bytes | int
-"""A piece of a bundle, or the number of the block that holds it."""
+Recipe: TypeAlias = list[bytes | int]
+"""Pieces of a bundle, or the numbers of the blocks that hold them."""
 
 _RECIPE, _ARCHIVED = b"\0zuno recipe 1\n", b"\0zuno archived 1\n"
 _LIST = re.compile(rb"\[\[(\d{13}),")  # rows begin with their moment in milliseconds
@@ -36,15 +36,8 @@ class ArchiveMissing(Unavailable):
     """A bundle lies in an archive file that is not there."""
 
     def __init__(self, file: str) -> None:
-        super().__init__(f"The archive file {file} of this home is missing; put it back and try again.")
+        super().__init__(f"The archive file archive/{file} of this home is missing; put it back and try again.")
         self.file = file
-
-
-@dataclass(frozen=True, slots=True)
-class Archived:
-    """Where a bundle went."""
-
-    file: str
 
 
 def split(content: bytes) -> list[bytes]:
@@ -58,17 +51,15 @@ def split(content: bytes) -> list[bytes]:
         start = first.start() + 1
         if start <= cuts[-1]:
             continue
-        cuts.append(start)
         ended = _LIST_END.search(content, start)
         end = len(content) if ended is None else ended.start() + 1
+        cuts.append(start)
         last = int(first[1])
         for row in _ROW.finditer(content, start, end):
             at = int(row[1])
-            gap = at - last
-            if gap > 0:
-                span = ROWS << gap.bit_length()
-                if at // span != last // span:
-                    cuts.append(row.start() + 2)
+            span = ROWS << max(0, at - last).bit_length()
+            if last < at and at // span != last // span:
+                cuts.append(row.start() + 2)
             last = at
         cuts.append(end)
     cuts.append(len(content))
@@ -76,99 +67,55 @@ def split(content: bytes) -> list[bytes]:
 
 
 def build_recipe(content: bytes, put_blocks: Callable[[Mapping[bytes, bytes]], Mapping[bytes, int]]) -> bytes:
-    """The content as a recipe; `put_blocks` stores blocks by their hash and says their numbers."""
-    pieces = split(content)
-    names = [sha256(piece).digest() if len(piece) >= LEAST else None for piece in pieces]
-    numbers = put_blocks({name: piece for name, piece in zip(names, pieces, strict=True) if name is not None})
-    return encode_recipe([piece if name is None else numbers[name] for name, piece in zip(names, pieces, strict=True)])
+    """The content as it is stored; `put_blocks` stores blocks by their hash and says their numbers."""
+    pieces = [(piece, sha256(piece).digest() if len(piece) >= LEAST else b"") for piece in split(content)]
+    numbers = put_blocks({name: piece for piece, name in pieces if name})
+    return encode_recipe([numbers[name] if name else piece for piece, name in pieces])
 
 
-def encode_recipe(parts: Sequence[Part]) -> bytes:
-    """Even numbers are followed by a piece of half that length; odd ones are steps to the next block's number."""
-    out, last = bytearray(), 0
-    for part in parts:
-        if isinstance(part, bytes):
-            _append_number(out, len(part) << 1)
-            out += part
-        else:
-            step, last = part - last, part
-            _append_number(out, ((step << 1 if step >= 0 else (-step << 1) - 1) << 1) | 1)
-    return _RECIPE + zlib.compress(bytes(out))
+def encode_recipe(recipe: Recipe) -> bytes:
+    """Numbers as steps from the one before: most are small and alike."""
+    parts, last = [], 0
+    for part in recipe:
+        parts.append(part.decode("latin-1") if isinstance(part, bytes) else part - last)
+        last = last if isinstance(part, bytes) else part
+    return _RECIPE + zlib.compress(json.dumps(parts, separators=(",", ":")).encode())
 
 
 def point_to_archive(file: str) -> bytes:
     return _ARCHIVED + file.encode()
 
 
-def decode_stored(name: str, stored: bytes) -> Sequence[Part] | Archived | None:
-    """What stands for the bundle of that name; None: its own bytes, or damaged ones."""
+def decode_stored(name: str, stored: bytes) -> Recipe | str | None:
+    """The recipe or archive file that stands for a bundle; None: its own bytes, or damaged ones."""
     if not stored.startswith((_RECIPE, _ARCHIVED)) or digest(stored) == name:
         return None
     if stored.startswith(_ARCHIVED):
-        return Archived(stored.removeprefix(_ARCHIVED).decode("utf-8", "replace"))
+        return stored.removeprefix(_ARCHIVED).decode("utf-8", "replace")
+    recipe: Recipe = []
+    last = 0
     try:
-        return _decode_parts(_inflate(stored.removeprefix(_RECIPE)))
-    except (ValueError, IndexError, zlib.error):
+        for part in json.loads(unpack(stored.removeprefix(_RECIPE)) or b"0"):
+            last += part if isinstance(part, int) else 0
+            recipe.append(last if isinstance(part, int) else part.encode("latin-1"))
+    except (ValueError, TypeError, AttributeError):
         return None
+    return recipe
 
 
-def join(parts: Sequence[Part], blocks: Mapping[int, bytes]) -> bytes | None:
-    """The bytes of a recipe; None where a block is missing or damaged."""
+def join(recipe: Recipe, blocks: Mapping[int, bytes]) -> bytes | None:
+    """None where a block is missing or damaged."""
     try:
-        return b"".join([part if isinstance(part, bytes) else blocks[part] for part in parts])
+        return b"".join([part if isinstance(part, bytes) else blocks[part] for part in recipe])
     except KeyError:
         return None
 
 
-def pack_block(piece: bytes) -> bytes:
-    return zlib.compress(piece)
-
-
-def unpack_block(packed: bytes) -> bytes | None:
-    """None for bytes that `pack_block` does not write."""
-    try:
-        return _inflate(packed)
-    except (ValueError, zlib.error):
-        return None
-
-
-def list_blocks(parts: Sequence[Part]) -> set[int]:
-    return {part for part in parts if isinstance(part, int)}
-
-
-def _inflate(packed: bytes) -> bytes:
-    """Bounded: a damaged or forged block does not fill the memory."""
+def unpack(packed: bytes) -> bytes | None:
+    """None for anything but one whole packed piece. Bounded: forged bytes do not fill the memory."""
     reader = zlib.decompressobj()
-    data = reader.decompress(packed, MAX_BUNDLE + 1)
-    if not reader.eof or reader.unused_data:
-        raise ValueError("more or less than one packed piece")
-    return data
-
-
-def _decode_parts(data: bytes) -> list[Part]:
-    parts: list[Part] = []
-    place = last = 0
-    while place < len(data):
-        number = shift = 0
-        while True:
-            byte = data[place]
-            place += 1
-            number |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        if number & 1:
-            step = number >> 1
-            last += (step + 1 >> 1) * -1 if step & 1 else step >> 1
-            parts.append(last)
-        else:
-            parts.append(data[place : place + (number >> 1)])
-            place += number >> 1
-    return parts
-
-
-def _append_number(out: bytearray, number: int) -> None:
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
+    try:
+        data = reader.decompress(packed, MAX_BUNDLE + 1)
+    except zlib.error:
+        return None
+    return data if reader.eof and not reader.unused_data else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,9 +25,7 @@ from zuno.present.values import count, quiet
 BATCH: Final = 16
 """Bundles of one step; between two steps other processes may write."""
 BUDGET_DAYS: Final = (90, 30, 7)
-"""Past its disk budget a home archives what is older than these, one after the other, until it fits. What is younger
-than the last stays."""
-WARN_SHARE: Final = 0.8
+"""Past its disk budget a home archives what is older than these, one after the other, until it fits."""
 DAY: Final = 86_400
 _NAME: Final = re.compile(rb"[0-9a-f]{64}")
 
@@ -40,23 +38,16 @@ class CompactingStore(Protocol):
     def bundle_names(self) -> AsyncIterator[str]: ...
 
     async def convert_bundles(self, names: Sequence[str]) -> int:
-        """Those stored as their own bytes are stored in blocks; how many were."""
-        ...
+        """Store in blocks those that are stored as their own bytes; how many were."""
 
     async def archive_bundles(self, file: str, names: Sequence[str]) -> int:
-        """Those in the journal go to an archive file; how many went. On disk there before they leave here."""
-        ...
-
-    async def drop_unused_blocks(self) -> None: ...
+        """Move those in the journal to an archive file; how many were. On disk there before they leave here."""
 
     async def shrink(self) -> None:
-        """Give the room of what left back to the disk."""
-        ...
+        """Remove blocks that no bundle uses, and give the room back to the disk."""
 
 
 class CompactionView(View):
-    """What a compaction did."""
-
     LEFT_OUT: ClassVar = frozenset({"older_days"})
     older_days: int | None
     """The age past which bundles were archived; null: none were."""
@@ -83,30 +74,9 @@ class CompactionView(View):
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetState:
-    """A home against its disk budget, in bytes; its archive is not counted."""
-
-    used: int
-    budget: int
-    compacted: CompactionView | None = None
-
-    @property
-    def over(self) -> bool:
-        return self.used > self.budget
-
-    @property
-    def near(self) -> bool:
-        return self.used >= WARN_SHARE * self.budget
-
-    def __str__(self) -> str:
-        share = f"{self.used / 1e6:,.0f} of {self.budget / 1e6:,.0f} MB ({self.used / self.budget:.0%} of the budget)"
-        return share if self.compacted is None else f"{share} after {self.compacted.archived:,} bundles were archived"
-
-
-@dataclass(frozen=True, slots=True)
 class HomeCompaction:
-    journal: Callable[[], Awaitable[ChainedJournal]]
-    store: Callable[[], CompactingStore]
+    journal: ChainedJournal
+    store: CompactingStore
     lock: Callable[[], AbstractContextManager[None]]
     """One compaction of a home at a time."""
     measure: Callable[[], int]
@@ -115,79 +85,55 @@ class HomeCompaction:
     keep: Collection[str]
     """Kinds of entries whose bundles stay in the journal, whatever their age: what money was approved for."""
 
-    async def compact(self, older: Seconds | None) -> CompactionView:
-        """`Broken`, and nothing is touched, unless the whole journal holds."""
+    async def compact(self, *ages: Seconds | None, budget: int = 0) -> CompactionView:
+        """Archive by one age after the other until the home is within `budget`; None archives nothing. `Broken`, and
+        nothing is touched, unless the whole journal holds."""
         with self.lock():
-            await self._verify()
-            return await self._compact(older, self.measure())
-
-    async def keep_within(self, budget: int) -> BudgetState:
-        """Archive the oldest bundles while the home is past its budget."""
-        before = self.measure()
-        state = BudgetState(before, budget)
-        if not state.over:
-            return state
-        with self.lock():
-            await self._verify()
-            archived = 0
-            for days in BUDGET_DAYS:
-                view = await self._compact(Seconds(days * DAY), before)
-                archived += view.archived
-                state = BudgetState(view.after_bytes, budget, view.model_copy(update={"archived": archived}))
-                if not state.over:
+            before, converted = self.measure(), 0
+            verdict = await self.journal.verify()
+            if verdict.fault is not None:
+                raise Broken(f"The journal is damaged ({verdict.fault.reason}); nothing was compacted.")
+            moved: dict[str, int] = defaultdict(int)
+            for age in ages:
+                latest = await self._find_latest_mentions()
+                for names in _cut(list(latest)):
+                    converted += await self.store.convert_bundles(names)
+                for file, old in sorted(self._group_old(latest, age).items()):
+                    for names in _cut(old):
+                        moved[file] += await self.store.archive_bundles(file, names)
+                await self.store.shrink()
+                if self.measure() <= budget:
                     break
-        return state
+            return CompactionView(
+                older_days=None if age is None else age // DAY,
+                converted=converted,
+                archived=sum(moved.values()),
+                files=tuple(file for file, number in moved.items() if number),
+                before_bytes=before,
+                after_bytes=self.measure(),
+            )
 
-    async def _verify(self) -> None:
-        verdict = await (await self.journal()).verify()
-        if verdict.fault is not None:
-            raise Broken(f"The journal is damaged ({verdict.fault.reason}); nothing was compacted.")
+    def _group_old(self, latest: dict[str, int | None], age: Seconds | None) -> dict[str, list[str]]:
+        """Names of bundles by the archive file of the month in which they were last spoken of."""
+        by_file: dict[str, list[str]] = defaultdict(list)
+        for name, at in latest.items():
+            if age is not None and at is not None and at < self.now() - age * 1_000:
+                by_file[f"bundles-{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m}.db"].append(name)
+        return by_file
 
-    async def _compact(self, older: Seconds | None, before: int) -> CompactionView:
-        store = self.store()
-        latest = await self._find_latest_mentions(store)
-        converted = 0
-        for names in _cut(list(latest)):
-            converted += await store.convert_bundles(names)
-        files: dict[str, int] = defaultdict(int)
-        if older is not None:
-            due = self.now() - older * 1_000
-            by_file: dict[str, list[str]] = defaultdict(list)
-            for name, at in latest.items():
-                if at is not None and at < due:
-                    by_file[_archive_file(at)].append(name)
-            for file, old in sorted(by_file.items()):
-                for names in _cut(old):
-                    files[file] += await store.archive_bundles(file, names)
-        await store.drop_unused_blocks()
-        await store.shrink()
-        return CompactionView(
-            older_days=None if older is None else older // DAY,
-            converted=converted,
-            archived=sum(files.values()),
-            files=tuple(file for file, number in files.items() if number),
-            before_bytes=before,
-            after_bytes=self.measure(),
-        )
-
-    async def _find_latest_mentions(self, store: CompactingStore) -> dict[str, int | None]:
+    async def _find_latest_mentions(self) -> dict[str, int | None]:
         """When each bundle was last spoken of, oldest first; None for those that stay: money was approved for them, or
         no entry speaks of them yet."""
-        waiting = {name async for name in store.bundle_names()}
+        names = {name async for name in self.store.bundle_names()}
         latest: dict[str, int | None] = {}
         kept: set[str] = set()
-        async for row in store.rows():
+        async for row in self.store.rows():
             if isinstance(row, Row):
-                for name in {found.decode() for found in _NAME.findall(row.body)} & waiting:
-                    latest[name] = row.at
-                    if row.kind in self.keep:
-                        kept.add(name)
-        return latest | dict.fromkeys([*kept, *sorted(waiting - latest.keys())])
+                mentioned = {name.decode() for name in _NAME.findall(row.body)} & names
+                latest |= dict.fromkeys(mentioned, row.at)
+                kept |= mentioned if row.kind in self.keep else set()
+        return latest | dict.fromkeys([*kept, *sorted(names - latest.keys())])
 
 
 def _cut(names: Sequence[str]) -> list[Sequence[str]]:
     return [names[start : start + BATCH] for start in range(0, len(names), BATCH)]
-
-
-def _archive_file(at: int) -> str:
-    return f"bundles-{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m}.db"

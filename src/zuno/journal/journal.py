@@ -359,7 +359,7 @@ class ChainedJournal:
             return Fault(None, str(error).rstrip(".")), ()
         damage = await self._store.inspect()
         notes = tuple(
-            f"{file} is missing: {count} of its bundles were not verified." for file, count in missing.items()
+            f"archive/{file} is missing: {count} of its bundles were not verified." for file, count in missing.items()
         )
         return None if damage is None else Fault(None, damage), notes
 

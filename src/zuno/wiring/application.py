@@ -150,6 +150,7 @@ class Application(LpWiring, TradingWiring):
         return JournalUpgradeView(stored=runs.stored + plans.stored, not_stored=runs.not_stored + plans.not_stored)
 
     async def compact_home(self, older: Seconds | None) -> CompactionView:
+        await self._open_journal()
         return await self.compaction().compact(older)
 
     def agents(self) -> Agents:

@@ -13,7 +13,6 @@ from zuno.adapters.file_lock import outbox_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.doors.agents import AgentsView
 from zuno.doors.doctor import Check, CheckView, Doctor, State
-from zuno.journal.compaction import BudgetState
 from zuno.journal.port import Journal
 from zuno.kernel.accounts import KillLock
 from zuno.kernel.clock import iso
@@ -29,7 +28,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.service.data import DataStatusView
 from zuno.trading.service.live_start import RecordGate
 from zuno.wiring.chains import Chains
-from zuno.wiring.home import MEGABYTE, measure_home
+from zuno.wiring.home import MEGABYTE, describe_budget, measure_home
 from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000
@@ -219,9 +218,9 @@ def _room_line(home: Path) -> CheckView:
 def _budget_lines(home: Path, budget: int) -> list[CheckView]:
     if not budget:
         return []
-    state = BudgetState(measure_home(home), budget)
-    advice = "`zuno home compact --older 90d` archives old bundles; or raise ZUNO_DISK_BUDGET_MB" if state.near else ""
-    return [_line("disk", "warn" if state.near else "ok", f"home: {state}", advice)]
+    if (text := describe_budget(measure_home(home), budget)) is None:
+        return [_line("disk", "ok", "the home is within its disk budget")]
+    return [_line("disk", "warn", text, "`zuno home compact --older 90d` archives old bundles")]
 
 
 def _key_line(key: KeyFile) -> CheckView:

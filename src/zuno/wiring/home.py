@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import ZunoError
+from zuno.kernel.notify import Fact, Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Seconds
 
 if TYPE_CHECKING:
-    from zuno.journal.compaction import BudgetState, CompactingStore, HomeCompaction
-    from zuno.journal.journal import ChainedJournal
-    from zuno.kernel.notify import Notice, Outbox
+    from zuno.journal.compaction import HomeCompaction
+    from zuno.kernel.notify import Outbox
 
 ARCHIVE: Final = "archive"
 MEGABYTE: Final = 1_000_000
-_LOOK_SECONDS: Final = 3_600.0
-"""Between two looks at the day: the budget itself is looked at once in each."""
+_WARN_SHARE: Final = 0.8
+_DAY, _HOUR = 86_400.0, 3_600.0
 
 
 def measure_home(home: Path) -> int:
@@ -35,22 +35,30 @@ def measure_home(home: Path) -> int:
     return total
 
 
-def build_compaction(
-    home: Path, journal: Callable[[], Awaitable[ChainedJournal]], store: Callable[[], CompactingStore]
-) -> HomeCompaction:
-    from zuno.adapters.clock.system import unix_millis
-    from zuno.adapters.file_lock import compaction_lock
-    from zuno.journal.compaction import HomeCompaction
-    from zuno.lp.model.plan_events import PlanApproved
+def describe_budget(used: int, budget: int) -> str | None:
+    """What a home uses of its disk budget, from 80 % on."""
+    text = f"{used / MEGABYTE:,.0f} of {budget / MEGABYTE:,.0f} MB, {used / budget:.0%} of the disk budget"
+    return text if used >= _WARN_SHARE * budget else None
 
-    return HomeCompaction(
-        journal=journal,
-        store=store,
-        lock=lambda: compaction_lock(home),
-        measure=lambda: measure_home(home),
-        now=unix_millis,
-        keep=(PlanApproved.kind,),
-    )
+
+async def keep_within_budget(budget: int, compaction: HomeCompaction) -> Notice | None:
+    """Archive the oldest bundles of a home past its budget; what the owner should know, from 80 % on."""
+    from zuno.journal.compaction import BUDGET_DAYS, DAY
+
+    used = compaction.measure()
+    text = describe_budget(used, budget)
+    title, reason, severity = "Disk budget nearly used", "", Severity.WARNING
+    if used > budget:
+        view = await compaction.compact(*(Seconds(days * DAY) for days in BUDGET_DAYS), budget=budget)
+        text = f"{text}; {view.archived:,} bundles archived: {view.after_bytes / MEGABYTE:,.0f} MB"
+        title = "Home compacted"
+        if view.after_bytes > budget:
+            title, severity = "Disk budget exceeded", Severity.CRITICAL
+            reason = "No bundle older than a week is left to archive: free room, or raise ZUNO_DISK_BUDGET_MB."
+    if text is None:
+        return None
+    at, facts = Seconds(compaction.now() // 1_000), (Fact("home", text),)
+    return Notice(NoticeKind.ALERT, title, severity, NoticeLabel.LIVE, at, facts, reason, "disk-budget")
 
 
 def build_disk_watch(
@@ -58,50 +66,19 @@ def build_disk_watch(
 ) -> Callable[[asyncio.Event], Coroutine[None, None, None]] | None:
     """Looks at the disk budget once a day until an event is set, and pushes a notice where there is an outbox; None
     without a budget."""
-    if not budget:
-        return None
 
     async def run(stop: asyncio.Event) -> None:
-        done = -1
         while not stop.is_set():
-            care = compaction()
-            today = care.now() // 86_400_000
-            if today != done:
-                try:
-                    if (notice := await keep_within_budget(budget, care)) is not None:
-                        report(f"{notice.title}: {notice.facts[0].value}. {notice.reason}".rstrip())
-                        if outbox is not None:
-                            await outbox.append(notice, f"disk-budget:{today}")
-                    done = today
-                except ZunoError as error:  # a disk that is full, another compaction: tried again within the hour
-                    report(f"disk budget: {error}")
+            pause = _DAY
+            try:
+                if (notice := await keep_within_budget(budget, compaction())) is not None:
+                    report(f"{notice.title}: {notice.facts[0].value}. {notice.reason}".rstrip())
+                    if outbox is not None:
+                        await outbox.append(notice, f"disk-budget:{notice.at // int(_DAY)}")
+            except ZunoError as error:  # a disk that is full, another compaction
+                report(f"Disk budget: {error}")
+                pause = _HOUR
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), _LOOK_SECONDS)
+                await asyncio.wait_for(stop.wait(), pause)
 
-    return run
-
-
-async def keep_within_budget(budget: int, compaction: HomeCompaction) -> Notice | None:
-    """Compact a home past its budget; what the owner should know, from 80 % on."""
-    state = await compaction.keep_within(budget)
-    at = Seconds(compaction.now() // 1_000)
-    return _build_notice(state, at) if state.near or state.compacted is not None else None
-
-
-def _build_notice(state: BudgetState, at: Seconds) -> Notice:
-    from zuno.kernel.notify import Fact, Notice, NoticeKind, NoticeLabel, Severity
-
-    title = "Disk budget exceeded" if state.over else "Home compacted" if state.compacted else "Disk budget nearly used"
-    advice = (
-        "Raise ZUNO_DISK_BUDGET_MB or free room: nothing older than a week is left to archive." if state.over else ""
-    )
-    return Notice(
-        kind=NoticeKind.ALERT,
-        title=title,
-        severity=Severity.CRITICAL if state.over else Severity.WARNING,
-        label=NoticeLabel.LIVE,
-        at=at,
-        facts=(Fact("home", str(state)),),
-        reason=advice,
-        reference="disk-budget",
-    )
+    return run if budget else None

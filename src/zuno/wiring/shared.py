@@ -177,18 +177,22 @@ class SharedWiring(ABC):
         return KeyFile(peer if peer.exists() and not own.exists() else own)  # a peer's folder is a home to look at
 
     def compaction(self) -> HomeCompaction:
-        from zuno.wiring.home import build_compaction
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.file_lock import compaction_lock
+        from zuno.journal.compaction import HomeCompaction
+        from zuno.lp.model.plan_events import PlanApproved
+        from zuno.wiring.home import measure_home
 
-        async def open_journal() -> ChainedJournal:
-            await self._open_journal()
-            return self.journal()
-
-        def open_store() -> TableStore:
-            self.journal()
-            assert self._own_store is not None
-            return self._own_store
-
-        return build_compaction(self._settings.home, open_journal, open_store)
+        home, journal = self._settings.home, self.journal()
+        assert self._own_store is not None
+        return HomeCompaction(
+            journal=journal,
+            store=self._own_store,
+            lock=lambda: compaction_lock(home),
+            measure=lambda: measure_home(home),
+            now=unix_millis,
+            keep=(PlanApproved.kind,),
+        )
 
     def _store(self, key: KeyFile) -> TableStore:
         url = self._settings.database_url

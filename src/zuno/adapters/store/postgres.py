@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
+from zlib import compress
 
 from zuno.adapters.store.lease import Fences
-from zuno.adapters.store.sqlite import ArchiveFolder
+from zuno.adapters.store.sqlite import open_archive
 from zuno.adapters.store.table_store import HeadFile, TableStore
-from zuno.journal.blocks import build_recipe, pack_block, unpack_block
+from zuno.journal.blocks import unpack
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.signing import NodeKey
@@ -38,7 +39,7 @@ _CONNECT_SECONDS = 10
 
 def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
     """This node's journal behind `url`; head and lock stay in `home`. `fences`: leases a write must still hold."""
-    tables, archive = PostgresTables(url, key, fences or Fences()), ArchiveFolder(home / "archive")
+    tables, archive = PostgresTables(url, key, fences or Fences()), open_archive(home)
     return TableStore(tables, HeadFile(home, "journal-postgres"), archive)
 
 
@@ -67,7 +68,8 @@ class PostgresTables:
 
     def insert(self, row: Row) -> None:
         values = (self._key.public, row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature)
-        self._write("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", values)
+        with self.transaction():
+            self._execute("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", [values])
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
@@ -88,49 +90,36 @@ class PostgresTables:
         values = [value for _, value in limits if value is not None]
         return [Row(*row) for row in self._select(query, (*values, limit))]
 
-    def put_bundles(self, bundles: Mapping[str, bytes], *, anew: bool = False) -> None:
-        new = {name: content for name, content in bundles.items() if anew or self.stored(name) is None}
-        if not new:
-            return
-        with self._writing() as connection:
-            for name, content in new.items():
-                recipe = build_recipe(content, lambda pieces: self._put_blocks(connection, pieces))
-                connection.execute(
-                    "INSERT INTO zuno.bundles VALUES (%s, %s, %s) ON CONFLICT (node, hash) DO UPDATE SET content = %s",
-                    (self._key.public, name, recipe, recipe),
-                )
+    def store(self, stored: Mapping[str, bytes]) -> None:
+        self._execute(
+            "INSERT INTO zuno.bundles VALUES (%s, %s, %s) "
+            "ON CONFLICT (node, hash) DO UPDATE SET content = excluded.content",
+            [(self._key.public, *row) for row in stored.items()],
+        )
+
+    def put_blocks(self, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
+        query: LiteralString = "SELECT hash, id FROM zuno.blocks WHERE node = %s AND hash = ANY(%s)"
+        known = {bytes(name): number for name, number in self._select(query, (list(pieces),))}
+        new = [name for name in pieces if name not in known]
+        self._execute(
+            "INSERT INTO zuno.blocks (node, hash, content) VALUES (%s, %s, %s)",
+            [(self._key.public, name, compress(pieces[name])) for name in new],
+        )
+        return known | {bytes(name): number for name, number in self._select(query, (new,))}
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        rows = self._select("SELECT id, content FROM zuno.blocks WHERE node = %s AND id = ANY(%s)", (list(ids),))
+        return {number: piece for number, packed in rows if (piece := unpack(bytes(packed))) is not None}
+
+    def shrink(self, used: Collection[int]) -> None:
+        """The server gives the room to new rows, and back to the disk, by itself (autovacuum)."""
+        values = (self._key.public, list(used))
+        with self.transaction():
+            self._execute("DELETE FROM zuno.blocks WHERE node = %s AND id <> ALL(%s)", [values])
 
     def stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
-
-    def replace_stored(self, stored: Mapping[str, bytes]) -> None:
-        with self._writing() as connection:
-            for name, content in stored.items():
-                values = (content, self._key.public, name)
-                connection.execute("UPDATE zuno.bundles SET content = %s WHERE node = %s AND hash = %s", values)
-
-    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
-        rows = self._select("SELECT id, content FROM zuno.blocks WHERE node = %s AND id = ANY(%s)", (list(ids),))
-        return {number: piece for number, packed in rows if (piece := unpack_block(bytes(packed))) is not None}
-
-    def drop_blocks(self, used: Collection[int]) -> None:
-        with self._writing() as connection:
-            values = (self._key.public, list(used))
-            connection.execute("DELETE FROM zuno.blocks WHERE node = %s AND id <> ALL(%s)", values)
-
-    def shrink(self) -> None:
-        return None  # the server gives room back by itself (autovacuum)
-
-    def _put_blocks(self, connection: psycopg.Connection, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
-        node, query = self._key.public, "SELECT hash, id FROM zuno.blocks WHERE node = %s AND hash = ANY(%s)"
-        known = {bytes(name): number for name, number in connection.execute(query, (node, list(pieces)))}
-        new = [name for name in pieces if name not in known]
-        connection.cursor().executemany(
-            "INSERT INTO zuno.blocks (node, hash, content) VALUES (%s, %s, %s)",
-            [(node, name, pack_block(pieces[name])) for name in new],
-        )
-        return known | {bytes(name): number for name, number in connection.execute(query, (node, new))}
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         query: LiteralString = (
@@ -152,21 +141,19 @@ class PostgresTables:
             if not self._key.exists():
                 return []
             if not self._ready:
-                there = connection.execute(
-                    "SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles'), to_regclass('zuno.blocks')"
-                ).fetchone()
-                if there is None or None in there[:2]:
+                there = connection.execute("SELECT to_regclass('zuno.bundles'), to_regclass('zuno.blocks')").fetchone()
+                if there is None or there[0] is None:
                     return []
-                self._ready = there[2] is not None  # an older Zuno made no blocks: the next write does
+                self._ready = there[1] is not None  # tables of an older Zuno: the next write makes the blocks'
             return connection.execute(query, (self._key.public, *values)).fetchall()
 
-    def _write(self, query: LiteralString, values: tuple[Any, ...]) -> None:
-        with self._writing() as connection:
-            connection.execute(query, values)
+    def _execute(self, query: LiteralString, rows: list[tuple[Any, ...]]) -> None:
+        """In the transaction under way."""
+        with self._vendor() as connection:
+            connection.cursor().executemany(query, rows)
 
     @contextmanager
-    def _writing(self) -> Iterator[psycopg.Connection]:
-        """A transaction, with the tables made."""
+    def transaction(self) -> Iterator[None]:
         with self._vendor() as connection:
             if not self._ready:
                 with connection.transaction():
@@ -175,7 +162,7 @@ class PostgresTables:
                 self._ready = True
             with connection.transaction():
                 self._fences.check(connection)
-                yield connection
+                yield
 
     @contextmanager
     def _vendor(self) -> Iterator[psycopg.Connection]:

@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, LiteralString
+from typing import Any, Final, Literal
+from zlib import compress
 
-from zuno.adapters.atomic_file import build_database_error, build_write_error, flush_to_disk
+from zuno.adapters.atomic_file import build_database_error
 from zuno.adapters.sqlite_file import MAY_PASS
-from zuno.adapters.store.table_store import HeadFile, TableStore, read_stored
-from zuno.journal.blocks import ArchiveMissing, build_recipe, pack_block, unpack_block
+from zuno.adapters.store.table_store import Archive, HeadFile, TableStore
+from zuno.journal.blocks import unpack
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
 
@@ -29,56 +30,17 @@ _NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
 _PACKED: Final = b"\0packed\n"
 _LARGE_BODY: Final = 2_000
-_AT_ONCE: Final = 500
-"""Values of one query."""
-_SPARE: Final = 0.1
-"""Share of free pages from which a file is written anew."""
+_AT_ONCE: Final = 500  # values of one query
+_SPARE: Final = 0.1  # share of free pages from which a file is written anew
 
 
 def open_sqlite(home: Path) -> TableStore:
     """The journal of a home: `journal.db`, with `journal.head` and `journal.lock` beside it."""
-    return TableStore(SqliteTables(home / "journal.db"), HeadFile(home, "journal"), ArchiveFolder(home / "archive"))
+    return TableStore(SqliteTables(home / "journal.db"), HeadFile(home, "journal"), open_archive(home))
 
 
-class ArchiveFolder:
-    """Old bundles in SQLite files of their own. A file is only added to."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def check(self, file: str) -> Path:
-        path = self._folder / Path(file).name
-        if not path.exists():
-            raise ArchiveMissing(f"{self._folder.name}/{path.name}")
-        return path
-
-    def put(self, file: str, bundles: Mapping[str, bytes]) -> None:
-        """On disk when this returns."""
-        path = self._folder / file
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            tables = SqliteTables(path, log="DELETE")  # one file, that can be copied
-            try:
-                tables.put_bundles(bundles)
-            finally:
-                tables.close()
-            for place in (path, self._folder, self._folder.parent):
-                flush_to_disk(place)
-        except OSError as error:
-            raise build_write_error(path, error) from error
-
-    def read(self, file: str, name: str, known: dict[int, bytes]) -> bytes:
-        """`ArchiveMissing` without the file, `Broken` where it cannot be read."""
-        path = self.check(file)
-        tables = SqliteTables(path, log="DELETE")
-        try:
-            stored = tables.stored(name)
-            content = None if stored is None else read_stored(tables, name, stored, known)
-            if not isinstance(content, bytes):
-                raise Broken(f"{self._folder.name}/{path.name} is damaged: the bundle {name[:12]}… is not whole there")
-            return content
-        finally:
-            tables.close()
+def open_archive(home: Path) -> Archive:
+    return Archive(home / "archive", lambda path: SqliteTables(path, log="DELETE"))  # no files beside an archive file
 
 
 class SqliteTables:
@@ -86,7 +48,7 @@ class SqliteTables:
 
     name = ""
 
-    def __init__(self, path: Path, log: LiteralString = "WAL") -> None:
+    def __init__(self, path: Path, log: Literal["WAL", "DELETE"] = "WAL") -> None:
         self._path = path
         self._log = log
         self._reading: sqlite3.Connection | None = None
@@ -127,16 +89,42 @@ class SqliteTables:
         )
         return [_row(row) for row in rows]
 
-    def put_bundles(self, bundles: Mapping[str, bytes], *, anew: bool = False) -> None:
-        new = {name: content for name, content in bundles.items() if anew or self.stored(name) is None}
-        if not new:
-            return
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._translate_errors(), _transaction(self._writer()):
+            yield
+
+    def store(self, stored: Mapping[str, bytes]) -> None:
+        self._writer().executemany("INSERT OR REPLACE INTO bundles (hash, content) VALUES (?, ?)", stored.items())
+
+    def put_blocks(self, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
+        known = dict(self._select_each("hash, id FROM blocks WHERE hash", pieces))
+        new = pieces.keys() - known.keys()
+        packed = [(name, compress(piece)) for name, piece in pieces.items() if name in new]
+        self._writer().executemany("INSERT INTO blocks (hash, content) VALUES (?, ?)", packed)
+        return {**known, **dict(self._select_each("hash, id FROM blocks WHERE hash", new))}
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        rows = self._select_each("id, content FROM blocks WHERE id", ids)
+        pieces = {number: unpack(packed) for number, packed in rows if isinstance(packed, bytes)}
+        return {number: piece for number, piece in pieces.items() if piece is not None}
+
+    def shrink(self, used: Collection[int]) -> None:
+        with self.transaction():
+            unused = [(number,) for (number,) in self._select("SELECT id FROM blocks", ()) if number not in used]
+            self._writer().executemany("DELETE FROM blocks WHERE id = ?", unused)
         with self._translate_errors():
-            connection = self._writer()
-            with _transaction(connection):
-                for name, content in new.items():
-                    recipe = build_recipe(content, self._put_blocks)
-                    connection.execute("INSERT OR REPLACE INTO bundles (hash, content) VALUES (?, ?)", (name, recipe))
+            (free,), (pages,) = (self._writer().execute(f"PRAGMA {n}_count").fetchone() for n in ("freelist", "page"))
+            if free > _SPARE * pages:
+                self._writer().execute("VACUUM")
+            self._writer().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _select_each(self, query: str, values: Collection[Any]) -> list[tuple[Any, ...]]:
+        given = list(values)
+        parts = (given[start : start + _AT_ONCE] for start in range(0, len(given), _AT_ONCE))
+        return [
+            row for some in parts for row in self._select(f"SELECT {query} IN (?{',?' * (len(some) - 1)})", tuple(some))
+        ]
 
     def stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
@@ -144,51 +132,6 @@ class SqliteTables:
             return None
         content = rows[0][0]
         return content if isinstance(content, bytes) else str(content).encode("utf-8", "surrogateescape")
-
-    def replace_stored(self, stored: Mapping[str, bytes]) -> None:
-        with self._translate_errors():
-            connection = self._writer()
-            with _transaction(connection):
-                connection.executemany("UPDATE bundles SET content = ?2 WHERE hash = ?1", stored.items())
-
-    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
-        return {
-            number: piece
-            for number, packed in self._select_each("SELECT id, content FROM blocks WHERE id", list(ids))
-            if isinstance(packed, bytes) and (piece := unpack_block(packed)) is not None
-        }
-
-    def drop_blocks(self, used: Collection[int]) -> None:
-        with self._translate_errors():
-            connection = self._writer()
-            with _transaction(connection):
-                kept = set(used)
-                unused = [row for row in connection.execute("SELECT id FROM blocks") if row[0] not in kept]
-                connection.executemany("DELETE FROM blocks WHERE id = ?", unused)
-
-    def shrink(self) -> None:
-        with self._translate_errors():
-            connection = self._writer()
-            free, pages = (
-                connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("freelist_count", "page_count")
-            )
-            if free > _SPARE * pages:
-                connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _put_blocks(self, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
-        """In the transaction under way."""
-        query: LiteralString = "SELECT hash, id FROM blocks WHERE hash"
-        known = dict(self._select_each(query, list(pieces)))
-        new = [name for name in pieces if name not in known]
-        self._writer().executemany(
-            "INSERT INTO blocks (hash, content) VALUES (?, ?)", ((name, pack_block(pieces[name])) for name in new)
-        )
-        return {**known, **dict(self._select_each(query, new))}
-
-    def _select_each(self, query: LiteralString, values: list[Any]) -> list[tuple[Any, ...]]:
-        parts = (values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE))
-        return [row for part in parts for row in self._select(f"{query} IN ({','.join('?' * len(part))})", tuple(part))]
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]:
         where, values = ("", ()) if after is None else ("WHERE hash > ?", (after,))
@@ -308,17 +251,15 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def _pack_body(body: bytes) -> bytes:
     """A large body spills onto pages of its own; packed it mostly does not. Hash and signature are the whole body's."""
-    return _PACKED + pack_block(body) if len(body) > _LARGE_BODY or body.startswith(_PACKED) else body
+    return _PACKED + compress(body) if len(body) > _LARGE_BODY or body.startswith(_PACKED) else body
 
 
 def _row(raw: tuple[Any, ...]) -> Row | DamagedRow:
     seq, at, request_id, kind, body, name, signature = raw
+    if isinstance(body, bytes) and body.startswith(_PACKED):
+        body = unpack(body.removeprefix(_PACKED))
     if not isinstance(body, bytes):
         return DamagedRow(seq, "its body is not bytes")
-    if body.startswith(_PACKED):
-        body = unpack_block(body.removeprefix(_PACKED))
-        if body is None:
-            return DamagedRow(seq, "its body cannot be unpacked")
     if not isinstance(at, int) or not isinstance(kind, str) or not isinstance(request_id, str | None):
         return DamagedRow(seq, "a column holds a value of another type")
     if not isinstance(name, str) or not isinstance(signature, str):

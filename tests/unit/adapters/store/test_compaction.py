@@ -18,7 +18,8 @@ import pytest
 from tests.unit.journal.test_blocks import bundle, rows
 from zuno.adapters.file_lock import compaction_lock
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.store.sqlite import ArchiveFolder, SqliteTables, open_sqlite
+from zuno.adapters.store.sqlite import SqliteTables, open_sqlite
+from zuno.adapters.store.table_store import Archive
 from zuno.journal.blocks import ArchiveMissing
 from zuno.journal.compaction import CompactionView, HomeCompaction
 from zuno.journal.journal import ChainedJournal, Verdict
@@ -49,12 +50,9 @@ class Desk:
         self.journal = ChainedJournal(self.store, key, code=lambda: "test", now=lambda: Millis(self.at))
 
     def compaction(self) -> HomeCompaction:
-        async def journal() -> ChainedJournal:
-            return self.journal
-
         return HomeCompaction(
-            journal=journal,
-            store=lambda: self.store,
+            journal=self.journal,
+            store=self.store,
             lock=lambda: compaction_lock(self.home),
             measure=lambda: measure_home(self.home),
             now=lambda: Millis(self.at),
@@ -161,7 +159,7 @@ async def test_a_missing_archive_file_is_named_and_the_journal_is_not_broken(hom
     assert [note.split()[0] for note in verdict.notes] == ["archive/bundles-2026-01.db"]
     with pytest.raises(ArchiveMissing) as missing:
         await desk.journal.bundle(digest(BUNDLES[0]))
-    assert missing.value.file == "archive/bundles-2026-01.db"
+    assert missing.value.file == "bundles-2026-01.db"
     with pytest.raises(ArchiveMissing):  # a second file of that name would take the first one's place, or lose to it
         await desk.compaction().compact(Seconds(10 * 86_400))
     await desk.close()
@@ -206,29 +204,30 @@ async def test_a_changed_block_is_found_and_its_first_entry_named(home: Path, pl
     await desk.close()
 
 
-STEPS: dict[str, tuple[type, str]] = {
-    "blocks": (SqliteTables, "put_bundles"),
-    "archive": (ArchiveFolder, "put"),
-    "pointers": (SqliteTables, "replace_stored"),
-    "unused blocks": (SqliteTables, "drop_blocks"),
-    "vacuum": (SqliteTables, "shrink"),
+STEPS: dict[str, tuple[type, str, int]] = {
+    "blocks": (SqliteTables, "put_blocks", 20),
+    "recipes": (SqliteTables, "store", 2),
+    "archive": (Archive, "put", 1),
+    "archive again": (Archive, "put", 2),
+    "pointers": (SqliteTables, "store", 7),
+    "unused blocks and vacuum": (SqliteTables, "shrink", 1),
 }
+"""By the method that is killed and at which of its calls."""
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_kill_at_any_step_loses_nothing_and_the_next_goes_on(home: Path, step: str, when: str) -> None:
-    owner, method = STEPS[step]
+    owner, method, fatal = STEPS[step]
     act, calls = getattr(owner, method), 0
 
-    def dying(*arguments: Any, **named: Any) -> None:
+    def dying(*arguments: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        fatal = calls == 2 or step not in ("blocks", "pointers")
-        if when == "after" or not fatal:
-            act(*arguments, **named)
-        if fatal:
+        result = act(*arguments, **named) if when == "after" or calls != fatal else None
+        if calls == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
+        return result
 
     end_in_child(lambda: setattr(owner, method, dying), home)
     assert (await verify(home)).ok
