@@ -1,8 +1,8 @@
 """What a cycle leaves in the journal, and what reading and compacting it cost: `python -m benchmarks.journal_size`.
 
 The desk goes over imported hours and over an invented market; every byte of `journal.db` is counted, entries and
-indexes included. Then the same bundles are stored as their own bytes, as before there were blocks: that is what reading one for
-a replay is measured against, and what `zuno home compact` converts.
+indexes included. Then the same bundles are stored as their own bytes, as before there were blocks: that is what reading
+one for a replay is measured against, and what `zuno home compact` converts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from time import process_time
 
-os.environ |= {"OPENBLAS_NUM_THREADS": "1", "ZUNO_DETERMINISTIC": "true"}
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from benchmarks.desk import SEED, run_desk
 from benchmarks.figure import report, report_pairs
@@ -35,6 +35,7 @@ COMPACT_BAR = 2.0
 HOURS = 2 * 365 * 24
 DAYS = 12
 READS = 40
+RULES = {"ZUNO_DETERMINISTIC": "true"}
 
 
 async def fill_imported(home: Path) -> tuple[Application, float]:
@@ -43,13 +44,13 @@ async def fill_imported(home: Path) -> tuple[Application, float]:
         files.append(home.parent / f"{symbol}-1h.csv")
         write_bars(files[-1], HOURS, HOUR_MS, price, taker=False)
     await import_file(home / "market" / "own", *files)
-    house = Application(read_settings({**os.environ, "ZUNO_RECORDING": "own"}, home))
+    house = Application(read_settings(RULES | {"ZUNO_RECORDING": "own"}, home))
     end = START + HOURS * HOUR_MS
     return house, await run_desk(house, "", end - DAYS * DAY_MS, end)
 
 
 async def fill_synthetic(home: Path) -> tuple[Application, float]:
-    house = Application(read_settings(os.environ, home))
+    house = Application(read_settings(RULES, home))
     await house.data().synth(SEED)
     return house, await run_desk(house, "", END - DAYS * DAY_MS, END - 1)
 
@@ -75,7 +76,7 @@ async def store_whole(house: Application, home: Path) -> dict[str, bytes]:
 async def measure_home(kind: str, home: Path, bar: int) -> bool:
     house, cycles = await (fill_imported if kind == "imported" else fill_synthetic)(home)
     await house.close()
-    house = Application(read_settings(os.environ, home))
+    house = Application(read_settings(RULES, home))
     kilobytes = (home / "journal.db").stat().st_size / 1_000 / cycles
     passed = [report(f"journal of a cycle, {kind}", kilobytes, "kB", bar, f"{bar} kB", 1.0, cycles=cycles)]
     store = house.compaction().store
