@@ -35,7 +35,7 @@ COMPACT_BAR = 2.0
 HOURS = 2 * 365 * 24
 DAYS = 12
 READS = 40
-RULES = {"ZUNO_DETERMINISTIC": "true"}
+RULES = {"ZUNO_DETERMINISTIC": "true", "ZUNO_RECORDING": "synthetic"}
 
 
 async def fill_imported(home: Path) -> tuple[Application, float]:
