@@ -29,6 +29,7 @@ from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.market import DAY_MS, HOUR_MS
 from zuno.wiring import Application
 
+os.environ.pop("ZUNO_RECORDING", None)  # set by the imports' bench, and stronger than a setting
 IMPORTED_KB, SYNTHETIC_KB = 50, 100
 READ_BAR = 1.6
 COMPACT_BAR = 2.0
