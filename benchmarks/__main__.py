@@ -21,6 +21,7 @@ BENCHES = (
     "collector",
     "cycle",
     "desk",
+    "journal_size",
     "backtest",
     "imports",
     "paper_venue",

@@ -58,6 +58,7 @@ EXAMPLES = {
     "export ledger": "zuno export ledger --out ledger.csv",
     "export lp": "zuno export lp --out lp.csv",
     "export trades": "zuno export trades > trades.csv",
+    "home compact": "zuno home compact --older 90d",
     "journal tail": "zuno journal tail -n 5",
     "journal upgrade": "zuno journal upgrade",
     "journal verify": "zuno journal verify",

@@ -219,6 +219,11 @@ class Settings(BaseModel):
     database_url: Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None = (
         Field(None, description="Postgres URL of the journal; default: `journal.db` in the home")
     )
+    disk_budget_mb: int = Field(
+        0,
+        ge=0,
+        description="disk budget of the home without its archive, MB; past it the desk archives old bundles; 0: none",
+    )
     chain_id: Annotated[str, AfterValidator(_chain)] | None = Field(
         None,
         description="default chain, id or name, used once any RPC is configured; default: arbitrum (42161) if it "

@@ -16,9 +16,10 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.store.table_store import TableStore
+from zuno.journal.blocks import ArchiveMissing
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
-from zuno.kernel.canonical import Digest, digest
+from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 
@@ -348,6 +349,54 @@ async def test_a_bundle_is_kept_once_under_its_name(store: JournalStore, desk: D
     again = desk.open()
     assert await again.bundle(name) == content
     await again.close()
+
+
+async def test_bundles_of_many_rows_come_back_one_by_one_and_all_at_once(store: JournalStore) -> None:
+    await store.initialise(HEAD)
+    assert [each async for each in store.read_bundles()] == []
+    contents = {digest(content): content for content in (window(number) for number in range(0, 40, 4))}
+    for name, content in contents.items():
+        await store.put_bundle(name, content)
+    assert dict([each async for each in store.read_bundles()]) == contents
+    for name, content in contents.items():
+        assert await store.bundle(name) == content
+
+
+def window(first: int) -> bytes:
+    """Rows of a series, as a cycle sees them."""
+    rows = [[1_700_000_000_000 + number * 3_600_000, 1.5 * number] for number in range(first, first + 400)]
+    return canonical({"rows": rows, "series": "candles"})
+
+
+async def test_bundles_are_converted_archived_and_read_as_before(
+    desk: Desk, journal: ChainedJournal, home: Path, key: KeyFile
+) -> None:
+    """Stores of files and tables; what lies in memory has no age."""
+    if isinstance(desk, MemoryDesk):
+        return
+    contents = [window(number) for number in range(0, 48, 4)]
+    for content in contents:
+        name = await journal.put_bundle(content)
+        await journal.append(kind="cycle", author=Author("trading"), payload={"bundle": name})
+    for content in contents[:6]:
+        desk.change_bundle(digest(content), content)  # as it was stored before there were blocks
+    assert (await journal.verify()).ok
+    store = desk.open()
+    assert isinstance(store, TableStore)
+    names = list(map(digest, contents))
+    assert await store.convert_bundles(names) == 6
+    assert await store.archive_bundles("bundles-2023-11.db", names[:4]) == 4
+    assert await store.archive_bundles("bundles-2023-11.db", names[:5]) == 1
+    await store.shrink()
+    await store.close()
+    assert [await journal.bundle(name) for name in names] == contents
+    assert (await journal.verify()).ok
+    (home / "archive" / "bundles-2023-11.db").unlink()
+    verdict = await journal.verify()
+    assert (verdict.ok, len(verdict.notes)) == (True, 1)
+    with pytest.raises(ArchiveMissing):
+        await journal.bundle(names[0])
+    assert await journal.bundle(names[-1]) == contents[-1]
 
 
 async def written(journal: ChainedJournal, count: int = 8) -> Digest:

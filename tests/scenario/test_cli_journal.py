@@ -54,6 +54,31 @@ def sql(home: Path, statement: str, *values: Any) -> None:
         connection.close()
 
 
+def test_an_archived_debate_is_replayed_from_its_file_or_the_file_is_named(zuno: Zuno, home: Path) -> None:
+    plan = zuno("lp", "recommend", "rebalance", "1", "--transport", "inproc", "--json").document
+    assert zuno("home", "compact", "--older", "soon").code == 2
+    view = zuno("home", "compact", "--older", "0d", "--json").document
+    (file,) = view["files"]
+    assert (view["olderDays"], view["archived"] > 0) == (0, True)
+    assert zuno("replay", plan["planId"], "--json").document["identical"] is True
+    (home / "archive" / file).rename(home / file)
+    ran = zuno("replay", plan["planId"], "--json")
+    assert (ran.code, file in ran.document["error"]["message"]) == (4, True)
+    verified = zuno("journal", "verify", "--json")
+    assert (verified.code, verified.document["ok"]) == (0, True)
+    assert file in verified.document["notes"][0]
+    (home / file).rename(home / "archive" / file)
+    assert zuno("replay", plan["planId"]).code == 0
+
+
+def test_doctor_warns_of_a_disk_budget_that_is_nearly_used(zuno: Zuno, filled: Path) -> None:
+    (filled / "large").write_bytes(bytes(900_000))
+    for budget, states in (("0", ["ok"]), ("1", ["ok", "warn"]), ("10", ["ok", "ok"])):
+        checks = zuno("doctor", "--json", ZUNO_DISK_BUDGET_MB=budget).document["checks"]
+        assert [check["state"] for check in checks if check["topic"] == "disk"] == states
+    assert zuno("doctor", ZUNO_DISK_BUDGET_MB="-1").code == 2
+
+
 def test_an_empty_journal_is_whole(zuno: Zuno, home: Path) -> None:
     ran = zuno("journal", "verify", "--json")
     assert (ran.code, ran.document, ran.err) == (0, {"ok": True, "entries": 0}, "")

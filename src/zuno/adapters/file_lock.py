@@ -192,6 +192,12 @@ def outbox_lock(home: Path) -> FileLock:
     )
 
 
+def compaction_lock(home: Path) -> FileLock:
+    return FileLock(
+        home / "leases" / "compaction.lock", "This home is being compacted already ({}); wait for it.", parents=True
+    )
+
+
 def wallet_lock(home: Path, name: str) -> FileLock:
     return FileLock(home / f"turn-{name}.lock", "This wallet is being used by {}; wait until it is done.")
 

@@ -18,8 +18,10 @@ from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
 from zuno.doors.web_logins import Logins
 from zuno.journal.audit import JournalAudit
+from zuno.journal.compaction import CompactionView
 from zuno.journal.decision_view import JournalUpgradeView, ReplayView
 from zuno.kernel.taxable import FiatRates
+from zuno.kernel.units import Seconds
 from zuno.lab.lp.service import LpLab
 from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive
@@ -74,6 +76,9 @@ class Zuno(Protocol):
 
     async def upgrade_journal(self) -> JournalUpgradeView:
         """Store the view of every finished run and plan that has none."""
+
+    async def compact_home(self, older: Seconds | None) -> CompactionView:
+        """Put bundles into blocks; those last used longer ago than `older` go to the archive."""
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         """The desk itself; `offline` keeps models out whatever keys there are. `transport`: inproc, iroh or axl; None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
+from zuno.journal.blocks import MAX_BUNDLE, ArchiveMissing
 from zuno.journal.chain import (
     FIRST_PREV,
     ChainState,
@@ -34,7 +35,6 @@ from zuno.kernel.units import Millis
 RECOVERED = "journal_recovered"
 """The kind of the entry that says what a crash left behind."""
 
-MAX_BUNDLE = 64 * 1024 * 1024
 _SHORTEST_SECRET = 8  # a shorter one would be found in innocent text
 _RECENT_BUNDLES = 4_096  # bundles known to be stored and whole
 _RECENT_ENTRIES = 32  # looked at before the first entry of a process: some milliseconds
@@ -246,10 +246,10 @@ class ChainedJournal:
             state = verify_tail(tail, self._key)
             if isinstance(state, Fault):
                 return Verdict(count, state)
-            fault = await self._store_fault()
+            fault, notes = await self._store_fault()
         except Broken as error:
             return Verdict(count, Fault(count + 1, str(error).rstrip(".")))
-        return Verdict(count, fault, _describe_recovery(state) if fault is None else ())
+        return Verdict(count, fault, (*_describe_recovery(state), *notes) if fault is None else ())
 
     async def close(self) -> None:
         await self._store.close()
@@ -334,7 +334,10 @@ class ChainedJournal:
     async def _bundle_fault(self, entry: Entry, checked: _RecentNames) -> Fault | None:
         if entry.bundle is None or entry.bundle in checked:
             return None
-        content = await self._store.bundle(entry.bundle)
+        try:
+            content = await self._store.bundle(entry.bundle)
+        except ArchiveMissing:  # noted when all bundles are read
+            return None
         if content is None:
             return Fault(entry.seq, f"its bundle {entry.bundle[:12]}… is missing")
         if digest(content) != entry.bundle:
@@ -342,14 +345,30 @@ class ChainedJournal:
         checked.add(entry.bundle)
         return None
 
-    async def _store_fault(self) -> Fault | None:
-        """Check what no entry refers to: orphan bundles and the store's files."""
-        async for name in self._store.bundle_names():
-            content = await self._store.bundle(name)
-            if content is None or digest(content) != name:
-                return Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
+    async def _store_fault(self) -> tuple[Fault | None, tuple[str, ...]]:
+        """Check every bundle, whether or not an entry names it in its field, and the store's files; also: notes on
+        archive files that are missing."""
+        missing: Counter[str] = Counter()
+        try:
+            async for name, content in self._store.read_bundles():
+                if isinstance(content, ArchiveMissing):
+                    missing[content.file] += 1
+                elif content is None or digest(content) != name:
+                    return await self._name_fault(name), ()
+        except Broken as error:
+            return Fault(None, str(error).rstrip(".")), ()
         damage = await self._store.inspect()
-        return None if damage is None else Fault(None, damage)
+        notes = tuple(
+            f"archive/{file} is missing: {count} of its bundles were not verified." for file, count in missing.items()
+        )
+        return None if damage is None else Fault(None, damage), notes
+
+    async def _name_fault(self, name: str) -> Fault:
+        """The fault of the first entry that speaks of a damaged bundle."""
+        async for row in self._store.rows():
+            if isinstance(row, Row) and name.encode() in row.body:
+                return Fault(row.seq, f"its bundle {name[:12]}… {_OTHER_BYTES}")
+        return Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
 
 
 _OTHER_BYTES = "holds other bytes than its name says"

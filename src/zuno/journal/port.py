@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
+from zuno.journal.blocks import ArchiveMissing
 from zuno.kernel.canonical import Digest, Json
 from zuno.kernel.units import Millis
 
@@ -202,7 +203,13 @@ class JournalStore(Protocol):
         """Store `content` under `name` unless there is something under that name."""
         ...
 
-    async def bundle(self, name: str) -> bytes | None: ...
+    async def bundle(self, name: str) -> bytes | None:
+        """`ArchiveMissing` where it lies in an archive file that is not there."""
+        ...
+
+    def read_bundles(self) -> AsyncIterator[tuple[str, bytes | ArchiveMissing | None]]:
+        """Every bundle by its name, read anew, in less time than one by one."""
+        ...
 
     def bundle_names(self) -> AsyncIterator[str]:
         """The names of all stored bundles, sorted."""

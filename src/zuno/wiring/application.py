@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from zuno.doors.web_door import WebDoor
     from zuno.doors.web_logins import Logins
     from zuno.doors.zuno import AssistantDoor, ShellStart
+    from zuno.journal.compaction import CompactionView
     from zuno.journal.decision_view import JournalUpgradeView, ReplayView
     from zuno.journal.port import Journal
     from zuno.kernel.taxable import FiatRates
+    from zuno.kernel.units import Seconds
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
@@ -148,6 +150,10 @@ class Application(LpWiring, TradingWiring):
         await self._open_journal()  # `Refused` where the home cannot be written
         runs, plans = await self.cycles().store_missing_views(), await self.archive().store_missing_views()
         return JournalUpgradeView(stored=runs.stored + plans.stored, not_stored=runs.not_stored + plans.not_stored)
+
+    async def compact_home(self, older: Seconds | None) -> CompactionView:
+        await self._open_journal()
+        return await self.compaction().compact(older)
 
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents

@@ -28,6 +28,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.service.data import DataStatusView
 from zuno.trading.service.live_start import RecordGate
 from zuno.wiring.chains import Chains
+from zuno.wiring.home import MEGABYTE, describe_budget, measure_home
 from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000
@@ -52,7 +53,8 @@ def build_doctor(
     """`more`: checks of the exchanges and the mandate."""
 
     async def look_at_home() -> list[CheckView]:
-        return [_home_line(settings.home), _room_line(settings.home)]
+        budget = settings.disk_budget_mb * MEGABYTE
+        return [_home_line(settings.home), _room_line(settings.home), *_budget_lines(settings.home, budget)]
 
     async def look_at_store() -> list[CheckView]:
         kind = "SQLite in the home" if settings.database_url is None else "Postgres"
@@ -211,6 +213,14 @@ def _room_line(home: Path) -> CheckView:
     if free < NO_ROOM:
         return _line("disk", "fail", text, "make room: what cannot be written down is not done")
     return _line("disk", "warn" if free < LITTLE_ROOM else "ok", text, "make room" if free < LITTLE_ROOM else "")
+
+
+def _budget_lines(home: Path, budget: int) -> list[CheckView]:
+    if not budget:
+        return []
+    if (text := describe_budget(measure_home(home), budget)) is None:
+        return [_line("disk", "ok", "the home is within its disk budget")]
+    return [_line("disk", "warn", text, "`zuno home compact --older 90d` archives old bundles")]
 
 
 def _key_line(key: KeyFile) -> CheckView:

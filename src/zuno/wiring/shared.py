@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.passphrases import Ask, Passphrase, Passphrases
     from zuno.adapters.keys.wallets import WalletFolder
     from zuno.adapters.store.outbox import SqliteOutbox
+    from zuno.adapters.store.table_store import TableStore
     from zuno.journal.audit import JournalAudit
+    from zuno.journal.compaction import HomeCompaction
     from zuno.journal.journal import ChainedJournal
-    from zuno.journal.port import Journal, JournalStore
+    from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import ModelRegistry
     from zuno.lp.ports.spending import Signer
@@ -114,6 +116,7 @@ class SharedWiring(ABC):
         self._chains = Chains(settings, sealed, self._signers.own_wallet)
         self._models = Models(settings)
         self._journal: ChainedJournal | None = None
+        self._own_store: TableStore | None = None
         self._started = False
         self._fences = Fences()
         url = settings.database_url
@@ -142,7 +145,8 @@ class SharedWiring(ABC):
         if self._journal is None:
             key = self._key()
             secrets = self._settings.secrets()
-            self._journal = ChainedJournal(self._store(key), key, code=code_version, now=unix_millis, secrets=secrets)
+            self._own_store = self._store(key)
+            self._journal = ChainedJournal(self._own_store, key, code=code_version, now=unix_millis, secrets=secrets)
         return self._journal
 
     async def _open_journal(self) -> Journal:
@@ -172,7 +176,25 @@ class SharedWiring(ABC):
         own, peer = home / "keys" / "node.key", home / "peer.key"
         return KeyFile(peer if peer.exists() and not own.exists() else own)  # a peer's folder is a home to look at
 
-    def _store(self, key: KeyFile) -> JournalStore:
+    def compaction(self) -> HomeCompaction:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.file_lock import compaction_lock
+        from zuno.journal.compaction import HomeCompaction
+        from zuno.lp.model.plan_events import PlanApproved
+        from zuno.wiring.home import measure_home
+
+        home, journal = self._settings.home, self.journal()
+        assert self._own_store is not None
+        return HomeCompaction(
+            journal=journal,
+            store=self._own_store,
+            lock=lambda: compaction_lock(home),
+            measure=lambda: measure_home(home),
+            now=unix_millis,
+            keep=(PlanApproved.kind,),
+        )
+
+    def _store(self, key: KeyFile) -> TableStore:
         url = self._settings.database_url
         if url is not None:
             from zuno.adapters.store.postgres import open_postgres

@@ -15,8 +15,9 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.settings import Settings
+from zuno.wiring.home import MEGABYTE, build_disk_watch
 from zuno.wiring.markets import Markets
-from zuno.wiring.outbox import build_pushes
+from zuno.wiring.outbox import build_pushes, print_line
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
@@ -316,6 +317,8 @@ class TradingWiring(SharedWiring):
         async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
             await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
 
+        push = build_pushes(self._settings, self._push_sources(), tell_gaps=True)
+        outbox, budget = None if push is None else self._outbox(), self._settings.disk_budget_mb * MEGABYTE
         return TradeDesk(
             DeskBackends(
                 journal=self._open_journal,
@@ -329,7 +332,8 @@ class TradingWiring(SharedWiring):
                 evaluator=self.evaluator(),
                 collect=collect if live else None,
                 permit=self.live_start().permit,
-                push=build_pushes(self._settings, self._push_sources(), tell_gaps=True),
+                push=push,
+                keep_room=build_disk_watch(budget, self.compaction, outbox, print_line),
             )
         )
 

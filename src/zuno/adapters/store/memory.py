@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from zuno.journal.blocks import ArchiveMissing
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Broken
@@ -74,6 +75,10 @@ class MemoryStore:
     async def bundle_names(self) -> AsyncIterator[str]:
         for name in sorted(self.bundles):
             yield name
+
+    async def read_bundles(self) -> AsyncIterator[tuple[str, bytes | ArchiveMissing | None]]:
+        for name in sorted(self.bundles):
+            yield name, self.bundles[name]
 
     async def inspect(self) -> str | None:
         return None

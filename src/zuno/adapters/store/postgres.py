@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
+from zlib import compress
 
 from zuno.adapters.store.lease import Fences
+from zuno.adapters.store.sqlite import open_archive
 from zuno.adapters.store.table_store import HeadFile, TableStore
+from zuno.journal.blocks import unpack
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.signing import NodeKey
@@ -27,13 +30,17 @@ _SCHEMA: tuple[LiteralString, ...] = (
     "CREATE INDEX IF NOT EXISTS entries_by_kind ON zuno.entries (node, kind, seq)",
     """CREATE TABLE IF NOT EXISTS zuno.bundles (
         node text NOT NULL, hash text COLLATE "C" NOT NULL, content bytea NOT NULL, PRIMARY KEY (node, hash))""",
+    """CREATE TABLE IF NOT EXISTS zuno.blocks (
+        node text NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, hash bytea NOT NULL, content bytea NOT NULL,
+        PRIMARY KEY (node, id), UNIQUE (node, hash))""",
 )
 _CONNECT_SECONDS = 10
 
 
 def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
     """This node's journal behind `url`; head and lock stay in `home`. `fences`: leases a write must still hold."""
-    return TableStore(PostgresTables(url, key, fences or Fences()), HeadFile(home, "journal-postgres"))
+    tables, archive = PostgresTables(url, key, fences or Fences()), open_archive(home)
+    return TableStore(tables, HeadFile(home, "journal-postgres"), archive)
 
 
 class PostgresTables:
@@ -61,7 +68,8 @@ class PostgresTables:
 
     def insert(self, row: Row) -> None:
         values = (self._key.public, row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature)
-        self._write("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", values)
+        with self.transaction():
+            self._execute("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", [values])
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
@@ -82,12 +90,34 @@ class PostgresTables:
         values = [value for _, value in limits if value is not None]
         return [Row(*row) for row in self._select(query, (*values, limit))]
 
-    def put_bundle(self, name: str, content: bytes) -> None:
-        self._write(
-            "INSERT INTO zuno.bundles VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", (self._key.public, name, content)
+    def store(self, stored: Mapping[str, bytes]) -> None:
+        self._execute(
+            "INSERT INTO zuno.bundles VALUES (%s, %s, %s) "
+            "ON CONFLICT (node, hash) DO UPDATE SET content = excluded.content",
+            [(self._key.public, *row) for row in stored.items()],
         )
 
-    def bundle(self, name: str) -> bytes | None:
+    def put_blocks(self, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
+        query: LiteralString = "SELECT hash, id FROM zuno.blocks WHERE node = %s AND hash = ANY(%s)"
+        known = {bytes(name): number for name, number in self._select(query, (list(pieces),))}
+        new = [name for name in pieces if name not in known]
+        self._execute(
+            "INSERT INTO zuno.blocks (node, hash, content) VALUES (%s, %s, %s)",
+            [(self._key.public, name, compress(pieces[name])) for name in new],
+        )
+        return known | {bytes(name): number for name, number in self._select(query, (new,))}
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        rows = self._select("SELECT id, content FROM zuno.blocks WHERE node = %s AND id = ANY(%s)", (list(ids),))
+        return {number: piece for number, packed in rows if (piece := unpack(bytes(packed))) is not None}
+
+    def shrink(self, used: Collection[int]) -> None:
+        """The server gives the room to new rows, and back to the disk, by itself (autovacuum)."""
+        values = (self._key.public, list(used))
+        with self.transaction():
+            self._execute("DELETE FROM zuno.blocks WHERE node = %s AND id <> ALL(%s)", [values])
+
+    def stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
 
@@ -111,13 +141,19 @@ class PostgresTables:
             if not self._key.exists():
                 return []
             if not self._ready:
-                there = connection.execute("SELECT to_regclass('zuno.entries'), to_regclass('zuno.bundles')").fetchone()
-                if there is None or None in there:
+                there = connection.execute("SELECT to_regclass('zuno.bundles'), to_regclass('zuno.blocks')").fetchone()
+                if there is None or there[0] is None:
                     return []
-                self._ready = True
+                self._ready = there[1] is not None  # tables of an older Zuno: the next write makes the blocks'
             return connection.execute(query, (self._key.public, *values)).fetchall()
 
-    def _write(self, query: LiteralString, values: tuple[Any, ...]) -> None:
+    def _execute(self, query: LiteralString, rows: list[tuple[Any, ...]]) -> None:
+        """In the transaction under way."""
+        with self._vendor() as connection:
+            connection.cursor().executemany(query, rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         with self._vendor() as connection:
             if not self._ready:
                 with connection.transaction():
@@ -126,7 +162,7 @@ class PostgresTables:
                 self._ready = True
             with connection.transaction():
                 self._fences.check(connection)
-                connection.execute(query, values)
+                yield
 
     @contextmanager
     def _vendor(self) -> Iterator[psycopg.Connection]:

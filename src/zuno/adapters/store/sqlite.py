@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
+from zlib import compress
 
 from zuno.adapters.atomic_file import build_database_error
 from zuno.adapters.sqlite_file import MAY_PASS
-from zuno.adapters.store.table_store import HeadFile, TableStore
+from zuno.adapters.store.table_store import Archive, HeadFile, TableStore
+from zuno.journal.blocks import unpack
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken, Unavailable
 
@@ -22,14 +24,23 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS entries_by_request ON entries (request_id, seq)",
     "CREATE INDEX IF NOT EXISTS entries_by_kind ON entries (kind, seq)",
     "CREATE TABLE IF NOT EXISTS bundles (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS blocks (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL)",
 )
 _NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
+_PACKED: Final = b"\0packed\n"
+_LARGE_BODY: Final = 2_000
+_AT_ONCE: Final = 500  # values of one query
+_SPARE: Final = 0.1  # share of free pages from which a file is written anew
 
 
 def open_sqlite(home: Path) -> TableStore:
     """The journal of a home: `journal.db`, with `journal.head` and `journal.lock` beside it."""
-    return TableStore(SqliteTables(home / "journal.db"), HeadFile(home, "journal"))
+    return TableStore(SqliteTables(home / "journal.db"), HeadFile(home, "journal"), open_archive(home))
+
+
+def open_archive(home: Path) -> Archive:
+    return Archive(home / "archive", lambda path: SqliteTables(path, log="DELETE"))  # no files beside an archive file
 
 
 class SqliteTables:
@@ -37,8 +48,9 @@ class SqliteTables:
 
     name = ""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, log: Literal["WAL", "DELETE"] = "WAL") -> None:
         self._path = path
+        self._log = log
         self._reading: sqlite3.Connection | None = None
         self._writing: sqlite3.Connection | None = None
 
@@ -58,7 +70,7 @@ class SqliteTables:
                 with _transaction(connection):
                     connection.execute(
                         f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                        (row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature),
+                        (row.seq, row.at, row.request_id, row.kind, _pack_body(row.body), row.hash, row.signature),
                     )
             except sqlite3.IntegrityError as error:
                 raise Broken(f"Entry {row.seq} is in the journal already.") from error
@@ -77,13 +89,44 @@ class SqliteTables:
         )
         return [_row(row) for row in rows]
 
-    def put_bundle(self, name: str, content: bytes) -> None:
-        with self._translate_errors():
-            connection = self._writer()
-            with _transaction(connection):
-                connection.execute("INSERT OR IGNORE INTO bundles (hash, content) VALUES (?, ?)", (name, content))
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._translate_errors(), _transaction(self._writer()):
+            yield
 
-    def bundle(self, name: str) -> bytes | None:
+    def store(self, stored: Mapping[str, bytes]) -> None:
+        self._writer().executemany("INSERT OR REPLACE INTO bundles (hash, content) VALUES (?, ?)", stored.items())
+
+    def put_blocks(self, pieces: Mapping[bytes, bytes]) -> dict[bytes, int]:
+        known = dict(self._select_each("hash, id FROM blocks WHERE hash", pieces))
+        new = pieces.keys() - known.keys()
+        packed = [(name, compress(piece)) for name, piece in pieces.items() if name in new]
+        self._writer().executemany("INSERT INTO blocks (hash, content) VALUES (?, ?)", packed)
+        return {**known, **dict(self._select_each("hash, id FROM blocks WHERE hash", new))}
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        rows = self._select_each("id, content FROM blocks WHERE id", ids)
+        pieces = {number: unpack(packed) for number, packed in rows if isinstance(packed, bytes)}
+        return {number: piece for number, piece in pieces.items() if piece is not None}
+
+    def shrink(self, used: Collection[int]) -> None:
+        with self.transaction():
+            unused = [(number,) for (number,) in self._select("SELECT id FROM blocks", ()) if number not in used]
+            self._writer().executemany("DELETE FROM blocks WHERE id = ?", unused)
+        with self._translate_errors():
+            (free,), (pages,) = (self._writer().execute(f"PRAGMA {n}_count").fetchone() for n in ("freelist", "page"))
+            if free > _SPARE * pages:
+                self._writer().execute("VACUUM")
+            self._writer().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _select_each(self, query: str, values: Collection[Any]) -> list[tuple[Any, ...]]:
+        given = list(values)
+        parts = (given[start : start + _AT_ONCE] for start in range(0, len(given), _AT_ONCE))
+        return [
+            row for some in parts for row in self._select(f"SELECT {query} IN (?{',?' * (len(some) - 1)})", tuple(some))
+        ]
+
+    def stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
         if not rows:
             return None
@@ -162,7 +205,7 @@ class SqliteTables:
         if self._writing is None:
             connection = self._connect("rwc")
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA journal_mode = {self._log}")
                 connection.execute("PRAGMA synchronous = FULL")  # WAL alone would let a power cut take the last commits
                 with _transaction(connection):
                     for statement in _SCHEMA:
@@ -206,8 +249,15 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def _pack_body(body: bytes) -> bytes:
+    """A large body spills onto pages of its own; packed it mostly does not. Hash and signature are the whole body's."""
+    return _PACKED + compress(body) if len(body) > _LARGE_BODY or body.startswith(_PACKED) else body
+
+
 def _row(raw: tuple[Any, ...]) -> Row | DamagedRow:
     seq, at, request_id, kind, body, name, signature = raw
+    if isinstance(body, bytes) and body.startswith(_PACKED):
+        body = unpack(body.removeprefix(_PACKED))
     if not isinstance(body, bytes):
         return DamagedRow(seq, "its body is not bytes")
     if not isinstance(at, int) or not isinstance(kind, str) or not isinstance(request_id, str | None):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from errno import EACCES, EPERM, EROFS
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from zuno.adapters.atomic_file import build_write_error, detect_full_disk, replace_file
+from zuno.adapters.atomic_file import build_write_error, detect_full_disk, flush_to_disk, replace_file
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.journal.blocks import ArchiveMissing, Recipe, build_recipe, decode_stored, join, point_to_archive
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -22,6 +24,9 @@ from zuno.kernel.errors import Broken, Refused, Unavailable
 PAGE = 500
 P = ParamSpec("P")
 R = TypeVar("R")
+_KNOWN_BLOCKS: Final = 16_384
+_Known: TypeAlias = defaultdict[str, dict[int, bytes]]
+"""Blocks read in one pass, by archive file; the journal's own under no name."""
 
 
 class Tables(Protocol):
@@ -42,9 +47,22 @@ class Tables(Protocol):
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
     ) -> list[Row | DamagedRow]: ...
 
-    def put_bundle(self, name: str, content: bytes) -> None: ...
+    def transaction(self) -> AbstractContextManager[None]:
+        """What `store` and `put_blocks` do in it is durable at its end, or not done."""
 
-    def bundle(self, name: str) -> bytes | None: ...
+    def store(self, stored: Mapping[str, bytes]) -> None:
+        """What stands for bundles, by their names; in place of what is there."""
+
+    def stored(self, name: str) -> bytes | None: ...
+
+    def put_blocks(self, pieces: Mapping[bytes, bytes]) -> Mapping[bytes, int]:
+        """The numbers of blocks by their hashes; those that are new are stored."""
+
+    def blocks(self, ids: Collection[int]) -> dict[int, bytes]:
+        """Without those that are missing or damaged."""
+
+    def shrink(self, used: Collection[int]) -> None:
+        """Remove all other blocks, and give the room back to the disk."""
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]: ...
 
@@ -53,12 +71,45 @@ class Tables(Protocol):
     def close(self) -> None: ...
 
 
+class Archive:
+    """Old bundles in database files of their own, which are only added to."""
+
+    def __init__(self, folder: Path, open_file: Callable[[Path], Tables]) -> None:
+        self._folder = folder
+        self._open_file = open_file
+
+    def exists(self, file: str) -> bool:
+        return (self._folder / file).exists()
+
+    def put(self, file: str, bundles: Mapping[str, bytes]) -> None:
+        """On disk when this returns."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with closing(self._open_file(self._folder / file)) as tables, tables.transaction():
+                tables.store({name: build_recipe(content, tables.put_blocks) for name, content in bundles.items()})
+            for path in (self._folder / file, self._folder, self._folder.parent):
+                flush_to_disk(path)
+        except OSError as error:
+            raise build_write_error(self._folder / file, error) from error
+
+    def read(self, file: str, name: str, known: dict[int, bytes]) -> bytes:
+        """`ArchiveMissing` without the file, `Broken` where it does not hold the bundle."""
+        if not self.exists(file):
+            raise ArchiveMissing(file)
+        with closing(self._open_file(self._folder / file)) as tables:
+            content = _read_stored(tables, name, tables.stored(name) or b"", known)
+        if not isinstance(content, bytes) or digest(content) != name:
+            raise Broken(f"archive/{file} is damaged: the bundle {name[:12]}… is not whole there.")
+        return content
+
+
 class TableStore:
     """The `JournalStore` over tables. One thread does all the work, so a cancelled caller never cuts a write in two."""
 
-    def __init__(self, tables: Tables, head_file: HeadFile) -> None:
+    def __init__(self, tables: Tables, head_file: HeadFile, archive: Archive) -> None:
         self._tables = tables
         self._head_file = head_file
+        self._archive = archive
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zuno-journal")
 
     async def initialise(self, head: bytes) -> None:
@@ -96,7 +147,24 @@ class TableStore:
         await self._call(self._put_bundle, name, content)
 
     async def bundle(self, name: str) -> bytes | None:
-        return await self._call(self._tables.bundle, name)
+        return await self._call(self._read_bundle, name, defaultdict(dict))
+
+    async def read_bundles(self) -> AsyncIterator[tuple[str, bytes | ArchiveMissing | None]]:
+        known: _Known = defaultdict(dict)
+        async for name in self.bundle_names():
+            try:
+                yield name, await self._call(self._read_bundle, name, known)
+            except ArchiveMissing as missing:
+                yield name, missing
+
+    async def convert_bundles(self, names: Sequence[str]) -> int:
+        return await self._call(self._convert_bundles, names)
+
+    async def archive_bundles(self, file: str, names: Sequence[str]) -> int:
+        return await self._call(self._archive_bundles, file, names)
+
+    async def shrink(self) -> None:
+        await self._call(self._shrink)
 
     async def bundle_names(self) -> AsyncIterator[str]:
         after: str | None = None
@@ -147,7 +215,61 @@ class TableStore:
 
     def _put_bundle(self, name: str, content: bytes) -> None:
         with self._head_file.alone():
-            self._tables.put_bundle(name, content)
+            if self._tables.stored(name) is None:
+                self._put_recipes({name: content})
+
+    def _put_recipes(self, bundles: Mapping[str, bytes]) -> None:
+        with self._tables.transaction():
+            put_blocks = self._tables.put_blocks
+            self._tables.store({name: build_recipe(content, put_blocks) for name, content in bundles.items()})
+
+    def _read_bundle(self, name: str, known: _Known) -> bytes | None:
+        for _ in range(2):  # between two looks a compaction may have moved it
+            if (stored := self._tables.stored(name)) is None:
+                return None
+            content = _read_stored(self._tables, name, stored, known[""])
+            if isinstance(content, str):
+                return self._archive.read(content, name, known[content])
+            if content is not None:
+                return content
+        return stored  # damaged: for the judge to see
+
+    def _convert_bundles(self, names: Sequence[str]) -> int:
+        with self._head_file.alone():
+            # What is in blocks already, archived or damaged has other bytes than its name says.
+            stored = {name: self._tables.stored(name) for name in names}
+            whole = {name: content for name, content in stored.items() if content and digest(content) == name}
+            self._put_recipes(whole)
+            return len(whole)
+
+    def _archive_bundles(self, file: str, names: Sequence[str]) -> int:
+        """The bytes are on disk in the archive, and were read back from there, before the journal points to it."""
+        known: _Known = defaultdict(dict)
+        here = [name for name in names if not isinstance(decode_stored(name, self._tables.stored(name) or b""), str)]
+        contents = {name: self._read_bundle(name, known) for name in here}
+        bundles = {name: content for name, content in contents.items() if content and digest(content) == name}
+        if bundles:
+            if not self._archive.exists(file) and file in self._decode_all():
+                raise ArchiveMissing(file)  # a second file of that name would hide the first one's bundles
+            self._archive.put(file, bundles)
+            for name in bundles:
+                self._archive.read(file, name, known[file])
+            with self._head_file.alone(), self._tables.transaction():
+                self._tables.store(dict.fromkeys(bundles, point_to_archive(file)))
+        return len(bundles)
+
+    def _shrink(self) -> None:
+        """Alone: a bundle that is being written may use any block."""
+        with self._head_file.alone():
+            self._tables.shrink(
+                {part for recipe in self._decode_all() for part in recipe or () if isinstance(part, int)}
+            )
+
+    def _decode_all(self) -> Iterator[Recipe | str | None]:
+        after: str | None = None
+        while page := self._tables.bundle_names(after, PAGE):
+            yield from (decode_stored(name, self._tables.stored(name) or b"") for name in page)
+            after = page[-1]
 
     def _tail(self) -> Tail:
         with self._head_file.lock_to_look() as held:
@@ -161,6 +283,18 @@ class TableStore:
     def _mark_broken(self, why: str | None) -> None:
         with self._head_file.alone():
             self._head_file.mark_broken(why, self._tables.name)
+
+
+def _read_stored(tables: Tables, name: str, stored: bytes, known: dict[int, bytes]) -> bytes | str | None:
+    """The bundle's bytes, or the archive file they went to; None where a block is missing. `known`: blocks read before,
+    which are kept for the next bundle while they are few."""
+    recipe = decode_stored(name, stored)
+    if not isinstance(recipe, list):
+        return stored if recipe is None else recipe
+    if len(known) > _KNOWN_BLOCKS:
+        known.clear()
+    known |= tables.blocks({part for part in recipe if isinstance(part, int)} - known.keys())
+    return join(recipe, known)
 
 
 _SECTOR = 512

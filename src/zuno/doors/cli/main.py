@@ -14,6 +14,7 @@ from zuno.doors.cli import account as account_commands  # noqa: F401  # commands
 from zuno.doors.cli import learning as learning_commands  # noqa: F401  # commands of `trade`
 from zuno.doors.cli import run_command
 from zuno.doors.cli.data import data
+from zuno.doors.cli.home import home as home_group
 from zuno.doors.cli.lab import lab
 from zuno.doors.cli.learning import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer
@@ -50,6 +51,7 @@ app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
 app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
+app.add_typer(home_group, name="home")
 command(app, "parse")(parse)
 command(app, "agents")(agents)
 app.add_typer(wallet, name="wallet")

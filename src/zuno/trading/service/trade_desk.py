@@ -204,6 +204,8 @@ class DeskBackends:
     """Keeps the market as it comes, until it is stopped."""
     push: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
     """Sends the owner what happens, until it is stopped; never through recorded time."""
+    keep_room: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
+    """Keeps the home within its disk budget, until it is stopped; never through recorded time."""
     permit: Callable[[str, Sequence[Symbol], str, str, Confirm], Awaitable[StartPermit]] | None = None
     """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
 
@@ -352,8 +354,7 @@ class TradeDesk:
         beside = []
         if self._with.collect is not None:
             beside.append(asyncio.create_task(self._with.collect(plan.symbols, stop)))
-        if self._with.push is not None:
-            beside.append(asyncio.create_task(self._with.push(stop)))
+        beside += [asyncio.create_task(act(stop)) for act in (self._with.push, self._with.keep_room) if act is not None]
         try:
             await DeskLoop(gate, plan, run, run.note).run_live(self._with.now, stop, run.is_stopped)
         finally:

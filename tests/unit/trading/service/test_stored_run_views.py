@@ -12,6 +12,7 @@ import pytest
 
 from tests.wire.cycling import Desk, market
 from tests.wire.fakes.series import MemorySeries
+from zuno.journal.blocks import unpack
 from zuno.journal.decision_view import DECISION_VIEW
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
@@ -165,8 +166,10 @@ async def test_a_view_that_was_changed_is_refused(desk: Desk, store: MemorySerie
     await desk.close()
     with sqlite3.connect(desk.home / "journal.db") as database:
         (body,) = database.execute("SELECT body FROM entries WHERE kind = ?", (DECISION_VIEW,)).fetchone()
-        other = bytes(body).replace(b'"version":1', b'"version":2')
-        assert other != bytes(body)
+        whole = unpack(bytes(body).partition(b"\n")[2])
+        assert whole is not None
+        other = whole.replace(b'"version":1', b'"version":2')
+        assert other != whole
         database.execute("UPDATE entries SET body = ? WHERE kind = ?", (other, DECISION_VIEW))
     again = Desk(desk.home, store)
     journal = await again.opened()
