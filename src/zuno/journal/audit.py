@@ -41,7 +41,7 @@ class JournalVerdictView(VerdictView):
                 ("verified", self.mode),
                 ("from entry", count(self.first)),
                 ("signatures checked", count(self.signatures)),
-                ("sealed up to entry", count(self.sealed)),
+                ("sealed up to entry", "no checkpoint yet" if self.sealed is None else count(self.sealed)),
                 ("not checked", self.unchecked or "nothing"),
             )
             return document(whole if self.ok else bad(whole.text), done, notes=self.notes)
