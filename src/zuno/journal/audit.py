@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, ClassVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
@@ -89,12 +89,19 @@ MAX_TAIL = 1_000
 class JournalAudit:
     """Reads: neither a repair nor a key is written here. A checkpoint is, where `verify` is to seal."""
 
-    def __init__(self, journal: ChainedJournal) -> None:
+    def __init__(
+        self, journal: ChainedJournal, recompute: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+    ) -> None:
+        """`recompute`: computes again what entries say of other entries, with `--all`; what is wrong with it."""
         self._journal = journal
+        self._recompute = recompute
 
     async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> JournalVerdictView:
         verdict = await self._journal.verify(mode, seal=seal)
         fault, notes = verdict.fault, verdict.notes
+        if fault is None and mode is VerifyMode.ALL and verdict.entries and self._recompute is not None:
+            wrong = await self._recompute()
+            fault = Fault(None, "; ".join(wrong)) if wrong else None
         return JournalVerdictView(
             ok=fault is None,
             entries=verdict.entries,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.passphrases import Ask, Passphrase, Passphrases
     from zuno.adapters.keys.wallets import WalletFolder
     from zuno.adapters.store.outbox import SqliteOutbox
-    from zuno.journal.audit import JournalAudit
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal, JournalStore
     from zuno.llm.ask import ModelContext
@@ -123,11 +122,6 @@ class SharedWiring(ABC):
     @abstractmethod
     def _push_sources(self) -> PushSources:
         """What pushes are made of: both desks send some."""
-
-    def audit(self) -> JournalAudit:
-        from zuno.journal.audit import JournalAudit
-
-        return JournalAudit(self._journal_to_read())
 
     def journal(self) -> ChainedJournal:
         """The journal of this process: SQLite in the home, or Postgres where a URL is set."""
