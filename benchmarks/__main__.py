@@ -32,6 +32,7 @@ BENCHES = (
     "page",
     "web",
     "kill_flood",
+    "records",
 )
 
 

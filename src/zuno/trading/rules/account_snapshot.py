@@ -70,42 +70,53 @@ _GROWING: Final = ("closed", "results", "postings", "steps", "fills")
 
 
 class _PackedList(list[Any]):
-    """Items as JSON until somebody looks at them: most of a long past is never looked at."""
+    """Items as JSON until somebody looks at them: most of a long past is never looked at. A copy opens them in the list
+    it was made of, so that each is parsed once."""
 
-    def __init__(self, items: Iterable[Any], shape: TypeAdapter[Any]) -> None:
+    def __init__(self, items: Iterable[Any], shape: TypeAdapter[Any], origin: _PackedList | None = None) -> None:
         super().__init__(items)
         self._shape = shape
+        self._origin = origin
+        self._opened = False
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return [self[index] for index in range(*place.indices(len(self)))]
         item = super().__getitem__(place)
         if type(item) is dict:
-            item = _open(self._shape, item)
+            place = range(len(self))[place]
+            item = _open(self._shape, item) if self._origin is None else self._origin[place]
             self[place] = item
         return item
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[index] for index in range(len(self)))
+        if not self._opened:
+            whole = self if self._origin is None else self._origin
+            for place in range(0 if whole._opened else len(whole)):
+                whole[place]
+            whole._opened = self._opened = True
+            self[:] = list.__getitem__(whole, slice(len(self)))
+        return super().__iter__()
 
     def __reversed__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self) - 1, -1, -1))
 
     def copy(self) -> _PackedList:
-        return _PackedList(super().copy(), self._shape)
+        return _PackedList(super().copy(), self._shape, self if self._origin is None else self._origin)
 
 
 class _PackedDict(dict[Any, Any]):
     """The same by key."""
 
-    def __init__(self, items: Mapping[Any, Any], shape: TypeAdapter[Any]) -> None:
+    def __init__(self, items: Mapping[Any, Any], shape: TypeAdapter[Any], origin: _PackedDict | None = None) -> None:
         super().__init__(items)
         self._shape = shape
+        self._origin = origin
 
     def __getitem__(self, key: Any) -> Any:
         item = super().__getitem__(key)
         if type(item) is dict:
-            item = self[key] = _open(self._shape, item)
+            item = self[key] = _open(self._shape, item) if self._origin is None else self._origin[key]
         return item
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -124,7 +135,7 @@ class _PackedDict(dict[Any, Any]):
         return super().items()
 
     def copy(self) -> _PackedDict:
-        return _PackedDict(super().copy(), self._shape)
+        return _PackedDict(super().copy(), self._shape, self if self._origin is None else self._origin)
 
 
 def _open(shape: TypeAdapter[Any], item: object) -> Any:
