@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
@@ -204,22 +203,19 @@ def verify_link(row: Row | DamagedRow, seq: int, prev: str, node: str) -> Frame 
     return frame if prev in ("", frame.prev) else Fault(seq, "it does not follow the entry before it")
 
 
-def verify_signatures(rows: Sequence[Row], key: NodeKey) -> Fault | None:
-    """The first of these rows, whose links hold, that this node did not sign or whose body is not canonical. It may run
-    on several threads at once: the work is done outside of Python."""
-    for row in rows:
-        signature = _decode_hex(row.signature, 64)
-        if signature is None:
-            return Fault(row.seq, "its signature is not one")
-        if not key.verify(key.public, _ENTRY + row.hash.encode(), signature):
-            return Fault(row.seq, "its signature does not belong to its hash")
-        try:
-            fields = decode_canonical(row.body)
-        except Malformed:
-            fields = None
-        if not isinstance(fields, dict) or len(fields) != len(EntryRecord.model_fields):
-            return Fault(row.seq, "its body is not an entry of this format")
-    return None
+def verify_signature(row: Row, key: NodeKey) -> Fault | None:
+    """Of a row whose link holds: whether this node signed it, and its body is canonical."""
+    signature = _decode_hex(row.signature, 64)
+    if signature is None:
+        return Fault(row.seq, "its signature is not one")
+    if not key.verify(key.public, _ENTRY + row.hash.encode(), signature):
+        return Fault(row.seq, "its signature does not belong to its hash")
+    try:
+        fields = decode_canonical(row.body)
+    except Malformed:
+        fields = None
+    whole = isinstance(fields, dict) and len(fields) == len(EntryRecord.model_fields)
+    return None if whole else Fault(row.seq, "its body is not an entry of this format")
 
 
 def verify_row(row: Row | DamagedRow, key: NodeKey) -> Entry | Fault:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
@@ -32,7 +30,7 @@ from zuno.journal.chain import (
     verify_link,
     verify_next_row,
     verify_row,
-    verify_signatures,
+    verify_signature,
     verify_tail,
 )
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
@@ -48,7 +46,6 @@ MAX_BUNDLE = 64 * 1024 * 1024
 _SHORTEST_SECRET = 8  # a shorter one would be found in innocent text
 _RECENT_BUNDLES = 4_096  # bundles known to be stored and whole
 _RECENT_ENTRIES = 32  # looked at before the first entry of a process: some milliseconds
-_SIGNATURE_BATCH = 1_000
 CHECKPOINT_EVERY: Final = 1_000
 """Entries behind the last checkpoint from which on a verified journal is sealed again."""
 
@@ -277,20 +274,11 @@ class ChainedJournal:
     async def _verify(self, mode: VerifyMode) -> tuple[Verdict, str]:
         """The verdict and the hash of the last entry that holds."""
         checked: set[str] = set()
-        count, prev, signatures = 0, FIRST_PREV, _SignatureCheck(self._key)
-        verdict = Verdict(0, None, mode=mode)
-
-        async def conclude(fault: Fault | None) -> Verdict:
-            """With the first fault: signatures are checked behind the links."""
-            unsigned = await signatures.finish()
-            first, held = (fault, count) if unsigned is None else (unsigned, (unsigned.seq or 1) - 1)
-            return replace(verdict, entries=held, fault=first, signatures=signatures.count)
-
+        count, prev, signatures, verdict = 0, FIRST_PREV, 0, Verdict(0, None, mode=mode)
         try:
             tail = await self._store.tail()
-            if _is_empty(tail):
-                return verdict, prev
-            if fault := self._key_fault():
+            fault = None if _is_empty(tail) else self._key_fault()
+            if _is_empty(tail) or fault is not None:
                 return replace(verdict, fault=fault), prev
             seals = await self._list_checkpoints()
             sealed = max(seals, default=None)
@@ -300,31 +288,35 @@ class ChainedJournal:
             signed_from = 1 if sealed is None or mode is VerifyMode.ALL else sealed + 1
             public = self._key.public
             async for row in self._store.rows(after=count or None, upto=0 if tail.last is None else tail.last.seq):
-                place = count + 1
-                frame = verify_link(row, place, prev, public)
-                fault = frame if isinstance(frame, Fault) else await self._bundle_fault(frame, checked)
-                if isinstance(row, Row) and fault is None:
-                    if seals.get(place, row.hash) != row.hash:
-                        fault = Fault(place, "it is not the entry that a checkpoint seals")
-                    elif row.kind == CHECKPOINT and isinstance(entry := verify_row(row, self._key), Entry):
-                        fault = outcome if isinstance(outcome := read_checkpoint(entry), Fault) else None
+                signed = count + 1 >= signed_from or not prev
+                fault = self._verify_place(row, count + 1, prev, public, signed=signed)
+                if isinstance(fault, Frame):
+                    fault = await self._bundle_fault(fault, checked)
+                if isinstance(row, Row) and seals.get(count + 1, row.hash) != row.hash:
+                    fault = fault or Fault(row.seq, "it is not the entry that a checkpoint seals")
                 if fault is not None or not isinstance(row, Row):
-                    return await conclude(fault), prev
-                if place >= signed_from or not prev or row.kind == CHECKPOINT:
-                    await signatures.add(row)
-                    if signatures.fault is not None:
-                        break
-                count, prev = place, row.hash
-            verdict = await conclude(None)
-            if verdict.fault is not None:
-                return verdict, prev
+                    return replace(verdict, entries=count, fault=fault, signatures=signatures), prev
+                count, prev, signatures = count + 1, row.hash, signatures + (signed or row.kind == CHECKPOINT)
+            verdict = replace(verdict, entries=count, signatures=signatures)
             state = verify_tail(tail, self._key)
             if isinstance(state, Fault):
                 return replace(verdict, fault=state), prev
             fault = None if verdict.mode is VerifyMode.QUICK else await self._store_fault(checked)
         except Broken as error:
-            return await conclude(Fault(count + 1, str(error).rstrip("."))), prev
+            fault = Fault(count + 1, str(error).rstrip("."))
+            return replace(verdict, entries=count, fault=fault, signatures=signatures), prev
         return replace(verdict, fault=fault, notes=_describe_recovery(state) if fault is None else ()), prev
+
+    def _verify_place(self, row: Row | DamagedRow, seq: int, prev: str, public: str, *, signed: bool) -> Frame | Fault:
+        """A row in its place; `signed`: with its signature, as a checkpoint's always is."""
+        frame = verify_link(row, seq, prev, public)
+        if isinstance(frame, Fault) or not isinstance(row, Row):
+            return frame
+        if row.kind == CHECKPOINT:
+            entry = verify_row(row, self._key)
+            sealed = entry if isinstance(entry, Fault) else read_checkpoint(entry)
+            return sealed if isinstance(sealed, Fault) else frame
+        return (verify_signature(row, self._key) if signed else None) or frame
 
     async def _list_checkpoints(self) -> dict[int, str]:
         """The hash of each entry that a checkpoint seals. One that does not hold counts for nothing: the walk along the
@@ -439,32 +431,6 @@ class ChainedJournal:
                 return Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
         damage = await self._store.inspect()
         return None if damage is None else Fault(None, damage)
-
-
-class _SignatureCheck:
-    """Checks signatures in batches on as many threads as there are processors: the vendor leaves Python's lock."""
-
-    def __init__(self, key: NodeKey) -> None:
-        self._key = key
-        self._waiting: list[Row] = []
-        self.count = 0
-        self.fault: Fault | None = None
-        """The first one."""
-
-    async def add(self, row: Row) -> None:
-        self._waiting.append(row)
-        if len(self._waiting) >= _SIGNATURE_BATCH:
-            await self.finish()
-
-    async def finish(self) -> Fault | None:
-        if self._waiting and self.fault is None:
-            rows, size = self._waiting, -(-len(self._waiting) // (os.cpu_count() or 1))
-            parts = (rows[start : start + size] for start in range(0, len(rows), size))
-            faults = await asyncio.gather(*(asyncio.to_thread(verify_signatures, part, self._key) for part in parts))
-            self.fault = next(filter(None, faults), None)
-            self.count += len(rows)
-        self._waiting = []
-        return self.fault
 
 
 _OTHER_BYTES = "holds other bytes than its name says"
