@@ -136,12 +136,9 @@ def read_frame(body: bytes) -> Frame | None:
     behind = _BEHIND_PAYLOAD.search(body, max(0, len(body) - _BEHIND_BYTES))
     if before is None or behind is None or behind.start() < before.end() - 1:
         return None
-    at, bundle, kind, node = before.groups()
-    prev, request_id, seq = behind.groups()
-    return Frame(
-        int(seq), int(at), request_id and request_id.decode(), kind.decode(), node.decode(),
-        bundle and bundle.decode(), prev.decode(),
-    )  # fmt: skip
+    at, bundle, kind, node = (None if part is None else part.decode() for part in before.groups())
+    prev, request_id, seq = (None if part is None else part.decode() for part in behind.groups())
+    return Frame(int(seq or 0), int(at or 0), request_id, kind or "", node or "", bundle, prev or "")
 
 
 @dataclass(frozen=True, slots=True)

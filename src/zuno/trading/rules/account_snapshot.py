@@ -70,13 +70,11 @@ _GROWING: Final = ("closed", "results", "postings", "steps", "fills")
 
 
 class _PackedList(list[Any]):
-    """Items as JSON until somebody looks at them: most of a long past is never looked at. A copy opens them in the list
-    it was made of, so that each is parsed once."""
+    """Items as JSON until somebody looks at them: most of a long past is never looked at."""
 
-    def __init__(self, items: Iterable[Any], shape: TypeAdapter[Any], origin: _PackedList | None = None) -> None:
+    def __init__(self, items: Iterable[Any], shape: TypeAdapter[Any]) -> None:
         super().__init__(items)
         self._shape = shape
-        self._origin = origin
         self._opened = False
 
     def __getitem__(self, place: Any) -> Any:
@@ -84,46 +82,34 @@ class _PackedList(list[Any]):
             return [self[index] for index in range(*place.indices(len(self)))]
         item = super().__getitem__(place)
         if type(item) is dict:
-            place = range(len(self))[place]
-            item = _open(self._shape, item) if self._origin is None else self._origin[place]
-            self[place] = item
+            item = self[place] = _open(self._shape, item)
         return item
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._opened:
-            whole = self if self._origin is None else self._origin
-            for place in range(0 if whole._opened else len(whole)):
-                whole[place]
-            whole._opened = self._opened = True
-            self[:] = list.__getitem__(whole, slice(len(self)))
+        for place in range(0 if self._opened else len(self)):
+            self[place]
+        self._opened = True
         return super().__iter__()
 
     def __reversed__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self) - 1, -1, -1))
 
-    def copy(self) -> _PackedList:
-        return _PackedList(super().copy(), self._shape, self if self._origin is None else self._origin)
-
 
 class _PackedDict(dict[Any, Any]):
     """The same by key."""
 
-    def __init__(self, items: Mapping[Any, Any], shape: TypeAdapter[Any], origin: _PackedDict | None = None) -> None:
+    def __init__(self, items: Mapping[Any, Any], shape: TypeAdapter[Any]) -> None:
         super().__init__(items)
         self._shape = shape
-        self._origin = origin
 
     def __getitem__(self, key: Any) -> Any:
         item = super().__getitem__(key)
         if type(item) is dict:
-            item = self[key] = _open(self._shape, item) if self._origin is None else self._origin[key]
+            item = self[key] = _open(self._shape, item)
         return item
 
     def get(self, key: Any, default: Any = None) -> Any:
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        return self[key] if super().__contains__(key) else default
 
     def values(self) -> ValuesView[Any]:
         for key in self:
@@ -134,24 +120,12 @@ class _PackedDict(dict[Any, Any]):
         self.values()
         return super().items()
 
-    def copy(self) -> _PackedDict:
-        return _PackedDict(super().copy(), self._shape, self if self._origin is None else self._origin)
-
 
 def _open(shape: TypeAdapter[Any], item: object) -> Any:
     try:
         return shape.validate_python(item)
     except ValidationError as error:
         raise Broken("A snapshot of an account holds what is none of its parts.") from error
-
-
-_ORDER: Final[TypeAdapter[Any]] = TypeAdapter(TrackedOrder)
-_INTENT: Final[TypeAdapter[Any]] = TypeAdapter(TrackedIntent)
-_FILL: Final[TypeAdapter[Any]] = TypeAdapter(Fill)
-_CLOSED: Final[TypeAdapter[Any]] = TypeAdapter(TradeSummary)
-_RESULT: Final[TypeAdapter[Any]] = TypeAdapter(RealisedResult)
-_POSTING: Final[TypeAdapter[Any]] = TypeAdapter(Posting)
-_STEP: Final[TypeAdapter[Any]] = TypeAdapter(AccountStep)
 
 
 def dump_live(book: AccountHistory) -> bytes:
@@ -218,12 +192,15 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
         open_intents = [id for id, raw in intents.items() if raw["state"] == "open"]
     except (ValueError, KeyError, TypeError) as error:
         raise Broken("A snapshot of an account does not hold one.") from error
-    book.orders, book.intents = _PackedDict(orders, _ORDER), _PackedDict(intents, _INTENT)
-    book.restore_bookings(_PackedDict(fills, _FILL), payments)
-    book.closed, book.results = _PackedList(closed, _CLOSED), _PackedList(results, _RESULT)
-    book.postings, book.steps = _PackedList(postings, _POSTING), _PackedList(steps, _STEP)
+    book.orders = _PackedDict(orders, TypeAdapter(TrackedOrder))
+    book.intents = _PackedDict(intents, TypeAdapter(TrackedIntent))
+    book.restore_bookings(_PackedDict(fills, TypeAdapter(Fill)), payments)
+    book.closed = _PackedList(closed, TypeAdapter(TradeSummary))
+    book.results = _PackedList(results, TypeAdapter(RealisedResult))
+    book.postings = _PackedList(postings, TypeAdapter(Posting))
+    book.steps = _PackedList(steps, TypeAdapter(AccountStep))
     book.count, book.newest, book.recorded, book.opened = now.count, now.newest, now.recorded, now.opened
-    book.restore_ledger(now.balances, now.debits, now.credits)
+    book.ledger.restore(now.balances, now.debits, now.credits)
     book.trades = {trade.id: trade for trade in now.trades}
     book.positions = {(trade.exchange, trade.symbol): trade for trade in now.trades if not trade.manual}
     book.finished = {trade.id: trade for trade in now.finished}

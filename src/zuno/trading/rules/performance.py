@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -280,26 +280,16 @@ class AccountHistory(TradingBook):
         self.steps: list[AccountStep] = []
         self.sealed = SealedParts()
         self._figures = _Figures()
-        self._balances = _balances(self)
-        """After the last event."""
+        self._balances: _Balances | None = None
+        """After the last event, where it was applied here."""
 
     def freeze(self) -> AccountHistory:
-        """A copy whose lists stay as they are while this book goes on; the same trades and orders are in them."""
+        """A copy that holds what this book holds now and has closed; what else it ever did is shared and goes on."""
         twin = copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, list | dict):
-                setattr(twin, name, value.copy())
-        twin.ledger = self.ledger.copy()
+        for name in ("trades", "positions", "finished", "open_orders", "open_intents", "locks", "lifted", "resting"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.closed, twin.ledger = [*self.closed], deepcopy(self.ledger)
         return twin
-
-    def restore_ledger(
-        self,
-        balances: Mapping[Exchange, Mapping[LedgerAccount, Decimal]],
-        debits: Mapping[Exchange, Decimal],
-        credits: Mapping[Exchange, Decimal],
-    ) -> None:
-        self.ledger.restore(balances, debits, credits)
-        self._balances = _balances(self)
 
     @property
     def fills(self) -> list[Fill]:
@@ -309,7 +299,7 @@ class AccountHistory(TradingBook):
         # A paper account that nobody opened starts just before its first event.
         opening = not self.count and not isinstance(event, AccountOpened)
         start = current_step(self, Millis(event.at - 1)) if opening else None
-        before = _opening_balances() if opening else self._balances
+        before = _opening_balances() if opening else self._balances or _balances(self)
         super().apply(event)
         if start is not None:
             opened = AccountOpened(at=event.at, usd=ZERO, krw=ZERO)

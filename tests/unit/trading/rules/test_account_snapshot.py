@@ -57,10 +57,10 @@ def test_a_frozen_book_stays_as_it_is() -> None:
     book = fold_with_snapshots(entries[:20], {10}, restart=True)
     frozen, before = book.freeze(), dump_live(book)
     debits = book.ledger.debits(Exchange.BINANCE)
-    counts = len(frozen.closed), len(frozen.postings), len(frozen.orders)
+    held = [*frozen.closed], [*frozen.trades], [*frozen.open_orders]
     for events in entries[20:]:
         book.apply_all(events)
-    assert (len(frozen.closed), len(frozen.postings), len(frozen.orders)) == counts
+    assert ([*frozen.closed], [*frozen.trades], [*frozen.open_orders]) == held
     assert frozen.count < book.count
     assert (frozen.ledger.debits(Exchange.BINANCE), before) != (book.ledger.debits(Exchange.BINANCE), dump_live(book))
     assert frozen.ledger.debits(Exchange.BINANCE) == debits
