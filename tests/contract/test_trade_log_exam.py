@@ -274,14 +274,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("often")
 async def test_a_new_process_reads_snapshots_and_what_is_new(tmp_path: Path) -> None:
     log = log_of(journal_in(tmp_path))
-    events = await write_long(log, 420)
+    events = await write_long(log, 220)
     await write_long(log, 60, THERE)
     snapshots = [entry async for entry in journal_in(tmp_path).entries(kind=ACCOUNT_SNAPSHOT)]
-    assert [entry.payload["account"] for entry in snapshots].count(HERE) == 8
+    assert [entry.payload["account"] for entry in snapshots].count(HERE) == 4
     history, read = await read_cold(tmp_path)
     assert dump_whole(history) == dump_whole(trace_account(events))
     assert history.count - history.sealed.count < 50
-    assert read < 45  # eight snapshots, the entry they end with, and what was written since
+    assert read < 40  # four snapshots, the entry they end with, and what was written since
     assert await log.history(HERE) is await log.history(HERE)
     assert dump_whole(await log.history(HERE)) == dump_whole(history)
     assert await log.verify_snapshots() == ()

@@ -289,9 +289,8 @@ class ChainedJournal:
             public = self._key.public
             async for row in self._store.rows(after=count or None, upto=0 if tail.last is None else tail.last.seq):
                 signed = count + 1 >= signed_from or not prev
-                fault = self._verify_place(row, count + 1, prev, public, signed=signed)
-                if isinstance(fault, Frame):
-                    fault = await self._bundle_fault(fault, checked)
+                frame = self._verify_place(row, count + 1, prev, public, signed=signed)
+                fault = frame if isinstance(frame, Fault) else await self._bundle_fault(frame, checked)
                 if isinstance(row, Row) and seals.get(count + 1, row.hash) != row.hash:
                     fault = fault or Fault(row.seq, "it is not the entry that a checkpoint seals")
                 if fault is not None or not isinstance(row, Row):

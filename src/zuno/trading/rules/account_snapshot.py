@@ -31,23 +31,23 @@ FOLD_EDITION: Final = 1
 
 @dataclass(slots=True)
 class LivePart:
-    """What does not grow with an account's age."""
+    """What does not grow with an account's age; the first ten fields as the book has them."""
 
     count: int
     newest: Millis
     recorded: bool | None
     opened: bool
+    trades: dict[str, OpenTrade]
+    finished: dict[str, OpenTrade]
+    mandate: MandateGranted | None
+    mandates: list[Mandate]
+    resting: dict[str, RestingOrder]
+    liquidity: dict[Symbol, Liquidity]
     balances: dict[Exchange, dict[LedgerAccount, Decimal]]
     debits: dict[Exchange, Decimal]
     credits: dict[Exchange, Decimal]
-    trades: list[OpenTrade]
-    finished: list[OpenTrade]
     locks: list[LockSet]
     lifted: list[tuple[Protection, Symbol | None, Millis]]
-    mandate: MandateGranted | None
-    mandates: list[Mandate]
-    resting: list[RestingOrder]
-    liquidity: list[Liquidity]
 
 
 @dataclass(slots=True)
@@ -66,7 +66,9 @@ class PastPart:
 
 _LIVE: Final = TypeAdapter(LivePart)
 _PAST: Final = TypeAdapter(PastPart)
-_GROWING: Final = ("closed", "results", "postings", "steps", "fills")
+_AS_THEY_ARE: Final = tuple(LivePart.__dataclass_fields__)[:10]
+_LISTS: Final = {"closed": TradeSummary, "results": RealisedResult, "postings": Posting, "steps": AccountStep}
+_EXCHANGES: Final = {str(exchange.value): exchange for exchange in Exchange}
 
 
 class _PackedList(list[Any]):
@@ -129,39 +131,26 @@ def _open(shape: TypeAdapter[Any], item: object) -> Any:
 
 
 def dump_live(book: AccountHistory) -> bytes:
-    ledger = book.ledger
-    return _LIVE.dump_json(
-        LivePart(
-            count=book.count,
-            newest=book.newest,
-            recorded=book.recorded,
-            opened=book.opened,
-            balances={place: {name: ledger.balance(place, name) for name in LedgerAccount} for place in Exchange},
-            debits={exchange: ledger.debits(exchange) for exchange in Exchange},
-            credits={exchange: ledger.credits(exchange) for exchange in Exchange},
-            trades=[*book.trades.values()],
-            finished=[*book.finished.values()],
-            locks=[*book.locks.values()],
-            lifted=[(*place, at) for place, at in book.lifted.items()],
-            mandate=book.mandate,
-            mandates=book.mandates,
-            resting=[*book.resting.values()],
-            liquidity=[*book.liquidity.values()],
-        )
+    ledger, own = book.ledger, {name: getattr(book, name) for name in _AS_THEY_ARE}
+    live = LivePart(
+        balances={place: {name: ledger.balance(place, name) for name in LedgerAccount} for place in Exchange},
+        debits={exchange: ledger.debits(exchange) for exchange in Exchange},
+        credits={exchange: ledger.credits(exchange) for exchange in Exchange},
+        locks=[*book.locks.values()],
+        lifted=[(*place, at) for place, at in book.lifted.items()],
+        **own,
     )
+    return _LIVE.dump_json(live)
 
 
 def dump_past(book: AccountHistory, sealed: SealedParts) -> bytes:
     """What came to the past since `sealed`."""
-    grown: dict[str, Any] = {name: getattr(book, name)[sealed.lengths.get(name, 0) :] for name in _GROWING}
-    return _PAST.dump_json(
-        PastPart(
-            orders=[order for id, order in book.orders.items() if id in sealed.orders],
-            intents=[intent for id, intent in book.intents.items() if id in sealed.intents],
-            payments=book.payments[sealed.lengths.get("payments", 0) :],
-            **grown,
-        )
-    )
+    grown: dict[str, Any] = {
+        name: getattr(book, name)[sealed.lengths.get(name, 0) :] for name in (*_LISTS, "fills", "payments")
+    }
+    orders = [order for id, order in book.orders.items() if id in sealed.orders]
+    intents = [intent for id, intent in book.intents.items() if id in sealed.intents]
+    return _PAST.dump_json(PastPart(orders=orders, intents=intents, **grown))
 
 
 def dump_whole(book: AccountHistory) -> tuple[bytes, bytes]:
@@ -171,7 +160,7 @@ def dump_whole(book: AccountHistory) -> tuple[bytes, bytes]:
 
 def mark_sealed(book: AccountHistory) -> None:
     """All of the book is in a snapshot now."""
-    lengths = {name: len(getattr(book, name)) for name in (*_GROWING, "payments")}
+    lengths = {name: len(getattr(book, name)) for name in (*_LISTS, "fills", "payments")}
     book.sealed = SealedParts(count=book.count, lengths=lengths)
 
 
@@ -185,9 +174,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
         intents = {raw["intent"]["id"]: raw for part in parts for raw in part["intents"]}
         fills = {(_EXCHANGES[raw["exchange"]], raw["id"]): raw for part in parts for raw in part["fills"]}
         payments = [(_EXCHANGES[exchange], id) for part in parts for exchange, id in part["payments"]]
-        closed, results, postings, steps = (
-            [raw for part in parts for raw in part[name]] for name in ("closed", "results", "postings", "steps")
-        )
+        lists = {name: [raw for part in parts for raw in part[name]] for name in _LISTS}
         open_orders = [id for id, raw in orders.items() if not OrderStatus(raw["status"]).final]
         open_intents = [id for id, raw in intents.items() if raw["state"] == "open"]
     except (ValueError, KeyError, TypeError) as error:
@@ -195,26 +182,17 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
     book.orders = _PackedDict(orders, TypeAdapter(TrackedOrder))
     book.intents = _PackedDict(intents, TypeAdapter(TrackedIntent))
     book.restore_bookings(_PackedDict(fills, TypeAdapter(Fill)), payments)
-    book.closed = _PackedList(closed, TypeAdapter(TradeSummary))
-    book.results = _PackedList(results, TypeAdapter(RealisedResult))
-    book.postings = _PackedList(postings, TypeAdapter(Posting))
-    book.steps = _PackedList(steps, TypeAdapter(AccountStep))
-    book.count, book.newest, book.recorded, book.opened = now.count, now.newest, now.recorded, now.opened
+    for name, shape in _LISTS.items():
+        setattr(book, name, _PackedList(lists[name], TypeAdapter(shape)))
+    for name in _AS_THEY_ARE:
+        setattr(book, name, getattr(now, name))
     book.ledger.restore(now.balances, now.debits, now.credits)
-    book.trades = {trade.id: trade for trade in now.trades}
-    book.positions = {(trade.exchange, trade.symbol): trade for trade in now.trades if not trade.manual}
-    book.finished = {trade.id: trade for trade in now.finished}
+    book.positions = {(trade.exchange, trade.symbol): trade for trade in now.trades.values() if not trade.manual}
     book.open_orders = {ClientId(id): book.orders[id] for id in open_orders}
     book.open_intents = {id: book.intents[id] for id in open_intents}
     book.locks = {(lock.protection, lock.symbol): lock for lock in now.locks}
     book.lifted = {(protection, symbol): at for protection, symbol, at in now.lifted}
-    book.mandate, book.mandates = now.mandate, now.mandates
-    book.resting = {order.id: order for order in now.resting}
-    book.liquidity = {pool.symbol: pool for pool in now.liquidity}
     for exchange in Exchange:
         book.check_ledger(exchange)
     mark_sealed(book)
     return book
-
-
-_EXCHANGES: Final = {str(exchange.value): exchange for exchange in Exchange}

@@ -279,7 +279,7 @@ class AccountHistory(TradingBook):
         self.postings: list[Posting] = []
         self.steps: list[AccountStep] = []
         self.sealed = SealedParts()
-        self._figures = _Figures()
+        self._figures: dict[tuple[int, Decimal | None], Performance] = {}
         self._balances: _Balances | None = None
         """After the last event, where it was applied here."""
 
@@ -313,18 +313,11 @@ class AccountHistory(TradingBook):
 
     def measure(self, krw_rate: Decimal | None) -> Performance:
         """`measure_trades` of all closed trades, computed again when one closed or the rate moved."""
-        known, closed = self._figures, len(self.closed)
-        if known.performance is None or (known.closed, known.krw_rate) != (closed, krw_rate):
-            known.closed, known.krw_rate = closed, krw_rate
-            known.performance = measure_trades(self.closed, krw_rate)
-        return known.performance
-
-
-@dataclass(slots=True)
-class _Figures:
-    closed: int = 0
-    krw_rate: Decimal | None = None
-    performance: Performance | None = None
+        key = len(self.closed), krw_rate
+        if key not in self._figures:
+            self._figures.clear()
+            self._figures[key] = measure_trades(self.closed, krw_rate)
+        return self._figures[key]
 
 
 @dataclass(slots=True)
