@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.trading.long_account import list_entries
 from zuno.adapters.account import trade_log
+from zuno.adapters.account.account_snapshot import dump_whole
 from zuno.adapters.account.trade_log import ACCOUNT_SNAPSHOT, JournalTradeLog, MemoryTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
@@ -36,7 +37,6 @@ from zuno.trading.model.trade_events import (
     paper_account,
 )
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.account_snapshot import dump_whole
 from zuno.trading.rules.performance import AccountHistory, trace_account
 
 HERE, THERE = "paper:SYNTHETIC seed 1", "paper:SYNTHETIC seed 1:second"

@@ -101,7 +101,7 @@ def _make_trade(
         )  # fmt: skip
         return FillBooked(at=Millis(at + later), fill=booked)
 
-    first = [
+    first: list[TradeEvent] = [
         IntentStored(at=Millis(at), intent=intent, ruling=None),
         OrderPlanned(at=Millis(at), intent=intent.id, purpose="entry", order=entry),
     ]

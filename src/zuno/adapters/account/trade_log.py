@@ -14,6 +14,14 @@ from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from zuno.adapters.account.account_snapshot import (
+    FOLD_EDITION,
+    dump_live,
+    dump_past,
+    dump_whole,
+    mark_sealed,
+    restore_book,
+)
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest, to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
@@ -23,14 +31,6 @@ from zuno.trading.model.account import BOOK_CHANGE, BookEntry
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.account_snapshot import (
-    FOLD_EDITION,
-    dump_live,
-    dump_past,
-    dump_whole,
-    mark_sealed,
-    restore_book,
-)
 from zuno.trading.rules.calibration import list_closed_trades
 from zuno.trading.rules.performance import AccountHistory, trace_account
 from zuno.trading.rules.trading_book import TradingBook

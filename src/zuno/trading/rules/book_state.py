@@ -98,6 +98,11 @@ class Ledger:
     def credits(self, exchange: Exchange) -> Decimal:
         return self._credits[exchange]
 
+    def copy(self) -> Ledger:
+        twin = Ledger()
+        twin.restore(self._balances, self._debits, self._credits)
+        return twin
+
     def restore(
         self,
         balances: Mapping[Exchange, Mapping[LedgerAccount, Decimal]],

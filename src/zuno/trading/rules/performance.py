@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -285,10 +284,11 @@ class AccountHistory(TradingBook):
 
     def freeze(self) -> AccountHistory:
         """A copy that holds what this book holds now and has closed; what else it ever did is shared and goes on."""
-        twin = copy(self)
+        twin = AccountHistory()
+        vars(twin).update(vars(self))
         for name in ("trades", "positions", "finished", "open_orders", "open_intents", "locks", "lifted", "resting"):
             setattr(twin, name, getattr(self, name).copy())
-        twin.closed, twin.ledger = [*self.closed], deepcopy(self.ledger)
+        twin.closed, twin.ledger = [*self.closed], self.ledger.copy()
         return twin
 
     @property

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.trading.long_account import list_entries
+from zuno.adapters.account.account_snapshot import dump_live, dump_past, dump_whole, mark_sealed, restore_book
 from zuno.kernel.errors import Broken, Refused
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.trade_events import FillBooked, FundingBooked, TradeEvent
-from zuno.trading.rules.account_snapshot import dump_live, dump_past, dump_whole, mark_sealed, restore_book
 from zuno.trading.rules.performance import AccountHistory, trace_account
 
 
