@@ -33,6 +33,7 @@ BENCHES = (
     "page",
     "web",
     "kill_flood",
+    "records",
 )
 
 

@@ -61,7 +61,7 @@ EXAMPLES = {
     "home compact": "zuno home compact --older 90d",
     "journal tail": "zuno journal tail -n 5",
     "journal upgrade": "zuno journal upgrade",
-    "journal verify": "zuno journal verify",
+    "journal verify": "zuno journal verify --all",
     "lab ablate": "zuno lab ablate --data minutes/ --horizon 24",
     "lab calibration": "zuno lab calibration --as-of 7d",
     "lab invariance": "zuno lab invariance --moments 60 --seeds 1-4",

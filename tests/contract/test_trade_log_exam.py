@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeLog
+from tests.unit.trading.long_account import list_entries
+from zuno.adapters.account import trade_log
+from zuno.adapters.account.account_snapshot import dump_whole
+from zuno.adapters.account.trade_log import ACCOUNT_SNAPSHOT, JournalTradeLog, MemoryTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal
@@ -34,6 +37,7 @@ from zuno.trading.model.trade_events import (
     paper_account,
 )
 from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import AccountHistory, trace_account
 
 HERE, THERE = "paper:SYNTHETIC seed 1", "paper:SYNTHETIC seed 1:second"
 Open = Callable[[], TradeLog]
@@ -241,3 +245,105 @@ async def test_an_entry_no_log_writes_is_broken(tmp_path: Path, payload: dict[st
     await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload)
     with pytest.raises(Broken):
         await log_of(journal).events(HERE)
+
+
+# -- snapshots
+
+
+async def write_long(log: JournalTradeLog, count: int, account: str = HERE, start: int = 0) -> list[TradeEvent]:
+    written: list[TradeEvent] = []
+    for events in list_entries(count):
+        if len(written) >= start:
+            await log.append(account, events, len(written))
+        written += events
+    return list(await log.events(account))  # as the journal has them: 0.50 is 0.5 there
+
+
+async def read_cold(folder: Path, account: str = HERE) -> tuple[AccountHistory, int]:
+    """The account as a new process reads it, and the entries that it read for it."""
+    CountingJournal.read = 0
+    history = await log_of(journal_in(folder)).history(account)
+    return history, CountingJournal.read
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trade_log, "SNAPSHOT_EVERY", 50)
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_new_process_reads_snapshots_and_what_is_new(tmp_path: Path) -> None:
+    log = log_of(journal_in(tmp_path))
+    events = await write_long(log, 220)
+    await write_long(log, 60, THERE)
+    snapshots = [entry async for entry in journal_in(tmp_path).entries(kind=ACCOUNT_SNAPSHOT)]
+    assert [entry.payload["account"] for entry in snapshots].count(HERE) == 4
+    history, read = await read_cold(tmp_path)
+    assert dump_whole(history) == dump_whole(trace_account(events))
+    assert history.count - history.sealed.count < 50
+    assert read < 40  # four snapshots, the entry they end with, and what was written since
+    assert await log.history(HERE) is await log.history(HERE)
+    assert dump_whole(await log.history(HERE)) == dump_whole(history)
+    assert await log.verify_snapshots() == ()
+    assert (await log.history("paper:nobody")).count == 0
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_snapshot_that_does_not_fit_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 120)
+    journal = journal_in(tmp_path)
+    newest = (await journal.latest(1, kind=ACCOUNT_SNAPSHOT))[0]
+    for change in ({"last": "0" * 64}, {"live": "AAAA"}, {"first": 3}):
+        payload = {**newest.payload, "after": 0, **change}
+        await journal.append(
+            kind=ACCOUNT_SNAPSHOT, author=Author("desk"), payload=payload, request_id=newest.request_id
+        )
+        caplog.clear()
+        history = await JournalTradeLog(opened(journal), opened(journal))._restore(journal, HERE)
+        assert history.count == 0
+        assert "is ignored" in caplog.text
+        assert dump_whole((await read_cold(tmp_path))[0]) == dump_whole(trace_account(events))
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_snapshot_of_another_edition_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 120)
+    monkeypatch.setattr(trade_log, "FOLD_EDITION", 2)
+    history, read = await read_cold(tmp_path)
+    assert read > 50
+    assert dump_whole(history) == dump_whole(trace_account(events))
+    assert (await read_cold(tmp_path))[1] < 30  # sealed anew by whoever looked
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_snapshot_that_is_not_the_fold_of_its_events_is_found_and_replaced(tmp_path: Path) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 120)
+    journal = journal_in(tmp_path)
+    newest = (await journal.latest(1, kind=ACCOUNT_SNAPSHOT))[0]
+    wrong = trace_account(events[: int(str(newest.payload["count"]))])
+    wrong.closed.pop()
+    live, past = map(trade_log._pack, dump_whole(wrong))
+    payload = {**newest.payload, "after": 0, "live": live, "past": past}
+    await journal.append(kind=ACCOUNT_SNAPSHOT, author=Author("desk"), payload=payload, request_id=newest.request_id)
+    log = log_of(journal_in(tmp_path))
+    assert len(await log.verify_snapshots()) == 1
+    assert await log.verify_snapshots() == ()
+    assert dump_whole((await read_cold(tmp_path))[0]) == dump_whole(trace_account(events))
+
+
+async def test_whoever_writes_to_a_long_past_folds_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trade_log, "SNAPSHOT_EVERY", 10**6)
+    log = log_of(journal_in(tmp_path))
+    events = await write_long(log, 150)
+    monkeypatch.setattr(trade_log, "SNAPSHOT_EVERY", 50)
+    monkeypatch.setattr(trade_log, "_MOST_BEHIND", 100)
+    await write_long(log_of(journal_in(tmp_path)), 205, start=len(events))
+    assert not [entry async for entry in journal_in(tmp_path).entries(kind=ACCOUNT_SNAPSHOT)]
+    assert (await read_cold(tmp_path))[0].sealed.count >= 205  # whoever looks seals it
+
+
+def opened(journal: Journal) -> Callable[[], Awaitable[Journal]]:
+    async def own() -> Journal:
+        return journal
+
+    return own

@@ -81,7 +81,8 @@ def test_doctor_warns_of_a_disk_budget_that_is_nearly_used(zuno: Zuno, filled: P
 
 def test_an_empty_journal_is_whole(zuno: Zuno, home: Path) -> None:
     ran = zuno("journal", "verify", "--json")
-    assert (ran.code, ran.document, ran.err) == (0, {"ok": True, "entries": 0}, "")
+    assert (ran.code, ran.err) == (0, "")
+    assert (ran.document["ok"], ran.document["entries"]) == (True, 0)
     assert not (home / "journal.db").exists()
     assert not (home / "keys").exists()
     assert "entries" not in zuno("journal", "tail").out
@@ -90,9 +91,15 @@ def test_an_empty_journal_is_whole(zuno: Zuno, home: Path) -> None:
 
 async def test_a_whole_journal(zuno: Zuno, filled: Path) -> None:
     ran = zuno("journal", "verify", "--json")
-    assert (ran.code, ran.document) == (0, {"ok": True, "entries": 10})
-    assert "whole: 10 entries" in zuno("journal", "verify").out
-    tail = zuno("journal", "tail", "-n", "3", "--json").document["entries"]
+    seen = {"ok": True, "entries": 10, "mode": "all", "first": 1, "signatures": 10, "sealed": 10}
+    assert (ran.code, ran.document) == (0, seen)  # without a checkpoint everything is verified, then sealed
+    assert "whole: 11 entries" in zuno("journal", "verify").out
+    seen = {"ok": True, "entries": 11, "mode": "all", "first": 1, "signatures": 11, "sealed": 10}
+    assert zuno("journal", "verify", "--all", "--json").document == seen
+    quick = zuno("journal", "verify", "--quick", "--json").document
+    assert (quick["mode"], quick["first"], quick["signatures"]) == ("quick", 10, 2)
+    assert zuno("journal", "verify", "--quick", "--all").code == 2
+    tail = zuno("journal", "tail", "-n", "4", "--json").document["entries"][1:]
     assert [(one["seq"], one["kind"], one["requestId"], one["role"]) for one in tail] == [
         (10, "critique", "req_0000000000000002", "critic"),
         (9, "critique", "req_0000000000000002", "critic"),
@@ -149,13 +156,14 @@ async def test_damage_outside_the_entries(zuno: Zuno, filled: Path, tmp_path: Pa
     sql(filled, "UPDATE bundles SET content = X'00'")
     assert verdict()["firstBad"]["seq"] == 1
     (filled / "keys" / "node.key").unlink()
-    assert verdict() == {"ok": True, "entries": 10}  # its public half is enough to check
+    unsealed = verdict()  # its public half is enough to check, not to seal
+    assert (unsealed["ok"], unsealed["entries"], unsealed.get("sealed"), len(unsealed["notes"])) == (True, 10, None, 1)
     (filled / "keys" / "node.key").unlink()
     (filled / "keys" / "node.pub").unlink()
     gone = verdict()["firstBad"]
     assert gone["seq"] is None
     assert "missing" in gone["reason"]
-    assert verdict() == {"ok": True, "entries": 10}
+    assert (verdict()["entries"], verdict()["ok"]) == (10, True)
 
 
 async def test_a_key_that_others_can_read_is_refused(zuno: Zuno, filled: Path) -> None:

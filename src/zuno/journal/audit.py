@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, ClassVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from zuno.journal.chain import Fault
-from zuno.journal.journal import ChainedJournal
+from zuno.journal.journal import ChainedJournal, Verdict, VerifyMode
 from zuno.journal.port import Entry
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.view import VerdictView, View
-from zuno.present.document import Document, document, lines, table
-from zuno.present.values import bad, good, quiet, when
+from zuno.present.document import Document, document, facts, lines, table
+from zuno.present.values import bad, count, good, quiet, when
 
 
 class JournalVerdictView(VerdictView):
     entries: int
-    """How many entries hold, from the first on."""
+    """How many entries hold, from the first on; those before `first` as a checkpoint says."""
+    mode: VerifyMode = VerifyMode.ALL
+    """What was done: `all` also where there is no checkpoint yet."""
+    first: int = 1
+    """The first entry that was read."""
+    signatures: int = 0
+    """Entries whose signature was checked."""
+    sealed: int | None = None
+    """The last entry that a checkpoint seals."""
+    unchecked: str = ""
+    """What was not looked at."""
     first_bad: Fault | None = None
     """The first check that failed."""
     notes: tuple[str, ...] = ()
@@ -27,7 +37,14 @@ class JournalVerdictView(VerdictView):
         entries = f"{self.entries:,} {'entry' if self.entries == 1 else 'entries'}"
         if self.first_bad is None:
             whole = good(f"The journal is whole: {entries}, each chained to the one before and signed.")
-            return document(whole if self.ok else bad(whole.text), notes=self.notes)
+            done = facts(
+                ("verified", self.mode),
+                ("from entry", count(self.first)),
+                ("signatures checked", count(self.signatures)),
+                ("sealed up to entry", "no checkpoint yet" if self.sealed is None else count(self.sealed)),
+                ("not checked", self.unchecked or "nothing"),
+            )
+            return document(whole if self.ok else bad(whole.text), done, notes=self.notes)
         where = "" if self.first_bad.seq is None else f" at entry {self.first_bad.seq}"
         broken = bad(f"The journal is BROKEN{where}: {self.first_bad.reason}.")
         return document(broken, lines(quiet(f"{entries} before that hold.")), notes=self.notes)
@@ -70,14 +87,32 @@ MAX_TAIL = 1_000
 
 
 class JournalAudit:
-    """Reads only: neither a repair nor a key is written here."""
+    """Reads: neither a repair nor a key is written here. A checkpoint is, where `verify` is to seal."""
 
-    def __init__(self, journal: ChainedJournal) -> None:
+    def __init__(
+        self, journal: ChainedJournal, recompute: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+    ) -> None:
+        """`recompute`: computes again what entries say of other entries, with `--all`; what is wrong with it."""
         self._journal = journal
+        self._recompute = recompute
 
-    async def verify(self) -> JournalVerdictView:
-        verdict = await self._journal.verify()
-        return JournalVerdictView(ok=verdict.ok, entries=verdict.entries, first_bad=verdict.fault, notes=verdict.notes)
+    async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> JournalVerdictView:
+        verdict = await self._journal.verify(mode, seal=seal)
+        fault, notes = verdict.fault, verdict.notes
+        if fault is None and mode is VerifyMode.ALL and verdict.entries and self._recompute is not None:
+            wrong = await self._recompute()
+            fault = Fault(None, "; ".join(wrong)) if wrong else None
+        return JournalVerdictView(
+            ok=fault is None,
+            entries=verdict.entries,
+            mode=verdict.mode,
+            first=verdict.first,
+            signatures=verdict.signatures,
+            sealed=verdict.sealed,
+            unchecked=_describe_unchecked(verdict) if fault is None else "",
+            first_bad=fault,
+            notes=notes,
+        )
 
     async def last_request(self, kinds: Collection[str]) -> str:
         """The request or run whose entry of one of these kinds is the newest."""
@@ -108,6 +143,13 @@ class JournalAudit:
             raise UsageError(f"Between 1 and {MAX_TAIL} entries can be shown.")
         entries = await self._journal.latest(count, before=before)
         return JournalTailView(entries=tuple(map(_to_entry_view, entries)))
+
+
+def _describe_unchecked(verdict: Verdict) -> str:
+    if verdict.mode is VerifyMode.QUICK and verdict.first > 1:
+        return f"entries 1 to {verdict.first - 1:,} and the bundles they name; a checkpoint seals them"
+    unsigned = verdict.entries - verdict.signatures
+    return f"the signatures of {unsigned:,} entries that a checkpoint seals" if unsigned else ""
 
 
 def _to_entry_view(entry: Entry) -> EntryView:

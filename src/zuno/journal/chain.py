@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -88,6 +89,58 @@ class WriteNote(Record):
     hash: Hex64
 
 
+CHECKPOINT: Final = "checkpoint"
+"""The kind of the entry that seals the entries before it."""
+
+
+class CheckpointRecord(Record):
+    """What `journal verify` found whole before it sealed it: of every entry from 1 to `upto` the hash, the link and the
+    columns, and the signature, checked then or when an earlier checkpoint was written. Whoever only appends writes
+    none, so that none vouches for what nobody verified."""
+
+    upto: Annotated[int, Field(ge=1)]
+    hash: Hex64
+    """Of entry `upto`."""
+    signatures: Annotated[int, Field(ge=0)]
+    """Checked by this process; of the other entries by those who wrote earlier checkpoints."""
+
+
+class Frame(NamedTuple):
+    """What an entry's body says beside author, code and payload."""
+
+    seq: int
+    at: int
+    request_id: str | None
+    kind: str
+    node: str
+    bundle: str | None
+    prev: str
+
+
+# The fields of canonical bytes are sorted, and the payload is the only one of any length: what stands before and behind
+# it is read without parsing it.
+_BEFORE_PAYLOAD = re.compile(
+    rb'\{"at":(0|[1-9][0-9]{0,15}),"author":\{"key":"[0-9a-f]{64}","role":"[a-z][a-z0-9_-]{0,31}"\},'
+    rb'"bundle":(?:null|"([0-9a-f]{64})"),"code":"(?:[^"\\]|\\.)+","format":1,"kind":"([a-z][a-z0-9_]{0,63})",'
+    rb'"node":"([0-9a-f]{64})","payload":\{'
+)
+_BEHIND_PAYLOAD = re.compile(
+    rb'\},"prev":"([0-9a-f]{64})","requestId":(?:null|"([A-Za-z0-9_-]{1,64})"),"seq":([1-9][0-9]*)\}\Z'
+)
+_BEHIND_BYTES = 256
+
+
+def read_frame(body: bytes) -> Frame | None:
+    """The frame of an entry's body; None where it has not the form of one."""
+    before = _BEFORE_PAYLOAD.match(body)
+    behind = _BEHIND_PAYLOAD.search(body, max(0, len(body) - _BEHIND_BYTES))
+    if before is None or behind is None or behind.start() < before.end() - 1:
+        return None
+    at, bundle, kind, node = (None if part is None else part.decode() for part in before.groups())
+    prev, request_id, seq = (None if part is None else part.decode() for part in behind.groups())
+    return Frame(int(seq or 0), int(at or 0), request_id, kind or "", node or "", bundle, prev or "")
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """The first check that failed, and at which entry; None: no single entry's fault."""
@@ -130,14 +183,45 @@ def first_head(key: NodeKey) -> bytes:
     return sign_head(0, FIRST_PREV, key)
 
 
+def verify_link(row: Row | DamagedRow, seq: int, prev: str, node: str) -> Frame | Fault:
+    """The frame of a row, if it is number `seq`, follows the entry of hash `prev` (empty: whichever), and its hash and
+    columns agree with its body. Its signature is not looked at."""
+    if isinstance(row, DamagedRow) or row.seq != seq:
+        return _misplaced(row, seq) or Fault(seq, "its row cannot be read")
+    if digest(row.body) != row.hash:
+        return Fault(seq, "its body and its hash disagree")
+    frame = read_frame(row.body)
+    if frame is None:
+        return Fault(seq, "its body is not an entry of this format")
+    if frame.node != node:
+        return Fault(seq, f"it was signed by another node ({frame.node[:12]}…)")
+    if (row.seq, row.at, row.request_id, row.kind) != frame[:4]:
+        return Fault(seq, "its columns do not say what its body says")
+    return frame if prev in ("", frame.prev) else Fault(seq, "it does not follow the entry before it")
+
+
+def verify_signature(row: Row, key: NodeKey) -> Fault | None:
+    """Of a row whose link holds: whether this node signed it, and its body is canonical."""
+    signature = _decode_hex(row.signature, 64)
+    if signature is None:
+        return Fault(row.seq, "its signature is not one")
+    if not key.verify(key.public, _ENTRY + row.hash.encode(), signature):
+        return Fault(row.seq, "its signature does not belong to its hash")
+    try:
+        fields = decode_canonical(row.body)
+    except Malformed:
+        fields = None
+    whole = isinstance(fields, dict) and len(fields) == len(EntryRecord.model_fields)
+    return None if whole else Fault(row.seq, "its body is not an entry of this format")
+
+
 def verify_row(row: Row | DamagedRow, key: NodeKey) -> Entry | Fault:
     """The entry of a row, if its hash, signature and columns agree with its body."""
     if isinstance(row, DamagedRow):
         return Fault(row.seq, row.reason)
     if digest(row.body) != row.hash:
         return Fault(row.seq, "its body and its hash disagree")
-    signature = _decode_hex(row.signature, 64)
-    if signature is None:
+    if (signature := _decode_hex(row.signature, 64)) is None:
         return Fault(row.seq, "its signature is not one")
     record = _decode_record(EntryRecord, row.body)
     if record is None:
@@ -170,14 +254,27 @@ def build_entry(record: EntryRecord, row: Row) -> Entry:
 
 def verify_next_row(row: Row | DamagedRow, seq: int, prev: str, key: NodeKey) -> Entry | Fault:
     """The entry of a row, if it is number `seq` and follows the entry of hash `prev`."""
+    entry = _misplaced(row, seq) or verify_row(row, key)
+    if isinstance(entry, Entry) and entry.prev != prev:
+        return Fault(seq, "it does not follow the entry before it")
+    return entry
+
+
+def _misplaced(row: Row | DamagedRow, seq: int) -> Fault | None:
     if row.seq < seq:
         return Fault(row.seq, f"a row of this number stands where entry {seq} should")
     if row.seq > seq:
         return Fault(seq, f"it is missing: entry {row.seq} stands in its place")
-    entry = verify_row(row, key)
-    if isinstance(entry, Entry) and entry.prev != prev:
-        return Fault(seq, "it does not follow the entry before it")
-    return entry
+    return Fault(seq, row.reason) if isinstance(row, DamagedRow) else None
+
+
+def read_checkpoint(entry: Entry) -> CheckpointRecord | Fault:
+    """What a checkpoint says of an entry before it."""
+    try:
+        sealed = CheckpointRecord.model_validate(dict(entry.payload), by_alias=True, by_name=False)
+    except ValidationError:
+        return Fault(entry.seq, "it is no checkpoint of this format")
+    return sealed if sealed.upto < entry.seq else Fault(entry.seq, f"it seals entry {sealed.upto}, which comes later")
 
 
 def verify_tail(tail: Tail, key: NodeKey) -> ChainState | Fault:

@@ -7,23 +7,31 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
 
 from pydantic import BaseModel
 
 from zuno.journal.blocks import MAX_BUNDLE, ArchiveMissing
 from zuno.journal.chain import (
+    CHECKPOINT,
     FIRST_PREV,
     ChainState,
+    CheckpointRecord,
     EntryRecord,
     Fault,
+    Frame,
     RecordAuthor,
     WriteNote,
     build_entry,
     first_head,
+    read_checkpoint,
     seal_record,
     sign_head,
+    verify_link,
     verify_next_row,
     verify_row,
+    verify_signature,
     verify_tail,
 )
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
@@ -38,15 +46,37 @@ RECOVERED = "journal_recovered"
 _SHORTEST_SECRET = 8  # a shorter one would be found in innocent text
 _RECENT_BUNDLES = 4_096  # bundles known to be stored and whole
 _RECENT_ENTRIES = 32  # looked at before the first entry of a process: some milliseconds
+CHECKPOINT_EVERY: Final = 1_000
+"""Entries behind the last checkpoint from which on a verified journal is sealed again."""
+
+
+class VerifyMode(StrEnum):
+    """How much of a journal is verified. Without a checkpoint each of them verifies everything."""
+
+    CHAIN = "chain"
+    """Every hash, link, column and bundle; the signatures of checkpoints and of what the last one does not seal. The
+    signed head and each hash cover all before them: only the signature column of sealed entries goes unread."""
+    ALL = "all"
+    """Every signature and the form of every body as well: before a record is restored, compacted or moved."""
+    QUICK = "quick"
+    """From the entry that the last checkpoint seals: what is before it, and bundles that only it names, is not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `verify` found: how many entries hold from the first on, and the first that does not."""
+    """What `verify` found: how many entries hold up to the first that does not."""
 
     entries: int
     fault: Fault | None
     notes: tuple[str, ...] = ()
+    mode: VerifyMode = VerifyMode.ALL
+    """What was done: `ALL` also where no checkpoint let less be enough."""
+    first: int = 1
+    """The first entry that was read."""
+    signatures: int = 0
+    """Of how many entries they were checked."""
+    sealed: int | None = None
+    """Up to where the newest checkpoint seals the journal."""
 
     @property
     def ok(self) -> bool:
@@ -213,43 +243,91 @@ class ChainedJournal:
                 await self._store.mark_broken(_describe_fault(fault))
         return Broken(f"The journal is damaged: {_describe_fault(fault)}; run `zuno journal verify`.")
 
-    async def verify(self) -> Verdict:
-        """Verify the whole chain. Nothing is repaired; a journal that does not hold is marked, where that can be
-        written, and takes no entries until it holds again."""
-        verdict = await self._verify_all()
+    async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> Verdict:
+        """Verify the chain. Nothing is repaired; a journal that does not hold is marked, where that can be written, and
+        takes no entries until it holds again. `seal`: write a checkpoint where there is none, or where the last one is
+        `CHECKPOINT_EVERY` entries old; never after a quick look."""
+        verdict, last = await self._verify(mode)
         fault = verdict.fault
         try:
-            if fault is not None and self._key_fault() is None:
-                await self._store.mark_broken(_describe_fault(fault))
-            elif fault is None and (await self._store.tail()).broken is not None:
+            if fault is not None:
+                if self._key_fault() is None:
+                    await self._store.mark_broken(_describe_fault(fault))
+            elif verdict.mode is not VerifyMode.QUICK and (await self._store.tail()).broken is not None:
                 await self._store.mark_broken(None)
         except (Broken, Unavailable):
             pass  # what is wrong is told all the same
-        return verdict
+        if not seal or not verdict.ok or verdict.notes or verdict.mode is VerifyMode.QUICK or not verdict.entries:
+            return verdict
+        return await self._write_checkpoint(verdict, last)
 
-    async def _verify_all(self) -> Verdict:
-        count = 0
-        checked = _RecentNames(_RECENT_BUNDLES)
+    async def _write_checkpoint(self, verdict: Verdict, last: str) -> Verdict:
+        if verdict.sealed is not None and verdict.entries - verdict.sealed < CHECKPOINT_EVERY:
+            return verdict
+        sealed = CheckpointRecord(upto=verdict.entries, hash=last, signatures=verdict.signatures)
+        try:
+            await self.append(kind=CHECKPOINT, author=Author("journal"), payload=sealed)
+        except (Broken, Refused, Unavailable) as error:
+            return replace(verdict, notes=(f"No checkpoint was written: {error}",))
+        return replace(verdict, sealed=sealed.upto)
+
+    async def _verify(self, mode: VerifyMode) -> tuple[Verdict, str]:
+        """The verdict and the hash of the last entry that holds."""
+        checked: set[str] = set()
+        count, prev, signatures, verdict = 0, FIRST_PREV, 0, Verdict(0, None, mode=mode)
         try:
             tail = await self._store.tail()
-            if _is_empty(tail):
-                return Verdict(0, None)
-            if fault := self._key_fault():
-                return Verdict(0, fault)
-            prev = FIRST_PREV
-            async for row in self._store.rows(upto=0 if tail.last is None else tail.last.seq):
-                entry = verify_next_row(row, count + 1, prev, self._key)
-                fault = entry if isinstance(entry, Fault) else await self._bundle_fault(entry, checked)
-                if fault is not None or isinstance(entry, Fault):
-                    return Verdict(count, fault)
-                count, prev = count + 1, entry.hash
+            fault = None if _is_empty(tail) else self._key_fault()
+            if _is_empty(tail) or fault is not None:
+                return replace(verdict, fault=fault), prev
+            seals = await self._list_checkpoints()
+            sealed = max(seals, default=None)
+            verdict = replace(verdict, sealed=sealed, mode=VerifyMode.ALL if sealed is None else mode)
+            if sealed is not None and mode is VerifyMode.QUICK:
+                verdict, count, prev = replace(verdict, first=sealed), sealed - 1, ""
+            signed_from = 1 if sealed is None or mode is VerifyMode.ALL else sealed + 1
+            public = self._key.public
+            async for row in self._store.rows(after=count or None, upto=0 if tail.last is None else tail.last.seq):
+                signed = count + 1 >= signed_from or not prev
+                frame = self._verify_place(row, count + 1, prev, public, signed=signed)
+                fault = frame if isinstance(frame, Fault) else await self._bundle_fault(frame, checked)
+                if isinstance(row, Row) and seals.get(count + 1, row.hash) != row.hash:
+                    fault = fault or Fault(row.seq, "it is not the entry that a checkpoint seals")
+                if fault is not None or not isinstance(row, Row):
+                    return replace(verdict, entries=count, fault=fault, signatures=signatures), prev
+                count, prev, signatures = count + 1, row.hash, signatures + (signed or row.kind == CHECKPOINT)
+            verdict = replace(verdict, entries=count, signatures=signatures)
             state = verify_tail(tail, self._key)
             if isinstance(state, Fault):
-                return Verdict(count, state)
-            fault, notes = await self._store_fault()
+                return replace(verdict, fault=state), prev
+            fault, notes = (None, ()) if verdict.mode is VerifyMode.QUICK else await self._store_fault(checked)
         except Broken as error:
-            return Verdict(count, Fault(count + 1, str(error).rstrip(".")))
-        return Verdict(count, fault, (*_describe_recovery(state), *notes) if fault is None else ())
+            fault = Fault(count + 1, str(error).rstrip("."))
+            return replace(verdict, entries=count, fault=fault, signatures=signatures), prev
+        return replace(verdict, fault=fault, notes=(*_describe_recovery(state), *notes) if fault is None else ()), prev
+
+    def _verify_place(self, row: Row | DamagedRow, seq: int, prev: str, public: str, *, signed: bool) -> Frame | Fault:
+        """A row in its place; `signed`: with its signature, as a checkpoint's always is."""
+        frame = verify_link(row, seq, prev, public)
+        if isinstance(frame, Fault) or not isinstance(row, Row):
+            return frame
+        if row.kind == CHECKPOINT:
+            entry = verify_row(row, self._key)
+            sealed = entry if isinstance(entry, Fault) else read_checkpoint(entry)
+            return sealed if isinstance(sealed, Fault) else frame
+        return (verify_signature(row, self._key) if signed else None) or frame
+
+    async def _list_checkpoints(self) -> dict[int, str]:
+        """The hash of each entry that a checkpoint seals. One that does not hold counts for nothing: the walk along the
+        chain comes upon it."""
+        seals: dict[int, str] = {}
+        with suppress(Broken):
+            async for row in self._store.rows(kind=CHECKPOINT):
+                entry = verify_row(row, self._key)
+                sealed = entry if isinstance(entry, Fault) else read_checkpoint(entry)
+                if not isinstance(sealed, Fault):
+                    seals[sealed.upto] = sealed.hash
+        return seals
 
     async def close(self) -> None:
         await self._store.close()
@@ -331,7 +409,7 @@ class ChainedJournal:
             raise Broken(f"The journal is damaged: {_describe_fault(entry)}; run `zuno journal verify`.")
         return entry
 
-    async def _bundle_fault(self, entry: Entry, checked: _RecentNames) -> Fault | None:
+    async def _bundle_fault(self, entry: Entry | Frame, checked: set[str]) -> Fault | None:
         if entry.bundle is None or entry.bundle in checked:
             return None
         try:
@@ -345,12 +423,14 @@ class ChainedJournal:
         checked.add(entry.bundle)
         return None
 
-    async def _store_fault(self) -> tuple[Fault | None, tuple[str, ...]]:
+    async def _store_fault(self, checked: Collection[str]) -> tuple[Fault | None, tuple[str, ...]]:
         """Check every bundle, whether or not an entry names it in its field, and the store's files; also: notes on
         archive files that are missing."""
         missing: Counter[str] = Counter()
         try:
             async for name, content in self._store.read_bundles():
+                if name in checked:
+                    continue
                 if isinstance(content, ArchiveMissing):
                     missing[content.file] += 1
                 elif content is None or digest(content) != name:

@@ -84,6 +84,16 @@ def encode_rows(rows: Iterable[Sequence[object]]) -> bytes:
 
 def decode_canonical(data: bytes) -> Json:
     """The value of canonical bytes. `Malformed` for anything `canonical` would not have written."""
+    try:  # orjson is ten times faster; what the two encoders may write differently goes the long way
+        quick: Json = orjson.loads(data)
+        if (
+            orjson.dumps(quick, option=orjson.OPT_SORT_KEYS) == data
+            and not _may_be_odd(data)
+            and not (data.count(b"{") + data.count(b"[") > MAX_DEPTH and _is_deeper(quick, MAX_DEPTH))
+        ):
+            return quick
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        pass
     try:
         value: Json = json.loads(data.decode("utf-8"))
         same = canonical(value) == data
@@ -92,6 +102,25 @@ def decode_canonical(data: bytes) -> Json:
     if not same:
         raise Malformed("These bytes are JSON, but not in canonical form.")
     return value
+
+
+def _may_be_odd(data: bytes) -> bool:
+    """Whether there may be a number that orjson spells in another way: a minus zero, one below a ten-thousandth, one
+    with an exponent. Text in quotes is left out; where a quote is escaped nobody looks further."""
+    bare = b"".join(data.split(b'"')[::2])
+    return (
+        b"-0.0" in bare
+        or b"0.0000" in bare
+        or b"e" in bare.replace(b"true", b"").replace(b"false", b"")
+        or b'\\"' in data
+    )
+
+
+def _is_deeper(value: Json, levels: int) -> bool:
+    if not isinstance(value, list | dict):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return levels <= 0 or any(_is_deeper(item, levels - 1) for item in items)
 
 
 def _holds_nan(rows: Sequence[Sequence[object]], nulls: int) -> bool:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.wallets import WalletFolder
     from zuno.adapters.store.outbox import SqliteOutbox
     from zuno.adapters.store.table_store import TableStore
-    from zuno.journal.audit import JournalAudit
     from zuno.journal.compaction import HomeCompaction
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
@@ -126,11 +125,6 @@ class SharedWiring(ABC):
     @abstractmethod
     def _push_sources(self) -> PushSources:
         """What pushes are made of: both desks send some."""
-
-    def audit(self) -> JournalAudit:
-        from zuno.journal.audit import JournalAudit
-
-        return JournalAudit(self._journal_to_read())
 
     def journal(self) -> ChainedJournal:
         """The journal of this process: SQLite in the home, or Postgres where a URL is set."""

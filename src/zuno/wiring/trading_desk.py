@@ -25,6 +25,7 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import JournalTradeLog, LoggedTradeRecord
     from zuno.doors.doctor import Doctor
+    from zuno.journal.audit import JournalAudit
     from zuno.kernel.units import Millis
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.learn.evaluator import Evaluator
@@ -288,6 +289,7 @@ class TradingWiring(SharedWiring):
                 now=unix_millis,
                 marks=read_marks,
                 ask=ask,
+                history=self._trade_log().history,
                 learn=lambda gate: self.evaluator().try_to_learn_from(gate),
                 kill_lock=self.kill_lock,
             ),
@@ -393,6 +395,11 @@ class TradingWiring(SharedWiring):
             unix_millis if self._settings.market == "live" else None,
         )
 
+    def audit(self) -> JournalAudit:
+        from zuno.journal.audit import JournalAudit
+
+        return JournalAudit(self._journal_to_read(), lambda: self._trade_log().verify_snapshots())
+
     def _trade_log(self) -> JournalTradeLog:
         from zuno.adapters.account.trade_log import JournalTradeLog
 
@@ -405,7 +412,7 @@ class TradingWiring(SharedWiring):
     async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
         from zuno.trading.service.live_start import find_traded_exchanges
 
-        return find_traded_exchanges(await self._trade_log().events(account))
+        return find_traded_exchanges((await self._trade_log().history(account)).mandates)
 
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Exchange, OrderVenue]:
         """Exchanges with keys of this account that its mandate names; `named` false: all, for reading alone. Upbit has

@@ -4,27 +4,68 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import zlib
+from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
+from zuno.adapters.account.account_snapshot import (
+    FOLD_EDITION,
+    dump_live,
+    dump_past,
+    dump_whole,
+    mark_sealed,
+    restore_book,
+)
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest, to_json
-from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.calibration import list_closed_trades
+from zuno.trading.rules.performance import AccountHistory, trace_account
 from zuno.trading.rules.trading_book import TradingBook
 
 _DESK: Final = Author("desk")
 _ENTRY: Final = TypeAdapter(TradeEntry)
 _BOOK_ENTRY: Final = TypeAdapter(BookEntry)
+_log: Final = logging.getLogger(__name__)
+ACCOUNT_SNAPSHOT: Final = "account_snapshot"
+"""The kind of the journal's entries that hold an account as its events add up to it."""
+SNAPSHOT_EVERY: Final = 250
+_MOST_BEHIND: Final = 2_000
+"""Events that whoever writes one more folds for a snapshot; a longer past waits for somebody who only looks."""
+_MOST_CHARS: Final = 3 * 1024 * 1024
+_VENUE_WORD: Final = "venue:"
+"""A paper exchange's own books: nobody looks at them."""
+
+
+class SnapshotRecord(Wire):
+    """One account after `count` events, as the fold of `edition` has it. It is signed and chained like every entry, and
+    believed only where it continues the snapshot before it and entry `last` is the one that holds event `count`;
+    `journal verify --all` folds all events again and compares."""
+
+    account: str
+    edition: int
+    after: Annotated[int, Field(ge=0)]
+    """Events of the snapshot that it continues; 0: it begins anew."""
+    count: Annotated[int, Field(ge=1)]
+    first: Annotated[int, Field(ge=1)]
+    """Number of the first event in the last entry it folds."""
+    last: Hex64
+    """Hash of that entry."""
+    live: str
+    past: str
+    """Compressed, base64."""
 
 
 class MemoryTradeLog:
@@ -101,6 +142,10 @@ class JournalTradeLog:
         self._indexes: dict[str, _AccountIndex] = {}
         self._took_over = False
         self._looking = asyncio.Lock()
+        self._folding = asyncio.Lock()
+        self._histories: dict[str, AccountHistory] = {}
+        self._ends: dict[str, Entry] = {}
+        """The last entry that was folded."""
 
     async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         async with self._looking:
@@ -110,11 +155,112 @@ class JournalTradeLog:
         if events:
             async with self._looking:
                 await self._append(account, events, after)
+            count = after + len(events)
+            if count // SNAPSHOT_EVERY > after // SNAPSHOT_EVERY and not account.startswith(_VENUE_WORD):
+                await self._keep_sealed(account, count)
 
     async def accounts(self) -> tuple[str, ...]:
         async with self._looking:
             await self._read_new("")
         return tuple(sorted(account for account, index in self._indexes.items() if index.count))
+
+    async def history(self, account: str) -> AccountHistory:
+        """The account as it is, shared by all who ask: nobody may write to it. A cold start folds what was written
+        since the last snapshot, a later look what is new. Where `SNAPSHOT_EVERY` events have come together another
+        snapshot is written, if the home can be."""
+        async with self._folding:
+            journal = await self._read()
+            known = self._histories.pop(account, None)
+            book = await self._restore(journal, account) if known is None else known
+            try:
+                if not book.count:
+                    book.apply_all(await self._read_taken_over(account))
+                while entry := await self._find_entry(journal, account, book.count + 1):
+                    book.apply_all(_read_entry(entry).events)
+                    self._ends[account] = entry
+            except Refused as error:
+                raise Broken(f"The events of account {account} contradict each other: {error}") from error
+            if book.count // SNAPSHOT_EVERY > book.sealed.count // SNAPSHOT_EVERY:
+                try:
+                    await self._seal(account, book)
+                except ZunoError as error:  # whatever was asked is answered without one
+                    _log.info("no snapshot of account %s was written: %s", account, error)
+            self._histories[account] = book
+            return book
+
+    async def verify_snapshots(self) -> tuple[str, ...]:
+        """Fold all events of each account again and compare: what is wrong. A snapshot that does not fit is replaced by
+        one that does, if the home can be written."""
+        journal, wrong = await self._read(), []
+        for account in await self.accounts():
+            restored, events = await self._restore(journal, account), await self.events(account)
+            if not restored.count or dump_whole(trace_account(events[: restored.count])) == dump_whole(restored):
+                continue
+            wrong.append(f"the snapshot of account {account} after {restored.count} events is not what they add up to")
+            self._histories[account] = AccountHistory()  # folded from the first event on, it is sealed anew
+            await self.history(account)
+        return tuple(wrong)
+
+    async def _keep_sealed(self, account: str, count: int) -> None:
+        """After an append, which stands whatever comes of this."""
+        try:
+            if account not in self._histories:
+                self._histories[account] = await self._restore(await self._read(), account)
+            if count - self._histories[account].count <= _MOST_BEHIND:
+                await self.history(account)
+        except ZunoError as error:
+            _log.info("account %s was not folded: %s", account, error)
+
+    async def _restore(self, journal: Journal, account: str) -> AccountHistory:
+        """By its snapshots; from nothing where they do not fit."""
+        records: list[SnapshotRecord] = []
+        async for entry in journal.entries(request_id=_snapshot_name(account), kind=ACCOUNT_SNAPSHOT):
+            record = SnapshotRecord.model_validate(dict(entry.payload))
+            records = records if record.after else []
+            if record.account == account and record.after == (records[-1].count if records else 0):
+                records.append(record)  # another process may have written the same one
+        if not records:
+            return AccountHistory()
+        newest = records[-1]
+        last = await self._find_entry(journal, account, newest.first)
+        try:
+            if last is None or last.hash != newest.last:
+                raise Broken("its last entry is not the account's")
+            if newest.first - 1 + len(_read_entry(last).events) != newest.count:
+                raise Broken("its last entry does not end there")
+            return restore_book(_unpack(newest.live), [_unpack(record.past) for record in records])
+        except (Broken, ValueError, zlib.error) as error:
+            _log.warning("the snapshot of account %s after %d events is ignored: %s", account, newest.count, error)
+            return AccountHistory()
+
+    async def _seal(self, account: str, book: AccountHistory) -> None:
+        journal, last = await self._journal(), self._ends.get(account)
+        if last is None:
+            return  # the changes of an old paper book alone
+        record = SnapshotRecord(
+            account=account,
+            edition=FOLD_EDITION,
+            after=book.sealed.count,
+            count=book.count,
+            first=_read_entry(last).first,
+            last=last.hash,
+            live=_pack(dump_live(book)),
+            past=_pack(dump_past(book, book.sealed)),
+        )
+        if len(record.past) + len(record.live) > _MOST_CHARS:
+            raise Refused("the account is too large for one entry")
+        await journal.append(kind=ACCOUNT_SNAPSHOT, author=_DESK, payload=record, request_id=_snapshot_name(account))
+        mark_sealed(book)
+
+    async def _find_entry(self, journal: Journal, account: str, first: int) -> Entry | None:
+        """The entry that begins with this event of an account: found by its name, so that others cost nothing."""
+        entries = await journal.latest(1, request_id=_place(account, first), kind=TRADE_EVENTS)
+        if not entries:
+            return None
+        written = _read_entry(entries[0])
+        if (written.account, written.first) != (account, first):
+            raise Broken(f"Entry {entries[0].seq} is not event {first} of account {account}.")
+        return entries[0]
 
     async def _events(self, account: str, after: int) -> tuple[TradeEvent, ...]:
         fresh = await self._read_new(account)
@@ -138,8 +284,7 @@ class JournalTradeLog:
         entry = TradeEntry(account=account, first=after + 1, events=tuple(events))
         # The number is part of the request's name, and a request has one entry of a kind: whoever is second finds the
         # first one's events in their place.
-        place = f"trade_{digest(account.encode())[:16]}_{entry.first}"
-        journal = await self._journal()
+        journal, place = await self._journal(), _place(account, entry.first)
         stands = await journal.append_once(kind=TRADE_EVENTS, author=_DESK, payload=entry, request_id=place)
         if stands.payload != to_json(entry):
             raise _conflict(account, after)
@@ -148,9 +293,7 @@ class JournalTradeLog:
         """Index everything written since the last look; returns the new events of this account."""
         journal = await self._read()
         fresh: list[TradeEvent] = []
-        if not self._took_over:
-            await self._take_over_books(journal)
-            self._took_over = True
+        if await self._take_over_books(journal):
             fresh += self._indexes[account].taken_over if account in self._indexes else []
         async for entry in journal.entries(kind=TRADE_EVENTS, after=self._read_to):
             written = _read_entry(entry)
@@ -184,7 +327,18 @@ class JournalTradeLog:
             raise Unavailable(f"Account {account} had {index.count} events; the journal does not hold them any more.")
         return tuple(events)
 
-    async def _take_over_books(self, journal: Journal) -> None:
+    async def _read_taken_over(self, account: str) -> list[TradeEvent]:
+        """What an old paper book becomes; most accounts have none."""
+        async with self._looking:
+            await self._take_over_books(await self._read())
+        index = self._indexes.get(account)
+        return [] if index is None else index.taken_over
+
+    async def _take_over_books(self, journal: Journal) -> bool:
+        """Once; whether this was the time."""
+        if self._took_over:
+            return False
+        self._took_over = True
         async for entry in journal.entries(kind=BOOK_CHANGE):
             try:
                 written = _BOOK_ENTRY.validate_json(canonical(entry.payload), strict=True)
@@ -198,6 +352,24 @@ class JournalTradeLog:
                 )
             index.count += 1
             index.taken_over.append(ManualChange(at=written.change.at, change=written.change))
+        return True
+
+
+def _place(account: str, first: int) -> str:
+    return f"trade_{digest(account.encode())[:16]}_{first}"
+
+
+def _snapshot_name(account: str) -> str:
+    """Another edition of the fold has snapshots of its own."""
+    return f"fold{FOLD_EDITION}_{digest(account.encode())[:16]}"
+
+
+def _pack(data: bytes) -> str:
+    return b64encode(zlib.compress(data)).decode()
+
+
+def _unpack(text: str) -> bytes:
+    return zlib.decompress(b64decode(text, validate=True))
 
 
 def _read_entry(entry: Entry) -> TradeEntry:

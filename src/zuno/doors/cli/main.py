@@ -368,9 +368,19 @@ def plan_diff(
 
 
 @command(journal, "verify", by=run_command.verdict)
-def journal_verify(zuno: Zuno, /) -> Answer:
-    """Verify the hash chain and every signature."""
-    return zuno.audit().verify()
+def journal_verify(
+    zuno: Zuno,
+    /,
+    everything: Annotated[bool, typer.Option("--all", help="Check every signature.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only from the last checkpoint on.")] = False,
+) -> Answer:
+    """Verify every hash and link, and the signatures since the last checkpoint; then seal what holds in a new one."""
+    from zuno.journal.journal import VerifyMode
+
+    if everything and quick:
+        raise UsageError("--all or --quick, not both.")
+    mode = VerifyMode.ALL if everything else VerifyMode.QUICK if quick else VerifyMode.CHAIN
+    return zuno.audit().verify(mode, seal=True)
 
 
 @command(journal, "upgrade")

@@ -150,7 +150,7 @@ def measure_arm(
     `krw_rate`: KRW for one dollar; of Upbit's cash only what trades made of it is counted, at the rate of the day for
     the worth and of the last moment for trades and fees."""
     history = trace_account(cut_events(events, until))
-    book = history.book
+    book = history
     if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import AccountHistory
 from zuno.trading.rules.trading_book import TradingBook
 
 
 class AccountReader:
     """Keeps the book of each account, so that looking again costs what was written since."""
 
-    def __init__(self, log: TradeLog) -> None:
+    def __init__(self, log: TradeLog, history: Callable[[str], Awaitable[AccountHistory]] | None = None) -> None:
+        """`history`: gives an account from its snapshots, shared by all who ask; None: it is folded here."""
         self._log = log
-        self._books: dict[str, TradingBook] = {}
+        self._history = history
+        self._books: dict[str, AccountHistory] = {}
 
-    async def read(self, account: str) -> TradingBook:
+    async def read(self, account: str) -> AccountHistory:
         """The book as it is. `Broken` where its events contradict each other."""
-        book = self._books.pop(account, None) or TradingBook()
+        if self._history is not None:
+            return await self._history(account)
+        book = self._books.pop(account, None) or AccountHistory()
         await self._fold(account, book, None)
         self._books[account] = book
         return book

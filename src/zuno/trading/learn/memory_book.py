@@ -84,13 +84,22 @@ class MemoryBook:
             return None
         return read_post_mortem(entries[0])
 
-    async def newest(self, count: int) -> tuple[PostMortem, ...]:
-        """Of the last that were written, those that were not forgotten, the last close first."""
-        journal = await self._journal()
+    async def newest(self, count: int, before: str | None = None) -> tuple[PostMortem, ...]:
+        """Those that were written last and not forgotten, the newest first; `before`: of those written before this one,
+        none where nobody wrote it. Older ones are not read."""
+        journal, start = await self._journal(), None
+        if before is not None:
+            named = await journal.latest(1, request_id=before, kind=POST_MORTEM)
+            start = named[0].seq if named else 0
         forgotten = {entry.request_id async for entry in journal.entries(kind=MEMORY_FORGOTTEN)}
-        written = [read_post_mortem(entry) for entry in await journal.latest(count, kind=POST_MORTEM)]
-        kept = [each for each in written if each.id not in forgotten]
-        return tuple(sorted(kept, key=lambda each: (-each.closed, each.id)))
+        kept: list[PostMortem] = []
+        while len(kept) < count:
+            entries = await journal.latest(count, kind=POST_MORTEM, before=start)
+            kept += [read_post_mortem(entry) for entry in entries if entry.request_id not in forgotten]
+            if len(entries) < count:
+                break
+            start = entries[-1].seq
+        return tuple(kept[:count])
 
 
 async def update_index(book: MemoryBook, index: MemoryIndex, tell: TellProgress | None = None) -> None:

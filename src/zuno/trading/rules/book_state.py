@@ -7,7 +7,7 @@ credit balances. Positions are kept at cost: unrealised PnL is added by whoever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -97,6 +97,21 @@ class Ledger:
 
     def credits(self, exchange: Exchange) -> Decimal:
         return self._credits[exchange]
+
+    def copy(self) -> Ledger:
+        twin = Ledger()
+        twin.restore(self._balances, self._debits, self._credits)
+        return twin
+
+    def restore(
+        self,
+        balances: Mapping[Exchange, Mapping[LedgerAccount, Decimal]],
+        debits: Mapping[Exchange, Decimal],
+        credits: Mapping[Exchange, Decimal],
+    ) -> None:
+        """As a snapshot has it."""
+        self._balances = {exchange: dict(accounts) for exchange, accounts in balances.items()}
+        self._debits, self._credits = dict(debits), dict(credits)
 
     def assets(self, exchange: Exchange) -> Decimal:
         """Equity with positions at cost."""
@@ -263,11 +278,13 @@ class BookState:
         self.lifted: dict[tuple[Protection, Symbol | None], Millis] = {}
         """When each was lifted last: a protection counts only what came after."""
         self.mandate: MandateGranted | None = None
+        self.mandates: list[Mandate] = []
+        """Every one that was ever granted."""
         self.resting: dict[str, RestingOrder] = {}
         """Orders that a person wrote down."""
         self.liquidity: dict[Symbol, Liquidity] = {}
         self._fills: dict[tuple[Exchange, str], Fill] = {}
-        self._payments: set[tuple[Exchange, str]] = set()
+        self._payments: dict[tuple[Exchange, str], None] = {}
 
     def recorded_moment(self, *, live: bool) -> Millis | None:
         """The last moment of an account in recorded time; None: it stands at its market's time. `live`: the market goes
@@ -322,6 +339,17 @@ class BookState:
 
     def has_payment(self, exchange: Exchange, id: str) -> bool:
         return (exchange, id) in self._payments
+
+    @property
+    def payments(self) -> list[tuple[Exchange, str]]:
+        """Funding payments that were booked."""
+        return [*self._payments]
+
+    def restore_bookings(
+        self, fills: dict[tuple[Exchange, str], Fill], payments: Iterable[tuple[Exchange, str]]
+    ) -> None:
+        """Those of a snapshot: none of them is booked again."""
+        self._fills, self._payments = fills, dict.fromkeys(payments)
 
     def is_update(self, order: Order) -> bool:
         """Whether the venue reports something new about an order: late and repeated reports are not."""

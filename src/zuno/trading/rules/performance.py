@@ -7,26 +7,36 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from typing import Final
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.orders import ZERO
+from zuno.trading.model.orders import ZERO, Fill
 from zuno.trading.model.trade_events import (
     AccountOpened,
     Adopted,
     FillBooked,
     FundingBooked,
+    IntentEnded,
+    IntentStored,
     ManualChange,
+    OrderLost,
+    OrderPlanned,
+    OrderUpdated,
     TradeEvent,
+    TradeIntent,
     TradeSummary,
 )
 from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
+
+MOST_STEPS: Final = 100
+"""Steps of an account that are drawn beside the closes."""
 
 
 class GroupBy(StrEnum):
@@ -166,11 +176,12 @@ def risk_multiple(trade: TradeSummary) -> Decimal | None:
 def build_equity_curve(
     steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], krw_rate: Decimal | None, until: Millis
 ) -> tuple[EquityPoint, ...]:
-    """Total equity in dollars at every step and close up to a moment, both given oldest first. Points without a price
+    """Total equity in dollars at every step and close up to a moment, both given oldest first; of many steps only the
+    first and the last `MOST_STEPS` have points of their own, the others count at the next close. Points without a price
     for something held are left out. Without a rate KRW count nothing."""
     if not steps:
         return ()
-    moments = {until, *(step.at for step in steps if step.at <= until)}
+    moments = {until, *(step.at for step in (steps[0], *steps[-MOST_STEPS:]) if step.at <= until)}
     moments |= {close.at for several in closes.values() for close in several if steps[0].at <= close.at <= until}
     starts = [step.at for step in steps]
     times = {symbol: [close.at for close in several] for symbol, several in closes.items()}
@@ -259,32 +270,85 @@ class Posting:
     """A debit is above zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccountHistory:
-    book: TradingBook
-    postings: tuple[Posting, ...]
-    steps: tuple[AccountStep, ...]
+class AccountHistory(TradingBook):
+    """An account with the past of its ledger: what each event posted, and what was held after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.postings: list[Posting] = []
+        self.steps: list[AccountStep] = []
+        self.sealed = SealedParts()
+        self._figures: dict[tuple[int, Decimal | None], Performance] = {}
+        self._balances: _Balances | None = None
+        """After the last event, where it was applied here."""
+
+    def freeze(self) -> AccountHistory:
+        """A copy that holds what this book holds now and has closed; what else it ever did is shared and goes on."""
+        twin = AccountHistory()
+        vars(twin).update(vars(self))
+        for name in ("trades", "positions", "finished", "open_orders", "open_intents", "locks", "lifted", "resting"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.closed, twin.ledger = [*self.closed], self.ledger.copy()
+        return twin
+
+    @property
+    def fills(self) -> list[Fill]:
+        return [*self._fills.values()]
+
+    def apply(self, event: TradeEvent) -> None:
+        # A paper account that nobody opened starts just before its first event.
+        opening = not self.count and not isinstance(event, AccountOpened)
+        start = current_step(self, Millis(event.at - 1)) if opening else None
+        before = _opening_balances() if opening else self._balances or _balances(self)
+        super().apply(event)
+        if start is not None:
+            opened = AccountOpened(at=event.at, usd=ZERO, krw=ZERO)
+            self.postings += _find_postings(0, opened, _balances(TradingBook()), before)
+            self.steps.append(start)
+        self._balances = after = _balances(self)
+        if after != before:
+            self.postings += _find_postings(self.count, event, before, after)
+            self.steps.append(current_step(self, event.at))
+        self.sealed.note(event)
+
+    def measure(self, krw_rate: Decimal | None) -> Performance:
+        """`measure_trades` of all closed trades, computed again when one closed or the rate moved."""
+        key = len(self.closed), krw_rate
+        if key not in self._figures:
+            self._figures.clear()
+            self._figures[key] = measure_trades(self.closed, krw_rate)
+        return self._figures[key]
+
+
+@dataclass(slots=True)
+class SealedParts:
+    """How much of an account is in its last snapshot, and which older parts changed since."""
+
+    count: int = 0
+    lengths: dict[str, int] = field(default_factory=dict)
+    orders: set[str] = field(default_factory=set)
+    intents: set[str] = field(default_factory=set)
+
+    def note(self, event: TradeEvent) -> None:
+        match event:
+            case OrderPlanned(intent=intent, order=request):
+                self.orders.add(request.client_id)
+                self.intents.add(intent)
+            case OrderUpdated(order=order):
+                self.orders.add(order.request.client_id)
+            case OrderLost(client_id=client_id) | FillBooked(fill=Fill(client_id=client_id)):
+                self.orders.add(client_id)
+            case IntentStored(intent=TradeIntent(id=id)) | IntentEnded(intent=id):
+                self.intents.add(id)
+            case _:
+                pass
 
 
 def trace_account(events: Iterable[TradeEvent]) -> AccountHistory:
     """Fold an account's events and keep what each of them changed."""
-    book = TradingBook()
-    postings: list[Posting] = []
-    steps: list[AccountStep] = []
-    before = _balances(book)
-    for number, event in enumerate(events, 1):
-        if number == 1 and not isinstance(event, AccountOpened):
-            # A paper account that nobody opened starts just before its first event.
-            before = _opening_balances()
-            postings += _find_postings(0, AccountOpened(at=event.at, usd=ZERO, krw=ZERO), _balances(book), before)
-            steps.append(current_step(book, Millis(event.at - 1)))
-        book.apply(event)
-        after = _balances(book)
-        if after != before:
-            postings += _find_postings(number, event, before, after)
-            steps.append(current_step(book, event.at))
-            before = after
-    return AccountHistory(book, tuple(postings), tuple(steps))
+    history = AccountHistory()
+    history.apply_all(events)
+    return history
 
 
 def _opening_balances() -> _Balances:

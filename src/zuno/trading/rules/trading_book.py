@@ -76,7 +76,7 @@ class TradingBook(BookState):
         self.count += 1
         self.newest = event.at
         if changed is not None:
-            self._check(changed)
+            self.check_ledger(changed)
 
     def _apply(self, event: TradeEvent) -> Exchange | None:
         """The exchange whose money moved."""
@@ -107,6 +107,7 @@ class TradingBook(BookState):
                 self.lifted[event.protection, event.symbol] = event.at
             case MandateGranted():
                 self.mandate = event
+                self.mandates.append(event.mandate)
             case MandateRevoked():
                 if self.mandate is None or self.mandate.hash != event.hash:
                     raise Refused(f"No mandate {event.hash[:12]} stands.")
@@ -128,7 +129,8 @@ class TradingBook(BookState):
                 assert_never(event)
         return None
 
-    def _check(self, exchange: Exchange) -> None:
+    def check_ledger(self, exchange: Exchange) -> None:
+        """`Broken` where the ledger of an exchange is out of balance, or not that of its positions."""
         held = self.trades_at(exchange)
         spot = exchange is Exchange.UPBIT
         self.ledger.check(
@@ -303,7 +305,7 @@ class TradingBook(BookState):
             raise Refused(f"The funding {payment.id} of {payment.exchange} is booked already.")
         amount = round_money(payment.amount)
         self.require_account()
-        self._payments.add((payment.exchange, payment.id))
+        self._payments[payment.exchange, payment.id] = None
         self.ledger.post(payment.exchange, (LedgerAccount.CASH, amount), (LedgerAccount.FUNDING, -amount))
         self.realise(payment.exchange, amount)
         trade = self.positions.get((payment.exchange, payment.symbol)) or next(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from zuno.kernel import arguments
 from zuno.kernel.accounts import short_name
@@ -16,11 +16,12 @@ from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_equity
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Symbol, Timeframe, candles, parse_symbol
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import FillBooked, Mandate, Protection, account_mode
+from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, Protection
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
@@ -33,7 +34,6 @@ from zuno.trading.rules.performance import (
     find_max_drawdown,
     group_trades,
     measure_trades,
-    trace_account,
 )
 from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock
 from zuno.trading.rules.taxable import list_taxable_events
@@ -72,6 +72,7 @@ from zuno.trading.service.profit_view import EquityPointView, PerformanceView, P
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
 MOST_LINES: Final = 10_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +106,13 @@ class AccountDesk:
 
     async def list_exchange_accounts(self) -> tuple[str, ...]:
         """Those of this home in which anything ever happened: `live`, `demo`."""
-        return tuple(name for name in await self._with.log.accounts() if account_mode(name) != "paper")
+        accounts = AccountReader(self._with.log, self._with.history)
+        return tuple([name for name in (DEMO_ACCOUNT, LIVE_ACCOUNT) if (await accounts.read(name)).count])
 
     async def status(self) -> TradeStatusView:
         page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
-        whole = measure_trades(page.book.closed, page.krw_rate)
+        whole = page.book.measure(page.krw_rate)
         midnight = page.at // DAY_MS * DAY_MS
         today = measure_trades([trade for trade in page.book.closed if trade.closed >= midnight], page.krw_rate)
         return TradeStatusView(
@@ -151,24 +153,28 @@ class AccountDesk:
         orders = tuple(order_view(page.book, order) for order in reversed(tracked.values()))
         return TradeOrdersView(**self._head(page), orders=orders, manual=manual)
 
-    async def fills(self, lines: int = 50) -> FillsView:
+    async def fills(self, lines: int = 50, before: str | None = None) -> FillsView:
+        """The newest first; `before`: those older than this one, `UsageError` where there is none."""
         page = await self._reader.look()
-        fills = [event.fill for event in page.events if isinstance(event, FillBooked)]
-        shown = fills[::-1][: _check_lines(lines)]
+        fills = page.book.fills
+        shown = _cut(fills, lines, before, lambda fill: fill.id)
         return FillsView(**self._head(page), total=len(fills), fills=tuple(map(fill_view, shown)))
 
-    async def trades(self, lines: int = 50) -> TradesView:
+    async def trades(self, lines: int = 50, before: str | None = None) -> TradesView:
+        """As `fills`."""
         page = await self._reader.look()
-        shown = page.book.closed[::-1][: _check_lines(lines)]
-        return TradesView(**self._head(page), total=len(page.book.closed), trades=tuple(map(closed_trade_view, shown)))
+        closed = page.book.closed
+        shown = _cut(closed, lines, before, lambda trade: trade.trade)
+        return TradesView(**self._head(page), total=len(closed), trades=tuple(map(closed_trade_view, shown)))
 
-    async def ledger(self, lines: int = 50) -> LedgerView:
+    async def ledger(self, lines: int = 50, before: str | None = None) -> LedgerView:
+        """As `fills`, by the number of the event."""
         page = await self._reader.look()
-        history = trace_account(page.events)
-        shown = history.postings[::-1][: _check_lines(lines)]
+        postings = page.book.postings
+        shown = _cut(postings, lines, before, lambda posting: str(posting.number))
         return LedgerView(
             **self._head(page),
-            total=len(history.postings),
+            total=len(postings),
             ledgers=tuple(ledger_balances_view(page.book, exchange) for exchange in Exchange),
             postings=tuple(map(posting_view, shown)),
         )
@@ -178,7 +184,7 @@ class AccountDesk:
         if self._reader.name is None and not await self._with.log.accounts():
             return ()  # before the market is read, which a new home invents first
         page = await self._reader.look()
-        return tuple(list_taxable_events(page.name, page.events))
+        return tuple(list_taxable_events(page.name, await self._with.log.events(page.name)))
 
     async def read_hour_close(self, coin: str, at: Millis) -> Decimal | None:
         """The dollars for a coin at the last hour that closed by `at`, from stored candles of a real market."""
@@ -205,7 +211,7 @@ class AccountDesk:
             **self._head(page),
             **_measure_drawdown(curve),
             by=grouping,
-            whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
+            whole=profit_row_view("all", page.book.measure(page.krw_rate)),
             groups=tuple(
                 profit_row_view(name, measure_trades(trades, page.krw_rate)) for name, trades in groups.items()
             ),
@@ -223,11 +229,11 @@ class AccountDesk:
 
     async def _read_curve(self) -> tuple[AccountPage, tuple[EquityPoint, ...]]:
         page = await self._reader.look()
-        history = trace_account(page.events)
-        closes = await self._reader.read_closes(history.steps[0].at if history.steps else page.at, page.at)
+        steps = page.book.steps
+        closes = await self._reader.read_closes(steps[0].at if steps else page.at, page.at)
         for symbol, mark in page.usd_marks.items():
             closes.setdefault(symbol, []).append(Close(page.at, mark))
-        return page, tuple(build_equity_curve(history.steps, closes, page.krw_rate, page.at))
+        return page, tuple(build_equity_curve(steps, closes, page.krw_rate, page.at))
 
     def _measure_equity(self, page: AccountPage, curve: Sequence[EquityPoint]) -> PerformanceView:
         percents = drawdown_percents(curve)
@@ -238,7 +244,7 @@ class AccountDesk:
             **self._head(page),
             **_measure_drawdown(curve),
             file=None,
-            whole=profit_row_view("all", measure_trades(page.book.closed, page.krw_rate)),
+            whole=profit_row_view("all", page.book.measure(page.krw_rate)),
             start_usd=to_float(start),
             equity_usd=to_float(end),
             return_pct=to_float(gain),
@@ -524,6 +530,18 @@ def _check_lines(lines: int) -> int:
     if not 1 <= lines <= MOST_LINES:
         raise UsageError(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
     return lines
+
+
+def _cut(items: Sequence[T], lines: int, before: str | None, name: Callable[[T], str]) -> Sequence[T]:
+    """The last so many, newest first, of all or of those that stand before the one of this name."""
+    end = len(items)
+    if before is not None:
+        places = (place for place in range(end - 1, -1, -1) if name(items[place]) == before)
+        if (end := next(places, -1)) < 0:
+            raise UsageError(f"{plain_text(before, 64)!r} is not in this list; ask without it.")
+        while end and name(items[end - 1]) == before:  # two postings of one event
+            end -= 1
+    return items[max(0, end - _check_lines(lines)) : end][::-1]
 
 
 def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | None) -> list[str]:

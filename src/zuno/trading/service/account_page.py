@@ -14,6 +14,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
@@ -24,7 +25,6 @@ from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import (
     AccountOpened,
     LockSet,
-    TradeEvent,
     account_mode,
     account_name,
     paper_account,
@@ -32,7 +32,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.performance import Close, current_step, equity_usd
+from zuno.trading.rules.performance import AccountHistory, Close, current_step, equity_usd
 from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
@@ -41,7 +41,7 @@ from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 
 NO_MARKET: Final = "no market was ever read here: nothing is open"
 _FINE_DAYS: Final = 60
-"""An account that is younger is drawn by the hour."""
+"""An account that is younger is drawn by the hour, one of up to four times that by four hours, others by the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class AccountBackends:
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
+    history: Callable[[str], Awaitable[AccountHistory]] | None = None
+    """An account from its snapshots; None: each look folds its log."""
     learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
     """Learns from what the account of a gate has closed; None: an evaluation does later."""
 
@@ -71,8 +73,7 @@ class AccountBackends:
 @dataclass(frozen=True, slots=True)
 class AccountPage:
     name: str
-    events: tuple[TradeEvent, ...]
-    book: TradingBook
+    book: AccountHistory
     at: Millis
     prices: Prices
     lp: Mapping[Symbol, Decimal]
@@ -156,6 +157,7 @@ class AccountPageReader:
         if name is not None:
             check_account_name(name)
         self._with = backends
+        self._accounts = AccountReader(backends.log, backends.history)
         self.name = name
 
     @property
@@ -184,14 +186,14 @@ class AccountPageReader:
         paper, live = self.mode == "paper", self._with.desk.live(None)
         # What is recorded or invented names the account; a live market is asked for prices once they are needed.
         found = await self._find_moment() if paper and not live else None
-        book, events = await self._read_log()
+        book = await self.read_book()
         own = book.recorded_moment(live=live) if paper else None
         if own is not None:
             found = own, (f"recorded time: everything is as of {iso(own)}, this account's last moment",)
         elif found is None:
             found = await (self._find_moment() if paper else self._find_present())
         moment, notes = found
-        if not paper and not events:
+        if not paper and not book.count:
             book.apply(AccountOpened(at=moment, usd=ZERO, krw=ZERO))
         at = Millis(max(moment, book.newest))
         recorded = own is not None
@@ -200,14 +202,14 @@ class AccountPageReader:
         answers = await self.ask_exchanges(book) if ask else None
         notes += self.describe_answers(answers)
         lp, said = await self._read_liquidity(book, recorded=recorded)
-        page = AccountPage(self.account, events, book, at, prices, lp, (), notes, said, marks, recorded, answers)
+        page = AccountPage(self.account, book, at, prices, lp, (), notes, said, marks, recorded, answers)
         return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
 
     def empty_page(self) -> AccountPage:
         """Of an account whose market was never read: nothing can be open there."""
         now = self._with.now()
         locks = self._add_kill((), now)
-        return AccountPage(self.account, (), TradingBook(), now, NO_PRICES, {}, locks, (NO_MARKET,), ())
+        return AccountPage(self.account, AccountHistory(), now, NO_PRICES, {}, locks, (NO_MARKET,), ())
 
     def _add_kill(self, locks: tuple[LockSet, ...], at: Millis) -> tuple[LockSet, ...]:
         return add_kill(locks, self._with.kill_lock.why_locked(self.short_name), at)
@@ -224,22 +226,18 @@ class AccountPageReader:
             return () if self.mode == "paper" else ("the exchange was not asked: this is the account's own log",)
         return tuple(line for answer in answers for line in answer.describe())
 
-    async def read_book(self) -> TradingBook:
+    async def read_book(self) -> AccountHistory:
         """The account as it is written down: no chain, no exchange and no market is waited for."""
-        return (await self._read_log())[0]
-
-    async def _read_log(self) -> tuple[TradingBook, tuple[TradeEvent, ...]]:
-        events = await self._with.log.events(self.account)
-        if not events:
+        book = await self._accounts.read(self.account)
+        if not book.count:
             await require_account(self._with.log, self._with.desk.origin, self.name)
-        book = TradingBook()
-        book.apply_all(events)
-        return book, events
+        return book.freeze()
 
     async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
         """Of the finest bars that are stored and not too many."""
         frames = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
-        wanted = frames if until - since <= _FINE_DAYS * DAY_MS else frames[1:]
+        days = (until - since) / DAY_MS
+        wanted = frames if days <= _FINE_DAYS else frames[1:] if days <= 4 * _FINE_DAYS else frames[2:]
         found: dict[Symbol, list[Close]] = {}
         for symbol in Symbol:
             for timeframe in wanted:

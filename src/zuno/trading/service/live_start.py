@@ -17,7 +17,6 @@ from zuno.trading.model.trade_events import (
     LIVE_ACCOUNT,
     Mandate,
     MandateGranted,
-    TradeEvent,
     account_mode,
 )
 from zuno.trading.ports.trade_log import TradeLog, TradeRecord
@@ -210,9 +209,8 @@ class LiveStart:
         return RecordGate(len(closed), max(0, PRIOR_TRADES - len(closed)) * span / len(closed) if paced else None)
 
 
-def find_traded_exchanges(events: Sequence[TradeEvent]) -> tuple[Exchange, ...]:
+def find_traded_exchanges(mandates: Sequence[Mandate]) -> tuple[Exchange, ...]:
     """Exchanges that a mandate of the account ever opened: what is held there is watched when it has ended, too."""
-    mandates = [event.mandate for event in events if isinstance(event, MandateGranted)]
     return tuple(exchange for exchange in Exchange if any(_opens(mandate, exchange) for mandate in mandates))
 
 

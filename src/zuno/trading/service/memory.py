@@ -63,10 +63,10 @@ class MemoryDesk:
         self._origin = origin
         self._now = now
 
-    async def list(self, lines: int = 50, symbol: str | None = None) -> MemoriesView:
-        """The newest first, of every market."""
+    async def list(self, lines: int = 50, symbol: str | None = None, before: str | None = None) -> MemoriesView:
+        """The newest first, of every market; `before`: those that were written before this one."""
         wanted = None if symbol is None else parse_symbol(symbol)
-        newest = await self._book.newest(MOST)
+        newest = await self._book.newest(MOST if wanted else min(max(1, lines), MOST), before)
         kept = [memory for memory in newest if wanted is None or memory.symbol is wanted][: max(0, lines)]
         return MemoriesView(memories=tuple(memory_view(note_memory(memory)) for memory in kept))
 

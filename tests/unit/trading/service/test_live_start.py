@@ -18,6 +18,7 @@ from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, MandateRevoked, TradeEvent
 from zuno.trading.rules.calibration import PRIOR_TRADES
+from zuno.trading.rules.performance import trace_account
 from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.service.live_start import LiveBackends, LiveStart, check_account_choice, find_traded_exchanges
 
@@ -124,8 +125,10 @@ async def test_upbit_is_traded_only_where_stops_may_be_watched() -> None:
     assert await pieces(replace(keyed, log=watched, keyed=lambda: (Exchange.BINANCE,))) == ["keys"]
     permit = await LiveStart(replace(keyed, log=watched)).permit("live", BTC, ORIGIN, PAPER, lambda word, what: True)
     assert permit.account == "live"
-    assert find_traded_exchanges(await watched.events("live")) == tuple(Exchange)
-    assert find_traded_exchanges(await (await granted_log(**both)).events("live")) == (Exchange.BINANCE,)
+    assert find_traded_exchanges(trace_account(await watched.events("live")).mandates) == tuple(Exchange)
+    assert find_traded_exchanges(trace_account(await (await granted_log(**both)).events("live")).mandates) == (
+        Exchange.BINANCE,
+    )
 
 
 async def test_everything_there_still_wants_the_word() -> None:

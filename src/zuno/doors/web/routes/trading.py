@@ -104,8 +104,8 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     @router.get("/trades", **document(PageView))
     async def list_trades(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Closed trades, newest first."""
-        view = await services.fetch(lambda zuno: zuno.account(account).trades(MOST_LINES))
-        return respond(cut_page(view, "trades", lambda trade: str(trade["id"]), cursor, limit))
+        view = await services.fetch(lambda zuno: zuno.account(account).trades(limit + 1, cursor))
+        return respond(cut_page(view, "trades", lambda trade: str(trade["id"]), None, limit))
 
     @router.get("/orders", **document(PageView))
     async def list_orders(
@@ -118,14 +118,14 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     @router.get("/fills", **document(PageView))
     async def list_fills(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Fills, newest first."""
-        view = await services.fetch(lambda zuno: zuno.account(account).fills(MOST_LINES))
-        return respond(cut_page(view, "fills", lambda fill: str(fill["id"]), cursor, limit))
+        view = await services.fetch(lambda zuno: zuno.account(account).fills(limit + 1, cursor))
+        return respond(cut_page(view, "fills", lambda fill: str(fill["id"]), None, limit))
 
     @router.get("/ledger", **document(PageView))
     async def list_postings(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Postings of the double-entry ledger, newest first; its balances are in `head`."""
-        view = await services.fetch(lambda zuno: zuno.account(account).ledger(MOST_LINES))
-        return respond(cut_page(view, "postings", lambda posting: str(posting["number"]), cursor, limit))
+        view = await services.fetch(lambda zuno: zuno.account(account).ledger(limit + 1, cursor))
+        return respond(cut_page(view, "postings", lambda posting: str(posting["number"]), None, limit))
 
     @router.get("/equity", **document(PerformanceView))
     async def get_equity(account: Account = None) -> Response:

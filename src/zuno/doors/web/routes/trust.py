@@ -38,8 +38,8 @@ def build_trust_routes(services: Services) -> APIRouter:
     @router.get("/memories", **document(PageView))
     async def list_memories(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Post-mortems of closed trades, newest first."""
-        view = await services.fetch(lambda zuno: zuno.memory().list(1_000))
-        return respond(cut_page(view, "memories", lambda memory: str(memory["id"]), cursor, limit))
+        view = await services.fetch(lambda zuno: zuno.memory().list(limit + 1, before=cursor))
+        return respond(cut_page(view, "memories", lambda memory: str(memory["id"]), None, limit))
 
     @router.get("/memories/{memory}", **document(PostMortemView))
     async def get_memory(memory: Id) -> Response:

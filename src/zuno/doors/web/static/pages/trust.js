@@ -157,7 +157,7 @@ function journalPanel(api) {
 }
 
 function drawVerdict(view) {
-  if (view.ok) return h("div", { class: "notice good", role: "status" }, h("strong", null, `${view.entries.toLocaleString("en-US")} entries hold.`), h("span", null, "Every hash, signature and place was checked just now."), (view.notes ?? []).map((text) => h("span", { class: "hint" }, text)));
+  if (view.ok) return h("div", { class: "notice good", role: "status" }, h("strong", null, `${view.entries.toLocaleString("en-US")} entries hold.`), h("span", null, view.unchecked ? `Checked just now; not checked: ${view.unchecked}.` : "Every hash, signature and place was checked just now."), (view.notes ?? []).map((text) => h("span", { class: "hint" }, text)));
   const fault = view.firstBad ?? {};
   return h("div", { class: "notice bad", role: "alert" }, h("strong", null, `Broken after ${view.entries} entries.`), h("span", null, Object.entries(fault).map(([name, value]) => `${name} ${value}`).join(", ")));
 }
