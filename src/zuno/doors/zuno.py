@@ -11,6 +11,7 @@ from zuno.doors.agents import Agents
 from zuno.doors.config import ConfigView
 from zuno.doors.costs import ModelCosts
 from zuno.doors.doctor import Doctor
+from zuno.doors.home import HomeDesk
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.telegram_door import TelegramDoor
@@ -131,6 +132,9 @@ class Zuno(Protocol):
 
     def doctor(self) -> Doctor:
         """Whether everything that is configured works."""
+
+    def home_desk(self) -> HomeDesk:
+        """The home as files: usage, backup, restore, move."""
 
     def logs(self) -> Logs:
         """The log of this home's processes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
@@ -59,9 +60,9 @@ class PostgresTables:
     def last(self) -> Row | DamagedRow | None:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
 
-    def insert(self, row: Row) -> None:
-        values = (self._key.public, row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature)
-        self._write("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", values)
+    def insert(self, *rows: Row) -> None:
+        values = [(self._key.public, *astuple(row)) for row in rows]
+        self._write("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", *values)
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
@@ -117,7 +118,7 @@ class PostgresTables:
                 self._ready = True
             return connection.execute(query, (self._key.public, *values)).fetchall()
 
-    def _write(self, query: LiteralString, values: tuple[Any, ...]) -> None:
+    def _write(self, query: LiteralString, *values: tuple[Any, ...]) -> None:
         with self._vendor() as connection:
             if not self._ready:
                 with connection.transaction():
@@ -126,7 +127,10 @@ class PostgresTables:
                 self._ready = True
             with connection.transaction():
                 self._fences.check(connection)
-                connection.execute(query, values)
+                if len(values) == 1:
+                    connection.execute(query, values[0])
+                else:
+                    connection.cursor().executemany(query, values)
 
     @contextmanager
     def _vendor(self) -> Iterator[psycopg.Connection]:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,16 @@ class SqliteTables:
     def last(self) -> Row | DamagedRow | None:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
 
-    def insert(self, row: Row) -> None:
+    def insert(self, *rows: Row) -> None:
         with self._translate_errors():
             connection = self._writer()
             try:
                 with _transaction(connection):
-                    connection.execute(
-                        f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                        (row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature),
+                    connection.executemany(
+                        f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", map(astuple, rows)
                     )
             except sqlite3.IntegrityError as error:
-                raise Broken(f"Entry {row.seq} is in the journal already.") from error
+                raise Broken(f"Entry {rows[0].seq} is in the journal already.") from error
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool

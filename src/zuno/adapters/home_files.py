@@ -1,0 +1,149 @@
+"""What a home holds: every file by its name, with its kind and whether a backup takes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from zuno.adapters.atomic_file import build_database_error, replace_file
+from zuno.adapters.file_lock import FileLock
+from zuno.kernel.errors import Broken
+
+
+class FileKind(StrEnum):
+    RECORD = "record"
+    """Nothing else can say it again."""
+    MONEY = "money"
+    """What keeps money back: locks, budgets, confirmations that were used."""
+    KEY = "key"
+    LOGIN = "login"
+    CACHE = "cache"
+    """Made again when it is missing."""
+    LOCK = "lock"
+    LOG = "log"
+    OTHER = "other"
+    """Not ours."""
+
+
+_RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
+    (FileKind.CACHE, False, ".*.partial */.*.partial"),
+    (FileKind.MONEY, True, "kill.lock spend.json spend-viewers.json telegram.db"),
+    (FileKind.MONEY, False, "restored.json"),
+    (FileKind.LOCK, False, "*.lock leases/* home.moved mesh/*/axl.pid devnet.json"),
+    (FileKind.KEY, True, "keys/*.pub peer.pub mesh/*/peer.pub wallets/0x*.json"),
+    (FileKind.KEY, False, "keys/* wallets/* *.key"),
+    (FileKind.LOGIN, True, "web-*.json"),
+    (FileKind.LOGIN, False, "web-token"),
+    (FileKind.LOG, False, "logs/* *.log *.log.before history"),
+    (FileKind.RECORD, True, "journal.db journal*.head journal*.broken mesh/*/journal.db mesh/*/journal.*"),
+    (FileKind.RECORD, True, "archive/* zuno.toml wallets.* alerts.json outbox.db samples.db sim.json"),
+    (FileKind.RECORD, True, "market/own/* lab/* mesh/mesh.json mesh/*/axl.json"),
+    (FileKind.CACHE, False, "cycles.db memory/* market/synthetic/* chains/* devnet/* reports/* charts/* mesh/*"),
+    (FileKind.CACHE, False, "journal.moved.*"),
+)
+"""The first that fits counts; a star stands for folders too. `True`: a backup takes it. A private key is never taken; a
+wallet is, where it is encrypted by its passphrase."""
+RESTORED: Final = "restored.json"
+_BESIDE_DATABASE: Final = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class HomeFile:
+    name: str
+    """Within the home, with slashes."""
+    kind: FileKind
+    saved: bool
+    size: int
+
+
+def classify_file(name: str) -> tuple[FileKind, bool]:
+    """Its kind, and whether a backup takes it as it is."""
+    beside = next((end for end in _BESIDE_DATABASE if name.endswith(f".db{end}")), "")
+    name = name.removesuffix(beside)
+    for kind, saved, patterns in _RULES:
+        if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
+            return kind, saved and not beside
+    return FileKind.OTHER, False
+
+
+def list_home(home: Path) -> list[HomeFile]:
+    """Every file, sorted by name; symlinks are neither followed nor listed."""
+    files: list[HomeFile] = []
+    for folder, _, names in os.walk(home):
+        for path in (Path(folder) / name for name in names):
+            try:
+                status = path.lstat()
+            except FileNotFoundError:
+                continue
+            if path.is_file() and not path.is_symlink():
+                name = path.relative_to(home).as_posix()
+                files.append(HomeFile(name, *classify_file(name), status.st_size))
+    return sorted(files, key=lambda file: file.name)
+
+
+def find_running(home: Path) -> list[str]:
+    """The locks of this home that some process holds."""
+    return [
+        file.name
+        for file in list_home(home)
+        if file.name.endswith(".lock") and file.name != "kill.lock" and FileLock(home / file.name).is_held()
+    ]
+
+
+@contextmanager
+def pin_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """A read transaction: what others commit meanwhile is not seen through it."""
+    with translate_sqlite(path):
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30, isolation_level=None)
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            yield connection
+        finally:
+            connection.close()
+
+
+def copy_database(source: sqlite3.Connection, path: Path) -> None:
+    """All of a pinned database in a new file, by SQLite's own copy."""
+    with translate_sqlite(path):
+        target = sqlite3.connect(path, isolation_level=None)
+        try:
+            target.execute("PRAGMA synchronous = OFF")  # flushed as a whole by whoever keeps it
+            source.backup(target)
+        finally:
+            target.close()
+
+
+@contextmanager
+def translate_sqlite(path: Path) -> Iterator[None]:
+    from zuno.adapters.sqlite_file import MAY_PASS
+
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in MAY_PASS:
+            raise build_database_error(path, error) from error
+        raise Broken(f"{path} cannot be copied ({error}).") from error
+
+
+def mark_restored(home: Path, seq: int) -> None:
+    replace_file(home / RESTORED, json.dumps({"seq": seq}).encode() + b"\n")
+
+
+def read_restored(home: Path) -> int:
+    """The newest entry when the home was restored; 0: it never was."""
+    try:
+        return int(json.loads((home / RESTORED).read_bytes())["seq"])
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Broken(f"{home / RESTORED} cannot be read; it says to which entry this home was restored.") from error
