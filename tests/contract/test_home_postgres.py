@@ -23,7 +23,7 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Row
-from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring import Application
 
@@ -64,7 +64,9 @@ async def ask(home: Path, url: str | None, *words: str | None) -> object:
     raise AssertionError(words)
 
 
-def test_a_journal_moves_to_postgres_and_back_byte_for_byte(postgres: str, filled: Path) -> None:
+def test_a_journal_moves_to_postgres_byte_for_byte_and_back_by_a_backup(
+    postgres: str, filled: Path, tmp_path: Path
+) -> None:
     rows = read_rows(filled)
     moved = asyncio.run(ask(filled, None, "move", None, postgres))
     assert moved.entries == 8  # type: ignore[attr-defined]
@@ -75,15 +77,14 @@ def test_a_journal_moves_to_postgres_and_back_byte_for_byte(postgres: str, fille
     write(in_postgres(filled, postgres), 3)
     usage = asyncio.run(ask(filled, postgres, "usage"))
     assert (usage.entries, usage.journal_bytes) == (11, None)  # type: ignore[attr-defined]
-    back = asyncio.run(ask(filled, postgres, "move", None, "sqlite"))
-    assert back.entries == 11  # type: ignore[attr-defined]
-    assert read_rows(filled)[:8] == rows
-    with pytest.raises(Refused, match="unset"):
-        check_moved(filled, in_postgres=True)
-    write(open_journal(filled), 1)
-    again = asyncio.run(ask(filled, None, "move", None, postgres))  # which has the first eleven
-    assert again.entries == 12  # type: ignore[attr-defined]
-    write(in_postgres(filled, postgres), 1)
+    with pytest.raises(UsageError):
+        asyncio.run(ask(filled, postgres, "move", None, postgres))
+    elsewhere = tmp_path / "elsewhere"
+    asyncio.run(ask(filled, postgres, "move", str(elsewhere), None))
+    asyncio.run(ask(elsewhere, postgres, "backup", str(tmp_path / "a.zip")))
+    asyncio.run(ask(tmp_path / "back", None, "restore", str(tmp_path / "a.zip")))
+    assert read_rows(tmp_path / "back")[:8] == rows
+    assert len(read_rows(tmp_path / "back")) == 11
 
 
 def read_rows(home: Path) -> list[tuple[object, ...]]:

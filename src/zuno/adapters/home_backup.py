@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pydantic import Field, ValidationError
@@ -33,6 +33,7 @@ from zuno.adapters.home_files import (
     pin_database,
     translate_sqlite,
 )
+from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.keys.keystore import read_keystore
 from zuno.adapters.store.table_store import HeadFile
 from zuno.kernel.errors import Broken, DiskFull, Malformed, Refused, Unavailable, UsageError
@@ -90,8 +91,7 @@ def write_backup(
     export_journal: ExportJournal | None = None,
     kills: bytes | None = None,
 ) -> Backup:
-    """`kills`: the content of `kill.lock` where others add to
-    it. After an error the target is as it was."""
+    """`kills`: the content of `kill.lock` where others add to it. After an error the target is as it was."""
     if keep is not None and keep < 1:
         raise UsageError("--keep needs a number of backups, 1 or more.")
     wanted = wanted.expanduser()
@@ -104,7 +104,7 @@ def write_backup(
         try:
             key.ensure()
             target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists() and _find_node(target) != key.public:
+            if target.exists() and ((before := find_manifest(target)) is None or before.node != key.public):
                 raise Refused(f"{target} is there and is no backup of this home; nothing was written.")
             scratch = f".zuno-backup-{key.public[:12]}-"
             for left in target.parent.glob(f"{scratch}*"):  # of a process that was killed
@@ -122,23 +122,20 @@ def write_backup(
     return Backup(target, manifest, size, tuple(writer.left_out), tuple(removed))
 
 
-def _find_node(path: Path) -> str | None:
-    """Whose backup a file is; None: of nobody that it could prove."""
+def find_manifest(path: Path) -> Manifest | None:
+    """Of a file that is a backup, by a signature that holds."""
     try:
         with _open_archive(path) as archive:
-            return read_manifest(archive, path).node
+            return _read_manifest(archive, path)
     except (Broken, Malformed, Refused):
         return None
 
 
 def _remove_old(pattern: Path, newest: Path, node: str, keep: int) -> list[Path]:
     """Of this home alone. By the journal's number first: the clock may have been set back."""
-    dated: list[tuple[int, int, Path]] = []
-    for path in newest.parent.glob(pattern.name.replace("[", "[[]").replace(DATE, "*")):
-        if path != newest and _find_node(path) == node:
-            with _open_archive(path) as archive:
-                manifest = read_manifest(archive, path)
-            dated.append((manifest.seq, manifest.made_at, path))
+    paths = newest.parent.glob(pattern.name.replace("[", "[[]").replace(DATE, "*"))
+    found = [(find_manifest(path), path) for path in paths if path != newest]
+    dated = [(made.seq, made.made_at, path) for made, path in found if made is not None and made.node == node]
     removed = [path for *_, path in sorted(dated, reverse=True)[keep - 1 :]]
     for path in removed:
         path.unlink()
@@ -168,10 +165,10 @@ class _Writer:
                     self._add_file(archive, name)
             if self._kills is not None:
                 self._add(archive, "kill.lock", self._write_temporary(self._kills))
-            head = {"seq": 0, "hash": "0" * 64} if heads[""] is None else json.loads(heads[""])["head"]
-            saved = tuple(sorted(self._saved, key=lambda file: file.name))
-            seq, name = head["seq"], head["hash"]
-            manifest = Manifest(zuno=code, node=key.public, made_at=now, files=saved, seq=seq, hash=name)
+            head: dict[str, Any] = {} if heads[""] is None else json.loads(heads[""])["head"]
+            seq, newest = head.get("seq", 0), head.get("hash", "0" * 64)
+            files_saved = tuple(sorted(self._saved, key=lambda file: file.name))
+            manifest = Manifest(zuno=code, node=key.public, made_at=now, seq=seq, hash=newest, files=files_saved)
             content = manifest.model_dump_json(by_alias=True).encode()
             archive.writestr(_MANIFEST, content, ZIP_DEFLATED)
             archive.writestr(_SIGNATURE, key.sign(_SIGNED + content).hex())
@@ -270,7 +267,7 @@ def _open_archive(path: Path) -> Iterator[ZipFile]:
         raise Malformed(f"{path} is no whole backup ({type(error).__name__}); nothing was written.") from error
 
 
-def read_manifest(archive: ZipFile, path: Path) -> Manifest:
+def _read_manifest(archive: ZipFile, path: Path) -> Manifest:
     """The signed list of its files. `Malformed`: no backup, or cut off; `Refused`: of a newer Zuno; `Broken`: somebody
     changed it."""
     content = _read_bounded(archive, _MANIFEST)
@@ -283,15 +280,9 @@ def read_manifest(archive: ZipFile, path: Path) -> Manifest:
         signature = bytes.fromhex(_read_bounded(archive, _SIGNATURE).decode("ascii"))
     except ValidationError as error:
         raise Malformed(f"{path} has no manifest that can be read; nothing was written.") from error
-    if not verify_signature(manifest.node, _SIGNED + content, signature):
+    if not KeyFile(path).verify(manifest.node, _SIGNED + content, signature):
         raise Broken(f"{path} was changed since it was made: its signature does not hold; nothing was written.")
     return manifest
-
-
-def verify_signature(public: str, message: bytes, signature: bytes) -> bool:
-    from zuno.adapters.keys.ed25519 import KeyFile
-
-    return KeyFile(Path(os.devnull)).verify(public, message, signature)
 
 
 def _read_bounded(archive: ZipFile, name: str) -> bytes:
@@ -313,7 +304,7 @@ def unpack_backup(path: Path, home: Path) -> Iterator[tuple[Path, Manifest]]:
     staged, turn = home.with_name(f".{home.name}.restoring"), home.with_name(f".{home.name}.restoring.lock")
     try:
         with FileLock(turn, "{} restores into this home already."), _open_archive(path) as archive:
-            manifest = read_manifest(archive, path)
+            manifest = _read_manifest(archive, path)
             _check_members(archive, manifest, path)
             shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
             try:

@@ -6,15 +6,16 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.atomic_file import build_database_error, replace_file
+from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import FileLock
+from zuno.adapters.sqlite_file import SqliteFile
 from zuno.kernel.errors import Broken
 
 
@@ -34,7 +35,7 @@ class FileKind(StrEnum):
 
 
 _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
-    (FileKind.CACHE, False, ".*.partial */.*.partial"),
+    (FileKind.CACHE, False, ".*.partial */.*.partial journal.moved.* .moving-*"),
     (FileKind.MONEY, True, "kill.lock spend.json spend-viewers.json telegram.db"),
     (FileKind.MONEY, False, "restored.json"),
     (FileKind.LOCK, False, "*.lock leases/* home.moved mesh/*/axl.pid devnet.json"),
@@ -47,7 +48,6 @@ _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.RECORD, True, "archive/* zuno.toml wallets.* alerts.json outbox.db samples.db sim.json"),
     (FileKind.RECORD, True, "market/own/* lab/* mesh/mesh.json mesh/*/axl.json"),
     (FileKind.CACHE, False, "cycles.db memory/* market/synthetic/* chains/* devnet/* reports/* charts/* mesh/*"),
-    (FileKind.CACHE, False, "journal.moved.*"),
 )
 """The first that fits counts; a star stands for folders too. `True`: a backup takes it. A private key is never taken; a
 wallet is, where it is encrypted by its passphrase."""
@@ -112,27 +112,18 @@ def pin_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy_database(source: sqlite3.Connection, path: Path) -> None:
-    """All of a pinned database in a new file, by SQLite's own copy."""
+    """All of a pinned database in a new file, by SQLite's own copy. Whoever keeps the file flushes it."""
     with translate_sqlite(path):
         target = sqlite3.connect(path, isolation_level=None)
         try:
-            target.execute("PRAGMA synchronous = OFF")  # flushed as a whole by whoever keeps it
+            target.execute("PRAGMA synchronous = OFF")
             source.backup(target)
         finally:
             target.close()
 
 
-@contextmanager
-def translate_sqlite(path: Path) -> Iterator[None]:
-    from zuno.adapters.sqlite_file import MAY_PASS
-
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code in MAY_PASS:
-            raise build_database_error(path, error) from error
-        raise Broken(f"{path} cannot be copied ({error}).") from error
+def translate_sqlite(path: Path) -> AbstractContextManager[None]:
+    return SqliteFile(path, lambda connection: None, "it cannot be copied.").translate_errors()
 
 
 def mark_restored(home: Path, seq: int) -> None:

@@ -21,7 +21,7 @@ from zuno.journal.port import Row
 from zuno.kernel.errors import Broken, Refused, UsageError
 
 MARK: Final = "home.moved"
-POSTGRES, SQLITE = "postgres", "sqlite"
+POSTGRES: Final = "postgres"
 VerifyFolder = Callable[[Path], Awaitable[int]]
 """How many entries the journal in a folder has; `Broken` unless every one holds."""
 
@@ -30,13 +30,11 @@ def check_moved(home: Path, *, in_postgres: bool) -> None:
     """`Refused` where the home, or its journal, is elsewhere by now."""
     mark = _read_mark(home)
     place, origin = mark.get("to"), mark.get("from")
-    if place in (POSTGRES, SQLITE):
-        if in_postgres != (place == POSTGRES):
-            act = "set ZUNO_DATABASE_URL" if place == POSTGRES else "unset ZUNO_DATABASE_URL"
-            raise Refused(f"The journal of {home} was moved to {place}: {act}.")
-    elif place is not None:
+    if place == POSTGRES and not in_postgres:
+        raise Refused(f"The journal of {home} was moved to Postgres: set ZUNO_DATABASE_URL.")
+    if place not in (None, POSTGRES):
         raise Refused(f"This home was moved to {place}: use --home {place}, or set ZUNO_HOME to it.")
-    elif origin is not None and Path(origin).exists() and _read_mark(Path(origin)).get("to") != str(home.absolute()):
+    if origin is not None and Path(origin).exists() and _read_mark(Path(origin)).get("to") != str(home.absolute()):
         raise Refused(f"{home} is a copy that was not finished; {origin} is the home. Delete the copy and move again.")
 
 
@@ -50,8 +48,11 @@ def _read_mark(home: Path) -> dict[str, str]:
     return mark if isinstance(mark, dict) else {}
 
 
-def _set_mark(home: Path, **mark: str) -> None:
-    replace_file(home / MARK, json.dumps(mark).encode() + b"\n")
+def _set_mark(home: Path, mark: dict[str, str]) -> None:
+    if mark:
+        replace_file(home / MARK, json.dumps(mark).encode() + b"\n")
+    else:
+        (home / MARK).unlink()
 
 
 @contextmanager
@@ -76,20 +77,20 @@ def find_target(home: Path, folder: str) -> Path:
 async def move_home(home: Path, target: Path, verify: VerifyFolder, heads: HeadFile) -> tuple[int, int]:
     """Copy everything, keys included, to a folder that is not there yet or empty: bytes and entries. The old folder
     stays, refuses to be opened and says where the home is. `heads`: of the journal that the home uses."""
-    staged = target.with_name(f".{target.name}.moving")
+    staged, mark = target.with_name(f".{target.name}.moving"), _read_mark(home)
     try:
         with _stop_writers(home, heads):
             shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
             try:
                 size = _copy_files(home, staged, target)
-                _set_mark(staged, **{"from": str(home)})
+                _set_mark(staged, {**mark, "from": str(home)})
                 entries = await verify(staged)
                 put_in_place(staged, target)  # refuses to be opened until the old one is marked
             finally:
                 shutil.rmtree(staged, ignore_errors=True)
-            _set_mark(home, to=str(target))
+            _set_mark(home, {"to": str(target)})
             heads.mark_broken(f"moved to {target}", "")  # for processes that have it open
-        (target / MARK).unlink()
+        _set_mark(target, mark)
     except OSError as error:
         raise build_write_error(target, error) from error
     return size, entries
@@ -147,7 +148,7 @@ async def move_to_postgres(home: Path, target: Tables, verify: Callable[[TableSt
         HeadFile(home, "journal-postgres"),
         SqliteTables(home / "journal.db"),
     )
-    with _stop_writers(home, heads), _scratch(home) as scratch:
+    with _stop_writers(home, heads), tempfile.TemporaryDirectory(dir=home, prefix=".moving-") as scratch:
         head = heads.head()
         if head is None:
             raise Refused("This home has no journal yet: set ZUNO_DATABASE_URL, and it begins in Postgres.")
@@ -155,38 +156,17 @@ async def move_to_postgres(home: Path, target: Tables, verify: Callable[[TableSt
             copy_rows(source, target)
         finally:
             source.close()
-        copied = HeadFile(scratch, "journal-postgres")
+        copied = HeadFile(Path(scratch), "journal-postgres")
         copied.create(head)
         entries = await verify(TableStore(target, copied))
         there.create(head)
         there.mark_broken(None, target.name)
-        _set_mark(home, to=POSTGRES)
+        _set_mark(home, {"to": POSTGRES})
         heads.mark_broken("moved to Postgres", "")  # for processes that have it open
     for end in ("db", "db-wal", "db-shm", "head", "broken"):
         with suppress(FileNotFoundError):
             os.replace(home / f"journal.{end}", home / f"journal.moved.{end}")
     return entries
-
-
-async def move_to_sqlite(home: Path, source: Tables, verify: VerifyFolder) -> int:
-    """The journal from Postgres back to a file of the home. The rows in Postgres stay."""
-    heads, there = HeadFile(home, "journal"), HeadFile(home, "journal-postgres")
-    with _stop_writers(home, there), _scratch(home) as scratch, heads.alone():
-        export_journal(source, there.head(), None, scratch)
-        entries = await verify(scratch)
-        for end in ("db-wal", "db-shm", "broken"):
-            (home / f"journal.{end}").unlink(missing_ok=True)
-        for end in ("db", "head"):
-            os.replace(scratch / f"journal.{end}", home / f"journal.{end}")
-        _set_mark(home, to=SQLITE)
-        there.mark_broken("moved to SQLite", source.name)  # for processes that have it open
-    return entries
-
-
-@contextmanager
-def _scratch(home: Path) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=home, prefix=".moving-") as folder:
-        yield Path(folder)
 
 
 def export_journal(source: Tables, head: bytes | None, upto: int | None, folder: Path) -> None:

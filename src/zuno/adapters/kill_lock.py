@@ -104,12 +104,6 @@ class KillLockFile:
             return self.path.read_bytes()  # it locks every account, and goes on to
         return _encode(kills) if kills else None
 
-    def keep_shared(self) -> None:
-        """Write the database's kills into the file, for a home that leaves the database."""
-        if shared := self._shared_kills():
-            with self._turn:
-                self._write(shared | self._read())
-
     def _shared_kills(self) -> dict[str, str]:
         return {} if self._url is None else self._query("SELECT account, said FROM zuno.kills")
 

@@ -129,21 +129,17 @@ class RestoreView(View):
 
 
 class HomeMoveView(View):
-    moved_from: ForeignText
     moved_to: ForeignText
     entries: int
     """Of the journal, verified at the new place."""
     bytes: int | None
     """Of the files that were copied; null where only the journal moved."""
-    todo: tuple[str, ...]
+    todo: ForeignText
 
     def to_document(self) -> Document:
         size = "" if self.bytes is None else f", {megabytes(self.bytes)}"
-        return document(
-            good(f"Moved and verified: {self.entries:,} entries{size}."),
-            facts(("from", foreign(self.moved_from)), ("to", foreign(self.moved_to))),
-            lines(*self.todo),
-        )
+        moved = good(f"Moved and verified: {self.entries:,} entries{size}.")
+        return document(moved, facts(("to", foreign(self.moved_to))), lines(foreign(self.todo)))
 
 
 class HomeDesk(Protocol):

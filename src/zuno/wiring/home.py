@@ -149,33 +149,19 @@ class HomeKeeper:
 
     async def move(self, folder: str | None, to: str | None) -> HomeMoveView:
         home_move.check_moved(self._home, in_postgres=self._url is not None)
-        match folder, to, self._url:
-            case str(), None, _:
-                target = home_move.find_target(self._home, folder)
-                heads = HeadFile(self._home, "journal" if self._url is None else "journal-postgres")
-                size, entries = await home_move.move_home(self._home, target, self._verify_copy, heads)
-                todo = (
-                    f"Set ZUNO_HOME to {target}, or use --home {target}.",
-                    f"{self._home} refuses to start from now on; it still holds the keys: delete it when you like.",
-                )
-            case None, str(), None if to.startswith(("postgres://", "postgresql://")):
-                target, size = Path("postgres"), None
-                with self._open_postgres(to) as tables:
-                    entries = await home_move.move_to_postgres(self._home, tables, partial(verify_store, key=self._key))
-                todo = ("Set ZUNO_DATABASE_URL to that URL: without it this home refuses to start.",)
-            case None, "sqlite", str():
-                target, size = self._home / "journal.db", None
-                with self._open_postgres(self._url) as tables:
-                    entries = await home_move.move_to_sqlite(
-                        self._home, tables, partial(verify_journals, key=self._key)
-                    )
-                self._kill_lock.keep_shared()
-                todo = ("Unset ZUNO_DATABASE_URL: with it this home refuses to start.",)
-            case _:
-                raise UsageError(
-                    "Name a folder, or --to postgres://USER@HOST/NAME; --to sqlite where the journal is in Postgres."
-                )
-        return HomeMoveView(moved_from=str(self._home), moved_to=str(target), entries=entries, bytes=size, todo=todo)
+        in_file = self._url is None
+        if folder is not None and to is None:
+            target = home_move.find_target(self._home, folder)
+            heads = HeadFile(self._home, "journal" if in_file else "journal-postgres")
+            size, entries = await home_move.move_home(self._home, target, self._verify_copy, heads)
+            todo = f"Set ZUNO_HOME to {target}. The old folder refuses to start and still holds the keys: delete it."
+            return HomeMoveView(moved_to=str(target), entries=entries, bytes=size, todo=todo)
+        if folder is None and to is not None and in_file and to.startswith(("postgres://", "postgresql://")):
+            with self._open_postgres(to) as tables:
+                entries = await home_move.move_to_postgres(self._home, tables, partial(verify_store, key=self._key))
+            todo = "Set ZUNO_DATABASE_URL to that URL: without it this home refuses to start."
+            return HomeMoveView(moved_to="Postgres", entries=entries, bytes=None, todo=todo)
+        raise UsageError("Name a folder, or --to postgres://USER@HOST/NAME where the journal is a file of the home.")
 
     async def _verify_copy(self, folder: Path) -> int:
         """Of a home: its journal, wherever that is, and those of its peers."""

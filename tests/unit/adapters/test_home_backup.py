@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from tests.wire.homes import NOW, append, die_at_each_step, fill_home, open_journal, read_files, write
-from zuno.adapters import home_backup
-from zuno.adapters.home_backup import Backup, unpack_backup, write_backup
+from zuno.adapters.home_backup import Backup, find_manifest, unpack_backup, write_backup
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, UsageError
@@ -290,10 +289,12 @@ STRIDES = pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mar
 def test_a_backup_killed_at_any_step_leaves_the_older_one_or_the_new(filled: Path, out: Path, stride: int) -> None:
     target = out / "a.zip"
     back_up(filled, target)
-    older = home_backup._find_node(target)
+    node = KeyFile(filled / "keys" / "node.key").public
 
     def after(ended: bool) -> None:
-        assert home_backup._find_node(target) == older
+        made = find_manifest(target)
+        assert made is not None
+        assert made.node == node
 
     steps = die_at_each_step(lambda: back_up(filled, target, at=NOW + 1_000), lambda: None, after, stride)
     assert steps > 20

@@ -47,7 +47,7 @@ def home_move(
     folder: Annotated[str | None, typer.Argument(metavar="DIR", help="New folder of the home.")] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="URL", help="Move the journal alone: postgres://…, or sqlite for back."),
+        typer.Option("--to", metavar="URL", help="Move the journal alone, to postgres://…."),
     ] = None,
 ) -> Answer:
     """Move the home to another folder, or its journal to a database: copy, verify, switch."""
