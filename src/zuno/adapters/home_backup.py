@@ -199,7 +199,8 @@ class _Writer:
             heads, source = HeadFile(folder, "journal"), None
             with ExitStack() as stack:
                 with heads.alone() as held:
-                    if (damage := heads.read_damage("")) is not None:
+                    damage = heads.read_damage("") or ("its head is missing" if heads.head() is None else None)
+                    if damage is not None:
                         raise Broken(f"The journal in {folder} is broken ({damage}); nothing was written.")
                     note, head = held.read_note() or b"", (folder / "journal.head").read_bytes()
                     if (folder / "journal.db").exists():
@@ -301,28 +302,32 @@ def unpack_backup(path: Path, home: Path) -> Iterator[tuple[Path, Manifest]]:
     held = [file.name for file in list_home(home) if not file.name.startswith("logs/")]
     if held:
         raise Refused(f"{home} is not empty ({held[0]}); restore into an empty --home. Nothing was written.")
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.")
     staged, turn = home.with_name(f".{home.name}.restoring"), home.with_name(f".{home.name}.restoring.lock")
-    try:
-        with FileLock(turn, "{} restores into this home already."), _open_archive(path) as archive:
-            manifest = _read_manifest(archive, path)
-            _check_members(archive, manifest, path)
-            shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
-            try:
-                staged.mkdir(mode=0o700)
-                if shutil.disk_usage(staged).free < sum(file.size for file in manifest.files):
-                    raise DiskFull(home)
-                for file in manifest.files:
-                    _extract(archive, file, staged, path)
-                yield staged, manifest
-                put_in_place(staged, home)
-            finally:
-                shutil.rmtree(staged, ignore_errors=True)
-    except FileNotFoundError as error:
-        raise UsageError(f"There is no file {error.filename}.") from None
-    except OSError as error:
-        raise build_write_error(home, error) from error
-    finally:
-        turn.unlink(missing_ok=True)
+    with FileLock(turn, "{} restores into this home already."):
+        try:
+            manifest = _unpack(path, staged)
+            yield staged, manifest
+            put_in_place(staged, home)
+        except OSError as error:
+            raise build_write_error(home, error) from error
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+            turn.unlink(missing_ok=True)
+
+
+def _unpack(path: Path, folder: Path) -> Manifest:
+    with _open_archive(path) as archive:
+        manifest = _read_manifest(archive, path)
+        _check_members(archive, manifest, path)
+        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+        folder.mkdir(mode=0o700)
+        if shutil.disk_usage(folder).free < sum(file.size for file in manifest.files):
+            raise DiskFull(folder)
+        for file in manifest.files:
+            _extract(archive, file, folder, path)
+    return manifest
 
 
 def _check_members(archive: ZipFile, manifest: Manifest, path: Path) -> None:

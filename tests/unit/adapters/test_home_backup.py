@@ -259,6 +259,10 @@ def test_a_broken_journal_is_not_backed_up_over_a_whole_one(filled: Path, out: P
     (filled / "journal.broken").write_text("entry 3: its body and its hash disagree\n")
     with pytest.raises(Broken):
         back_up(filled, out / "a.zip")
+    (filled / "journal.broken").unlink()
+    (filled / "journal.head").unlink()
+    with pytest.raises(Broken):
+        back_up(filled, out / "a.zip")
     assert (out / "a.zip").read_bytes() == whole
 
 
