@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from tests.wire.commands import SECONDS, run_zuno, shell
 from tests.wire.forked import ZunoProcess
 from tests.wire.homes import append, chained, fill_home, open_journal, read_files, write
-from zuno.adapters.home_move import check_moved
+from zuno.adapters.home_files import check_moved
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.journal.journal import ChainedJournal

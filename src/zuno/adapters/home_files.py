@@ -16,7 +16,7 @@ from typing import Final
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.sqlite_file import SqliteFile
-from zuno.kernel.errors import Broken
+from zuno.kernel.errors import Broken, Refused
 
 
 class FileKind(StrEnum):
@@ -52,6 +52,9 @@ _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
 """The first that fits counts; a star stands for folders too. `True`: a backup takes it. A private key is never taken; a
 wallet is, where it is encrypted by its passphrase."""
 RESTORED: Final = "restored.json"
+MARK: Final = "home.moved"
+"""Says where a home, or its journal, was moved to; in a new folder, where it comes from."""
+POSTGRES: Final = "postgres"
 _BESIDE_DATABASE: Final = ("-wal", "-shm", "-journal")
 
 
@@ -138,3 +141,25 @@ def read_restored(home: Path) -> int:
         return 0
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Broken(f"{home / RESTORED} cannot be read; it says to which entry this home was restored.") from error
+
+
+def check_moved(home: Path, *, in_postgres: bool) -> None:
+    """`Refused` where the home, or its journal, is elsewhere by now."""
+    mark = read_mark(home)
+    place, origin = mark.get("to"), mark.get("from")
+    if place == POSTGRES and not in_postgres:
+        raise Refused(f"The journal of {home} was moved to Postgres: set ZUNO_DATABASE_URL.")
+    if place not in (None, POSTGRES):
+        raise Refused(f"This home was moved to {place}: use --home {place}, or set ZUNO_HOME to it.")
+    if origin is not None and Path(origin).exists() and read_mark(Path(origin)).get("to") != str(home.absolute()):
+        raise Refused(f"{home} is a copy that was not finished; {origin} is the home. Delete the copy and move again.")
+
+
+def read_mark(home: Path) -> dict[str, str]:
+    try:
+        mark = json.loads((home / MARK).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError) as error:
+        raise Broken(f"{home / MARK} cannot be read; it says where this home was moved.") from error
+    return mark if isinstance(mark, dict) else {}

@@ -10,42 +10,26 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
 from zuno.adapters.home_backup import put_in_place
-from zuno.adapters.home_files import FileKind, copy_database, find_running, list_home, pin_database
+from zuno.adapters.home_files import (
+    MARK,
+    POSTGRES,
+    FileKind,
+    copy_database,
+    find_running,
+    list_home,
+    pin_database,
+    read_mark,
+)
 from zuno.adapters.store.sqlite import SqliteTables
 from zuno.adapters.store.table_store import PAGE, HeadFile, Tables, TableStore
 from zuno.journal.port import Row
 from zuno.kernel.errors import Broken, Refused, UsageError
 
-MARK: Final = "home.moved"
-POSTGRES: Final = "postgres"
 VerifyFolder = Callable[[Path], Awaitable[int]]
 """How many entries the journal in a folder has; `Broken` unless every one holds."""
-
-
-def check_moved(home: Path, *, in_postgres: bool) -> None:
-    """`Refused` where the home, or its journal, is elsewhere by now."""
-    mark = _read_mark(home)
-    place, origin = mark.get("to"), mark.get("from")
-    if place == POSTGRES and not in_postgres:
-        raise Refused(f"The journal of {home} was moved to Postgres: set ZUNO_DATABASE_URL.")
-    if place not in (None, POSTGRES):
-        raise Refused(f"This home was moved to {place}: use --home {place}, or set ZUNO_HOME to it.")
-    if origin is not None and Path(origin).exists() and _read_mark(Path(origin)).get("to") != str(home.absolute()):
-        raise Refused(f"{home} is a copy that was not finished; {origin} is the home. Delete the copy and move again.")
-
-
-def _read_mark(home: Path) -> dict[str, str]:
-    try:
-        mark = json.loads((home / MARK).read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        raise Broken(f"{home / MARK} cannot be read; it says where this home was moved.") from error
-    return mark if isinstance(mark, dict) else {}
 
 
 def _set_mark(home: Path, mark: dict[str, str]) -> None:
@@ -77,7 +61,7 @@ def find_target(home: Path, folder: str) -> Path:
 async def move_home(home: Path, target: Path, verify: VerifyFolder, heads: HeadFile) -> tuple[int, int]:
     """Copy everything, keys included, to a folder that is not there yet or empty: bytes and entries. The old folder
     stays, refuses to be opened and says where the home is. `heads`: of the journal that the home uses."""
-    staged, mark = target.with_name(f".{target.name}.moving"), _read_mark(home)
+    staged, mark = target.with_name(f".{target.name}.moving"), read_mark(home)
     try:
         with _stop_writers(home, heads):
             shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed

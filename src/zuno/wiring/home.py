@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters import home_backup, home_move
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.home_files import FileKind, HomeFile, list_home, mark_restored
+from zuno.adapters.home_files import FileKind, HomeFile, check_moved, list_home, mark_restored
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.sqlite import open_sqlite
@@ -94,7 +94,7 @@ class HomeKeeper:
         )
 
     async def backup(self, file: str, keep: int | None) -> BackupView:
-        home_move.check_moved(self._home, in_postgres=self._url is not None)
+        check_moved(self._home, in_postgres=self._url is not None)
         made = await asyncio.to_thread(
             home_backup.write_backup,
             self._home,
@@ -148,7 +148,7 @@ class HomeKeeper:
         )
 
     async def move(self, folder: str | None, to: str | None) -> HomeMoveView:
-        home_move.check_moved(self._home, in_postgres=self._url is not None)
+        check_moved(self._home, in_postgres=self._url is not None)
         in_file = self._url is None
         if folder is not None and to is None:
             target = home_move.find_target(self._home, folder)

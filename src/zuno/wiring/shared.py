@@ -173,7 +173,7 @@ class SharedWiring(ABC):
         return KeyFile(peer if peer.exists() and not own.exists() else own)  # a peer's folder is a home to look at
 
     def _store(self, key: KeyFile) -> JournalStore:
-        from zuno.adapters.home_move import check_moved
+        from zuno.adapters.home_files import check_moved
 
         url = self._settings.database_url
         check_moved(self._settings.home, in_postgres=url is not None)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.wire.homes import die_at_each_step, fill_home, open_journal, read_files, write
 from zuno.adapters.file_lock import desk_lock
-from zuno.adapters.home_move import check_moved, find_target, move_home
+from zuno.adapters.home_files import check_moved
+from zuno.adapters.home_move import find_target, move_home
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.table_store import HeadFile
 from zuno.kernel.errors import Broken, Refused, UsageError
