@@ -71,6 +71,8 @@ def test_bad_input(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
     file.write_bytes(b"PK\x03\x04")
     assert run_zuno(tmp_path / "elsewhere", "restore", str(file)).code == 4
     assert run_zuno(tmp_path / "elsewhere", "restore", str(tmp_path / "none.zip")).code == 2
+    url = {"ZUNO_DATABASE_URL": "postgres://127.0.0.1:1/none"}
+    assert run_zuno(tmp_path / "elsewhere", "restore", str(file), **url).code == 3
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert zuno("backup", str(file)).code == 3  # it is somebody's file
     assert zuno("backup", str(tmp_path / "b.zip"), "--keep", "2").code == 2

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 from pydantic import Field, ValidationError
 
@@ -156,7 +156,7 @@ class _Writer:
         files = [file for file in list_home(self._home) if self._is_taken(file)]
         journals = {"", *(name for file in files if (name := file.name.removesuffix("journal.db")) != file.name)}
         market = [file.name for file in files if file.name.startswith("market/")]
-        with ZipFile(self.draft, "w", allowZip64=True) as archive:
+        with ZipFile(self.draft, "w", compresslevel=1) as archive:
             heads = {place: self._add_journal(archive, place) for place in sorted(journals)}
             self._add_market(archive, market)
             known = {saved.name for saved in self._saved} | set(market)
@@ -248,10 +248,8 @@ class _Writer:
 
     def _add(self, archive: ZipFile, name: str, path: Path) -> None:
         digest, size = hashlib.sha256(), 0
-        info = ZipInfo(name)
-        info.compress_type = ZIP_STORED if path.suffix in (".parquet", ".gz", ".zst", ".xz") else ZIP_DEFLATED
-        info.external_attr = (stat.S_IFREG | 0o600) << 16
-        with open(path, "rb") as source, archive.open(info, "w", force_zip64=True) as out:
+        archive.compression = ZIP_STORED if path.suffix in (".parquet", ".gz", ".zst", ".xz") else ZIP_DEFLATED
+        with open(path, "rb") as source, archive.open(name, "w", force_zip64=True) as out:
             while chunk := source.read(_CHUNK):
                 digest.update(chunk)
                 size += len(chunk)

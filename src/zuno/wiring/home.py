@@ -19,7 +19,7 @@ from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.store.table_store import HeadFile
 from zuno.doors.home import BackupView, HomeMoveView, HomeUsageView, PlaceView, RestoreView
 from zuno.journal.journal import ChainedJournal
-from zuno.kernel.errors import Broken, UsageError
+from zuno.kernel.errors import Broken, Refused, UsageError
 from zuno.settings import Settings
 from zuno.trading.model.cycle import STARTED
 from zuno.wiring.version import code_version
@@ -126,6 +126,8 @@ class HomeKeeper:
         return head
 
     async def restore(self, file: str) -> RestoreView:
+        if self._url is not None:
+            raise Refused("A restored journal is a file of the home: unset ZUNO_DATABASE_URL first.")
         with home_backup.unpack_backup(Path(file), self._home) as (folder, manifest):
             entries = await verify_journals(folder)
             if KeyFile(folder / "keys" / "node.key").public != manifest.node or entries < manifest.seq:
