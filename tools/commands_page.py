@@ -37,6 +37,10 @@ the command tree, so `zuno COMMAND --help` says the same.
 
 EXAMPLES = {
     "agents": "zuno agents",
+    "backup": "zuno backup /backups/zuno-{date}.zip --keep 14",
+    "home move": "zuno home move /data/zuno",
+    "home usage": "zuno home usage",
+    "restore": "zuno restore /backups/zuno-20261118T063000Z.zip --home /data/zuno",
     "alerts": "zuno alerts --all",
     "alerts ack": "zuno alerts ack alert_285e38a2a521",
     "alerts add": "zuno alerts add 1 --price-above 3400",

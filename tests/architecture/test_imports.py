@@ -69,6 +69,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.costs": INSIDE,
     "doors.doctor": INSIDE,
     "doors.export": INSIDE,
+    "doors.home": INSIDE,
     "doors.logs": INSIDE,
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,

@@ -573,7 +573,7 @@ async def _die(store: JournalStore, key: KeyFile, moment: str) -> None:
 
     if isinstance(store, TableStore):
         if moment == "before the row":
-            store._tables.insert = cut  # type: ignore[assignment]
+            store._tables.insert = cut
         else:
             store._head_file.replace_head = cut  # type: ignore[assignment]
         dying: Awaitable[object] = chained(store, key).append(

@@ -13,6 +13,7 @@ import pytest
 
 from tests.paths import CHECKOUT
 from tests.wire.commands import shell
+from zuno.adapters.home_files import FileKind, list_home
 
 WATCHED = """
 import json, os, sys
@@ -88,6 +89,7 @@ def test_nothing_in_a_home_is_ever_open_to_others(tmp_path: Path, invented_marke
     made = {path.name for path in home.rglob("*")}
     assert {"journal.db", "journal.head", "journal.lock", "trades.csv", "node.key"} <= made
     assert find_wide(home) == []
+    assert [file.name for file in list_home(home) if file.kind is FileKind.OTHER] == ["exports/trades.csv"]
     # What the user asks for elsewhere is as the user's own umask has it.
     assert stat.S_IMODE((elsewhere / "trades.csv").stat().st_mode) == 0o666
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o777

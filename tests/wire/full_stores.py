@@ -73,7 +73,13 @@ def try_commands(disk: Path) -> dict[str, Any]:
     told: dict[str, Any] = {}
     zuno = [sys.executable, "-m", "zuno", "--home", str(disk / "home"), "lp", "recommend", "rebalance", "1", "--json"]
     subprocess.run(zuno, check=True, capture_output=True)
+    backup = [*zuno[:5], "backup", str(disk / "a.zip"), "--json"]
+    subprocess.run(backup, check=True, capture_output=True)
+    older = (disk / "a.zip").read_bytes()
     filler = fill(disk)
+    full = subprocess.run(backup, check=False, capture_output=True, text=True)
+    told["backup"] = [full.returncode, json.loads(full.stdout)["error"]["message"]]
+    told["older backup"] = (disk / "a.zip").read_bytes() == older
     ran = subprocess.run(zuno, check=False, capture_output=True, text=True)
     told["command line"] = [ran.returncode, json.loads(ran.stdout)["error"]["message"]]
     filler.unlink()

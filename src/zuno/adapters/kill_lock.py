@@ -57,7 +57,7 @@ class KillLockFile:
         try:
             kills = self._read()
             if self._url is not None and (account in _SHARED or (account is None and not kills)):
-                kills = {**self._query("SELECT account, said FROM zuno.kills"), **kills}
+                kills = self._shared_kills() | kills
         except ZunoError as error:
             return str(error)
         killed = next(iter(kills), "") if account is None else account
@@ -96,6 +96,17 @@ class KillLockFile:
         if self._url is not None and account in _SHARED:
             self._query("DELETE FROM zuno.kills WHERE account = %s", account)
 
+    def read_content(self) -> bytes | None:
+        """The file as it would be in a home of its own, with the kills of the database; None: nobody is killed."""
+        try:
+            kills = self._shared_kills() | self._read()
+        except Refused:
+            return self.path.read_bytes()  # it locks every account, and goes on to
+        return _encode(kills) if kills else None
+
+    def _shared_kills(self) -> dict[str, str]:
+        return {} if self._url is None else self._query("SELECT account, said FROM zuno.kills")
+
     def _read(self) -> dict[str, str]:
         """When and where each account was killed. `Refused` where the file names none, or cannot be read."""
         try:
@@ -120,7 +131,7 @@ class KillLockFile:
     def _write(self, kills: Mapping[str, str]) -> None:
         try:
             if kills:
-                replace_file(self.path, "".join(f"{account} {why}\n" for account, why in kills.items()).encode())
+                replace_file(self.path, _encode(kills))
             else:
                 self.path.unlink()
                 flush_to_disk(self.path.parent)
@@ -139,3 +150,7 @@ class KillLockFile:
                 self._ready = True
             answer = connection.execute(statement, values)
             return dict(answer.fetchall()) if answer.description else {}
+
+
+def _encode(kills: Mapping[str, str]) -> bytes:
+    return "".join(f"{account} {why}\n" for account, why in kills.items()).encode()

@@ -12,6 +12,7 @@ from zuno.doors.agents import Agents
 from zuno.doors.config import ConfigView
 from zuno.doors.costs import ModelCosts
 from zuno.doors.doctor import Doctor
+from zuno.doors.home import HomeDesk
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.telegram_door import TelegramDoor
@@ -144,6 +145,9 @@ class Zuno(Protocol):
 
     async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
         """Daily rates from a file, else from FRED. `Unavailable` where FRED has no key or does not answer."""
+
+    def home_desk(self) -> HomeDesk:
+        """The home as files: usage, backup, restore, move."""
 
     def logs(self) -> Logs:
         """The log of this home's processes."""

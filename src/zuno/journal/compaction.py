@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, Final, Protocol
 
-from zuno.journal.journal import ChainedJournal
+from zuno.journal.journal import ChainedJournal, VerifyMode
 from zuno.journal.port import DamagedRow, Row
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis, Seconds
@@ -90,7 +90,7 @@ class HomeCompaction:
         nothing is touched, unless the whole journal holds."""
         with self.lock():
             before, converted = self.measure(), 0
-            verdict = await self.journal.verify()
+            verdict = await self.journal.verify(VerifyMode.ALL)
             if verdict.fault is not None:
                 raise Broken(f"The journal is damaged ({verdict.fault.reason}); nothing was compacted.")
             moved: dict[str, int] = defaultdict(int)

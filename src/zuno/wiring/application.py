@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zuno.doors.config import ConfigView
     from zuno.doors.costs import ModelCosts
     from zuno.doors.doctor import Doctor
+    from zuno.doors.home import HomeDesk
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.telegram_door import TelegramDoor
@@ -205,6 +206,11 @@ class Application(LpWiring, TradingWiring):
         if file is not None:
             return read_rates_file(file)
         return await fetch_rates(self._markets.open_fred(), currencies, first, last)
+
+    def home_desk(self) -> HomeDesk:
+        from zuno.wiring.home import HomeKeeper
+
+        return HomeKeeper(self._settings, self._key(), self.kill_lock, self._journal_to_read)
 
     def logs(self) -> Logs:
         from zuno.adapters.log_file import log_path, read_log

@@ -28,7 +28,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.service.data import DataStatusView
 from zuno.trading.service.live_start import RecordGate
 from zuno.wiring.chains import Chains
-from zuno.wiring.home import MEGABYTE, describe_budget, measure_home
+from zuno.wiring.disk_budget import MEGABYTE, describe_budget, measure_home
 from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000

@@ -175,7 +175,7 @@ class SharedWiring(ABC):
         from zuno.adapters.file_lock import compaction_lock
         from zuno.journal.compaction import HomeCompaction
         from zuno.lp.model.plan_events import PlanApproved
-        from zuno.wiring.home import measure_home
+        from zuno.wiring.disk_budget import measure_home
 
         home, journal = self._settings.home, self.journal()
         assert self._own_store is not None
@@ -189,7 +189,10 @@ class SharedWiring(ABC):
         )
 
     def _store(self, key: KeyFile) -> TableStore:
+        from zuno.adapters.home_files import check_moved
+
         url = self._settings.database_url
+        check_moved(self._settings.home, in_postgres=url is not None)
         if url is not None:
             from zuno.adapters.store.postgres import open_postgres
 

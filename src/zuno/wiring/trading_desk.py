@@ -15,7 +15,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.settings import Settings
-from zuno.wiring.home import MEGABYTE, build_disk_watch
+from zuno.wiring.disk_budget import MEGABYTE, build_disk_watch
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
 from zuno.wiring.recordings import Recordings

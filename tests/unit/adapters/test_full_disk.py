@@ -61,7 +61,9 @@ def test_it_is_exit_4_and_nothing_is_lost(told: dict[str, Any]) -> None:
     code, said = told["command line"]
     assert (code, str(DiskFull("x")).partition("x")[2] in said) == (4, True)
     assert told["journal verify"] == 0
-    assert set(told) == {*STORES, "command line", "journal verify"}
+    code, said = told["backup"]
+    assert (code, "No room" in said, told["older backup"]) == (4, True, True)
+    assert set(told) == {*STORES, "command line", "journal verify", "backup", "older backup"}
 
 
 @pytest.mark.parametrize(("number", "full"), [(ENOSPC, True), (EDQUOT, True), (EFBIG, True), (EIO, False)])

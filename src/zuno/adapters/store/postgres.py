@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
@@ -66,10 +67,10 @@ class PostgresTables:
     def last(self) -> Row | DamagedRow | None:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
 
-    def insert(self, row: Row) -> None:
-        values = (self._key.public, row.seq, row.at, row.request_id, row.kind, row.body, row.hash, row.signature)
+    def insert(self, *rows: Row) -> None:
+        values = [(self._key.public, *astuple(row)) for row in rows]
         with self.transaction():
-            self._execute("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", [values])
+            self._execute("INSERT INTO zuno.entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", values)
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool

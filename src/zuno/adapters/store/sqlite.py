@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 from zlib import compress
@@ -63,17 +64,17 @@ class SqliteTables:
     def last(self) -> Row | DamagedRow | None:
         return next(iter(self.page(None, None, None, None, 1, True)), None)
 
-    def insert(self, row: Row) -> None:
+    def insert(self, *rows: Row) -> None:
         with self._translate_errors():
             connection = self._writer()
             try:
                 with _transaction(connection):
-                    connection.execute(
+                    connection.executemany(
                         f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                        (row.seq, row.at, row.request_id, row.kind, _pack_body(row.body), row.hash, row.signature),
+                        (astuple(replace(row, body=_pack_body(row.body))) for row in rows),
                     )
             except sqlite3.IntegrityError as error:
-                raise Broken(f"Entry {row.seq} is in the journal already.") from error
+                raise Broken(f"Entry {rows[0].seq} is in the journal already.") from error
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool

@@ -40,8 +40,8 @@ class Tables(Protocol):
 
     def last(self) -> Row | DamagedRow | None: ...
 
-    def insert(self, row: Row) -> None:
-        """Commit durably, or raise; `Broken` when the number is taken, `Refused` when this process lost a lease."""
+    def insert(self, *rows: Row) -> None:
+        """Commit durably, all or none; `Broken` when a number is taken, `Refused` when this process lost a lease."""
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool

@@ -1,4 +1,4 @@
-"""`zuno home` commands."""
+"""`zuno backup`, `restore` and `home`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,52 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zuno.doors.cli.options import command, group
+from zuno.doors.cli.options import command, group, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
 
-home = group("What this home holds on disk.")
+home = group("What the home holds on disk, and moving it.")
+BackupFile = Annotated[str, typer.Argument(metavar="FILE", help="Backup file.")]
+
+
+def backup(
+    zuno: Zuno,
+    /,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File to write, a name with {date} in it, or a folder.")],
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", metavar="N", parser=whole_number, help="Keep the newest N backups of this home there."),
+    ] = None,
+) -> Answer:
+    """Write the home to one signed file while everything runs. Private keys are left out."""
+    return zuno.home_desk().backup(file, keep)
+
+
+def restore(zuno: Zuno, /, file: BackupFile) -> Answer:
+    """Restore a backup into an empty home, and verify its journal."""
+    return zuno.home_desk().restore(file)
+
+
+@command(home, "usage")
+def home_usage(zuno: Zuno, /) -> Answer:
+    """Show the size of the home by kind and place, its growth per day and per cycle, and the free space."""
+    return zuno.home_desk().usage()
+
+
+@command(home, "move")
+def home_move(
+    zuno: Zuno,
+    /,
+    folder: Annotated[str | None, typer.Argument(metavar="DIR", help="New folder of the home.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="URL", help="Move the journal alone, to postgres://…."),
+    ] = None,
+) -> Answer:
+    """Move the home to another folder, or its journal to a database: copy, verify, switch."""
+    return zuno.home_desk().move(folder, to)
 
 
 @command(home, "compact")

@@ -14,7 +14,7 @@ from zuno.doors.cli import account as account_commands  # noqa: F401  # commands
 from zuno.doors.cli import learning as learning_commands  # noqa: F401  # commands of `trade`
 from zuno.doors.cli import run_command
 from zuno.doors.cli.data import data
-from zuno.doors.cli.home import home as home_group
+from zuno.doors.cli.home import backup, home, restore
 from zuno.doors.cli.lab import lab
 from zuno.doors.cli.learning import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer
@@ -51,7 +51,6 @@ app.add_typer(sim, name="sim")
 app.add_typer(devnet, name="devnet")
 app.add_typer(plan, name="plan")
 app.add_typer(journal, name="journal")
-app.add_typer(home_group, name="home")
 command(app, "parse")(parse)
 command(app, "agents")(agents)
 app.add_typer(wallet, name="wallet")
@@ -70,6 +69,9 @@ command(app, "peer")(peer)
 command(app, "doctor", by=run_command.verdict)(doctor)
 command(app, "logs")(logs)
 app.add_typer(export, name="export")
+command(app, "backup")(backup)
+command(app, "restore")(restore)
+app.add_typer(home, name="home")
 
 
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]

@@ -62,6 +62,8 @@ class ExecutionContext:
     now: Callable[[], Millis]
     killed: Callable[[], str | None] = lambda: None
     """Why no plan may begin, by the kill lock of the home; asked before the first signature of every plan."""
+    restored: int = 0
+    """The newest entry when this home was restored from a backup: later ones may have been lost with the old home."""
     limits: SpendingLimits = field(default_factory=SpendingLimits)
     timeouts: Timeouts = field(default_factory=Timeouts)
 

@@ -102,6 +102,9 @@ class Gate:
         draft = checks.check_approval(progress, self.context.key)
         await checks.check_chain(self.context, draft)
         check_not_killed(self.context, progress)
+        if progress.seq <= self.context.restored:
+            act = "cancel it, then" if progress.begun else "look at the positions, then approve it again, or"
+            raise Refused(f"{plan_id} is older than the backup of this home and may be done by now: {act} ask anew.")
         return progress, draft
 
     async def offer(self, progress: PlanProgress) -> tuple[SimulatedDraft, Approval]:

@@ -27,7 +27,7 @@ from zuno.journal.port import Author
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, DiskFull, Refused
 from zuno.kernel.units import Millis, Seconds
-from zuno.wiring.home import keep_within_budget, measure_home
+from zuno.wiring.disk_budget import keep_within_budget, measure_home
 
 DAY_MS = 86_400_000
 BEGAN = 1_767_225_600_000

@@ -1,0 +1,102 @@
+"""`zuno backup`, `restore` and `home` as a person runs them: exit codes, and what a restored home can do."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.wire.commands import Ran, Zuno, run_zuno
+from zuno.adapters.home_files import FileKind, list_home
+
+EDGE = "1"
+"""A position that a recommendation moves."""
+
+
+@pytest.fixture
+def lived(zuno: Zuno, home: Path) -> Path:
+    """With a plan that is approved and one that is not, a watched wallet, an alert book and a killed account."""
+    home.mkdir()
+    plan = decide(zuno)
+    assert zuno("plan", "approve", plan, "--yes").code == 0
+    assert zuno("wallet", "import", "--watch", "0x" + "ab" * 20).code == 0
+    assert zuno("monitor", "once").code == 0
+    (home / "kill.lock").write_text("live by hand\n")
+    return home
+
+
+def decide(zuno: Zuno) -> str:
+    ran = zuno("lp", "recommend", "rebalance", EDGE, "--json")
+    assert ran.code == 0, ran.err
+    return str(ran.document["planId"])
+
+
+def test_a_backup_is_restored_elsewhere_and_says_what_is_missing(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
+    assert [file.name for file in list_home(lived) if file.kind is FileKind.OTHER] == []
+    file, elsewhere = tmp_path / "zuno-{date}.zip", tmp_path / "elsewhere"
+    made = zuno("backup", str(file), "--keep", "2", "--json")
+    assert made.code == 0, made.err
+    entries = zuno("journal", "verify", "--json").document["entries"]
+    assert (made.document["seq"], made.document["leftOut"]) == (entries, [])
+
+    def there(*words: str) -> Ran:
+        return run_zuno(elsewhere, *words)
+
+    restored = there("restore", made.document["file"], "--json")
+    assert restored.code == 0, restored.err
+    assert restored.document["entries"] == entries
+    assert restored.document["missing"] == ["keys/node.key"]
+    assert restored.document["killed"] == ["live"]
+    assert there("restore", made.document["file"]).code == 3
+    assert there("journal", "verify", "--json").document == {"ok": True, "entries": entries}
+    plans = there("plan", "list", "--json")
+    assert plans.code == 0
+    assert plans.document == zuno("plan", "list", "--json").document
+    plan = plans.document["plans"][0]["planId"]
+    unsigned = there("plan", "approve", plan, "--yes")
+    assert (unsigned.code, "node.key" in unsigned.err) == (5, True)
+    shutil.copy(lived / "keys" / "node.key", elsewhere / "keys" / "node.key")
+    killed = there("plan", "apply", plan, "--yes")
+    assert (killed.code, "killed" in killed.err) == (3, True)
+    (elsewhere / "kill.lock").unlink()
+    stale = there("plan", "apply", plan, "--yes")
+    assert (stale.code, "backup" in stale.err) == (3, True)
+    assert there("plan", "approve", plan, "--yes").code == 0
+    assert there("plan", "apply", plan, "--yes").code == 0
+
+
+def test_bad_input(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.zip"
+    file.write_bytes(b"PK\x03\x04")
+    assert run_zuno(tmp_path / "elsewhere", "restore", str(file)).code == 4
+    assert run_zuno(tmp_path / "elsewhere", "restore", str(tmp_path / "none.zip")).code == 2
+    url = {"ZUNO_DATABASE_URL": "postgres://127.0.0.1:1/none"}
+    assert run_zuno(tmp_path / "elsewhere", "restore", str(file), **url).code == 3
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert zuno("backup", str(file)).code == 3  # it is somebody's file
+    assert zuno("backup", str(tmp_path / "b.zip"), "--keep", "2").code == 2
+    assert zuno("home", "move").code == 2
+    assert zuno("home", "move", str(lived / "below")).code == 2
+    assert zuno("home", "move", str(tmp_path / "x"), "--to", "postgres://127.0.0.1:1/none").code == 2
+    away = zuno("home", "move", "--to", "postgres://zuno:hushhush@127.0.0.1:1/none")
+    assert (away.code, "hushhush" in away.err) == (4, False)
+    assert zuno("journal", "verify").code == 0
+
+
+def test_usage_and_a_move(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
+    usage = zuno("home", "usage", "--json").document
+    assert usage["bytes"] == sum(usage["kinds"].values()) == sum(place["bytes"] for place in usage["places"])
+    assert usage["freeBytes"] > 0
+    assert {"journal.db", "wallets", "keys", "kill.lock"} <= {place["name"] for place in usage["places"]}
+    assert usage["journalBytes"] >= max(place["bytes"] for place in usage["places"] if place["name"] == "journal.db")
+    target = tmp_path / "moved"
+    moved = zuno("home", "move", str(target), "--json")
+    assert moved.code == 0, moved.err
+    assert moved.document["entries"] == usage["entries"]
+    refused = zuno("plan", "list")
+    assert (refused.code, str(target) in refused.err) == (3, True)
+    assert zuno("backup", str(tmp_path / "a.zip")).code == 3
+    assert run_zuno(target, "plan", "list").code == 0
+    assert run_zuno(target, "journal", "verify").code == 0
+    assert (target / "kill.lock").read_text() == "live by hand\n"
