@@ -1,0 +1,112 @@
+"""What `zuno config` says about the settings and their file."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from zuno.doors.config import ConfigCheckView, ConfigWrittenView, SettingView
+from zuno.kernel.errors import Refused, UsageError
+from zuno.settings import Settings, SettingsReading, examine_settings, file_fields, variable_of
+from zuno.settings_file import FILE, read_wallets, write_template
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def list_settings(reading: SettingsReading, *, private: bool) -> tuple[SettingView, ...]:
+    """Settings that are set anywhere, with where from."""
+    settings = reading.settings
+    return tuple(
+        SettingView(name=field.variable, key=str(field), value=settings.describe(name, private=private), origin=origin)
+        for name, field in file_fields().items()
+        if (origin := reading.origin(name)) != "default" or settings.differs(name)
+    )
+
+
+def check_config(home: Path, file: Path | None) -> ConfigCheckView:
+    """The file of a home, or another; what a wallets file has to say is part of it."""
+    if file is not None and not file.exists():
+        raise UsageError(f"{file} is not there.")
+    reading = examine_settings(os.environ, home, file)
+    faults, notes = [str(fault) for fault in reading.file.faults], [str(note) for note in reading.file.notes]
+    for name in sorted(reading.environment & reading.file.values.keys()):
+        notes.append(
+            f"line {reading.file.lines[name]}: {file_fields()[name]} is set by {variable_of(name)}, which wins"
+        )
+    listed, wallets = reading.settings.watched_wallets, dict[str, str]()
+    named = reading.settings.wallets_file or reading.file.values.get("wallets_file")  # of a file with faults, too
+    if named is not None:
+        path = home / Path(named).expanduser()
+        try:
+            inside = read_wallets(path)
+            wallets |= inside.values
+            faults += [f"{path}, {fault}" for fault in inside.faults]
+            notes += [f"{path}, {note}" for note in inside.notes]
+            notes += [
+                f"{address} is named by [wallets] watched_wallets and by {path}, line {inside.lines[address]}"
+                for address in listed
+                if address in inside.lines
+            ]
+        except UsageError as error:
+            faults.append(f"[wallets] file: {error}")
+    return ConfigCheckView(
+        ok=not faults,
+        file=str(reading.file.path),
+        found=reading.file.found,
+        settings=len(reading.file.lines),
+        wallets=len(wallets | listed),
+        faults=tuple(faults),
+        notes=tuple(notes),
+    )
+
+
+class WatchedWallets:
+    """The wallets of the settings and of their file, with labels. The file is read again once it changes; what it says
+    must hold when it is first read, and a bad edit later leaves the list as it was."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._listed = dict(settings.watched_wallets)
+        self._path = settings.wallets_file and settings.home / settings.wallets_file.expanduser()
+        self._stamp: tuple[int, int] | None = None
+        self._in_file: Mapping[str, str] | None = None
+
+    def read(self) -> dict[str, str]:
+        if self._path is not None:
+            try:
+                self._read_file(self._path)
+            except UsageError as error:
+                if self._in_file is None:
+                    raise
+                _LOG.warning("%s The list of wallets stays as it was.", error)
+        return {**(self._in_file or {}), **self._listed}
+
+    def _read_file(self, path: Path) -> None:
+        stamp = None
+        with suppress(OSError):
+            stamp = (path.stat().st_mtime_ns, path.stat().st_size)
+        if stamp is not None and stamp == self._stamp:
+            return
+        inside = read_wallets(path)
+        if inside.faults:
+            more = f" and {len(inside.faults) - 1} more" if len(inside.faults) > 1 else ""
+            raise UsageError(f"{path} cannot be used: {inside.faults[0]}{more}; `zuno config check` lists all.")
+        self._stamp, self._in_file = stamp, inside.values
+
+
+def write_config(settings: Settings, environment: Mapping[str, str]) -> ConfigWrittenView:
+    """A new file with the defaults as comments and what the environment sets; `Refused` where there is one."""
+    path, variables = settings.home / FILE, {name.upper(): text for name, text in environment.items() if text}
+    fields = file_fields()
+    given = {name: variables[field.variable] for name, field in fields.items() if field.variable in variables}
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(write_template(fields.values(), given))
+    except FileExistsError:
+        raise Refused(f"{path} is there already and is not overwritten; `zuno config check` reads it.") from None
+    except OSError as error:
+        raise Refused(f"{path} cannot be written ({error.strerror}).") from error
+    return ConfigWrittenView(ok=True, file=str(path), settings=tuple(fields[name].variable for name in given))
