@@ -156,7 +156,9 @@ def _split(text: str, faults: list[Fault]) -> Iterator[tuple[int, tuple[str, ...
         while isinstance(named, dict) and named:
             ((part, named),) = named.items()
             keys, parsed = (*keys, part), parsed[part]
-        if heading:
+        if heading and isinstance(parsed, list):
+            faults.append(Fault(line, f"{_show(keys)} is a table, in single brackets"))
+        elif heading:
             table = keys
         elif keys:
             yield line, (*table, *keys), parsed
