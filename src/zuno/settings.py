@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.functional_validators import AfterValidator, BeforeValidator
@@ -19,7 +19,7 @@ from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
-from zuno.settings_file import FILE, Fault, FileField, FileReading, Kind, read_settings_file
+from zuno.settings_file import FILE, Fault, FileField, FileReading, read_settings_file
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
@@ -490,10 +490,6 @@ class Settings(BaseModel):
             return f"{len(value):,} wallets"
         return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
-    def differs(self, name: str) -> bool:
-        """Whether it is another than its default."""
-        return bool(getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True))
-
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""
         table = dict.fromkeys(_LP_ROLES, parse_model_list(self.agent_model))
@@ -616,14 +612,12 @@ def _validate(given: dict[str, Any]) -> tuple[Settings | None, dict[str, str]]:
 def file_fields() -> dict[str, FileField]:
     """Every setting as `zuno.toml` has it, by name, but the home: that is where the file lies."""
     fields, table = dict[str, FileField](), ""
-    kinds: dict[Any, Kind] = {bool: "truth", int: "whole", float: "number", Decimal: "number"}
     for name, field in Settings.model_fields.items():
         table = _TABLES.get(name, table)
         form, key = str(field.annotation), re.sub(rf"^{table.removesuffix('s')}s?_", "", name)
-        kind: Kind = "path" if "Path" in form and name != "wallets_file" else "text"
-        kind = "list" if get_origin(field.annotation) in (tuple, dict) else kinds.get(field.annotation, kind)
-        secret, default = "SecretStr" in form, field.get_default(call_default_factory=True)
-        fields[name] = FileField(name, table, key, kind, secret, variable_of(name), field.description or "", default)
+        secret, path = "SecretStr" in form, "Path" in form and name != "wallets_file"
+        default = field.get_default(call_default_factory=True)
+        fields[name] = FileField(name, table, key, secret, path, variable_of(name), field.description or "", default)
     del fields["home"]
     return fields
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
@@ -26,16 +26,6 @@ _OPEN_URL: Final = re.compile(r"[a-z]+://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~-]{
 """A URL without a user, a query or a long part: what is longer may be a key."""
 _WALLET: Final = re.compile(r"(0x[0-9a-fA-F]{40})(?:[\s,;]+(.*))?")
 _LONGEST_LABEL: Final = 40
-
-Kind = Literal["truth", "whole", "number", "list", "path", "text"]
-_EXPECTED: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
-    "truth": ((bool,), "true or false"),
-    "whole": ((int,), "a whole number"),
-    "number": ((int, Decimal), "a number"),
-    "list": ((list, str), "a list in square brackets"),
-    "path": ((str,), "a path in quotes"),
-    "text": ((str, int), "a text in quotes"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +45,8 @@ class FileField:
     name: str
     table: str
     key: str
-    kind: Kind
     secret: bool
+    path: bool
     variable: str
     meaning: str
     default: Any
@@ -217,18 +207,15 @@ def _show(keys: tuple[str, ...]) -> str:
 
 def _to_text(field: FileField, value: Any, environment: Mapping[str, str], line: int, notes: list[Fault]) -> str:
     """A value as the environment would have it. `UsageError` says what is wrong, and never the value of a secret."""
-    if isinstance(value, list) and field.kind == "list":
+    if isinstance(value, list) and isinstance(field.default, tuple | dict):
         return ",".join(filter(None, (_to_text(field, part, environment, line, notes) for part in value)))
     if isinstance(value, dict):
         return _read_secret(field, value, environment, line, notes)
-    types, expected = _EXPECTED["text" if field.kind == "list" else field.kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and field.kind != "truth"):
-        raise UsageError(f"expected {_EXPECTED[field.kind][1] if field.kind == 'list' else expected}")
+    if not isinstance(value, str | int | Decimal):
+        raise UsageError("expected a single value: a text in quotes, a number, true or false")
     if field.secret and value and not (field.name.endswith("_url") and _OPEN_URL.fullmatch(str(value))):
         raise UsageError('a secret does not stand in this file; write { file = "/path" } or { env = "NAME" }')
-    if field.kind == "path" and value:
-        return str(_absolute(value))
-    return str(value).lower() if isinstance(value, bool) else f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return str(_absolute(str(value))) if field.path and value else str(value)
 
 
 def _read_secret(
@@ -280,10 +267,10 @@ def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str
 
 def _literal(field: FileField, given: str | None) -> str:
     value = field.default if given is None else given
-    if field.kind == "list":
-        parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else []
-        return json.dumps(list(filter(None, parts)), ensure_ascii=False)
-    if field.kind in ("truth", "whole", "number"):
+    if isinstance(field.default, tuple | dict):
+        parts = value.split(",") if isinstance(value, str) else []
+        return json.dumps([part.strip() for part in parts if part.strip()], ensure_ascii=False)
+    if isinstance(field.default, int | float | Decimal):
         return str(value).strip().lower()
     return json.dumps("" if value is None else str(value), ensure_ascii=False)
 

@@ -25,7 +25,7 @@ def test_a_new_file_can_be_used_and_is_not_overwritten(tmp_path: Path) -> None:
     home = tmp_path / "home"
     written = run_zuno(home, "config", "init", "--json", ZUNO_SLIPPAGE_BPS="7", ZUNO_FRED_API_KEY="hunter2")
     assert written.code == 0
-    assert written.document["settings"] == ["ZUNO_SLIPPAGE_BPS", "ZUNO_FRED_API_KEY"]
+    assert (written.document["ok"], written.document["settings"]) == (True, 2)
     text = (home / "zuno.toml").read_text()
     assert "hunter2" not in text
     assert '\nfred_api_key = { env = "ZUNO_FRED_API_KEY" }\n' in text

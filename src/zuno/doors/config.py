@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, Mark, document, facts, lines, table
 from zuno.present.values import bad, foreign, good, id_, name
@@ -34,7 +32,7 @@ class ConfigView(View):
     live: bool
     """Whether trading with money is allowed at all."""
     settings: tuple[SettingView, ...]
-    """Those that are set or differ from their default."""
+    """Those that are set."""
 
     def to_document(self) -> Document:
         rows = ((name(line.name), id_(line.key), foreign(line.value), line.origin) for line in self.settings)
@@ -79,21 +77,4 @@ class ConfigCheckView(VerdictView):
             lines(*(foreign(fault) for fault in self.faults), mark=Mark.WARNING) if self.faults else None,
             lines(good("it can be used")) if self.found and self.ok else None,
             notes=(*map(foreign, self.notes), *(() if self.found else ("`zuno config init` writes one",))),
-        )
-
-
-class ConfigWrittenView(VerdictView):
-    """A new settings file. `ok`: always."""
-
-    file: ForeignText
-    settings: tuple[str, ...]
-    """What the environment sets, which stands in it; the rest are comments with their defaults."""
-    LEFT_OUT: ClassVar = frozenset({"ok"})
-
-    def to_document(self) -> Document:
-        taken = ", ".join(self.settings) or "none: every setting is a comment with its default"
-        return document(
-            "Settings file written",
-            facts(("file", foreign(self.file)), ("taken from the environment", taken)),
-            notes=("the environment still wins over it; `zuno config show` names where each setting comes from",),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from zuno.doors.agents import Agents
-from zuno.doors.config import ConfigCheckView, ConfigView, ConfigWrittenView
+from zuno.doors.config import ConfigCheckView, ConfigView
 from zuno.doors.costs import ModelCosts
 from zuno.doors.doctor import Doctor
 from zuno.doors.logs import Logs
@@ -180,8 +180,8 @@ class Zuno(Protocol):
     def check_config(self, file: Path | None) -> ConfigCheckView:
         """Everything that is wrong with the settings file of this home, or with another."""
 
-    def write_config(self) -> ConfigWrittenView:
-        """A new settings file with comments, defaults and what the environment sets; `Refused` where there is one."""
+    def write_config(self) -> ConfigCheckView:
+        """Write a settings file with comments, defaults and what the environment sets; `Refused` where there is one."""
 
     def telegram(self) -> TelegramDoor:
         """The bot in a chat. `UsageError` without a token, `Unavailable` without its library."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.agents import Agents
     from zuno.doors.chat.desk import ChatDesk, Speaker
-    from zuno.doors.config import ConfigCheckView, ConfigView, ConfigWrittenView
+    from zuno.doors.config import ConfigCheckView, ConfigView
     from zuno.doors.costs import ModelCosts
     from zuno.doors.doctor import Doctor
     from zuno.doors.logs import Logs
@@ -220,11 +220,11 @@ class Application(LpWiring, TradingWiring):
 
         return check_config(self._settings.home, file)
 
-    def write_config(self) -> ConfigWrittenView:
+    def write_config(self) -> ConfigCheckView:
         from zuno.wiring.config import write_config
 
         self._chains.require_writable()
-        return write_config(self._settings, os.environ)
+        return write_config(self._settings.home)
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from zuno.doors.config import ConfigCheckView, ConfigWrittenView, SettingView
+from zuno.doors.config import ConfigCheckView, SettingView
 from zuno.kernel.errors import Refused, UsageError
 from zuno.settings import Settings, SettingsReading, examine_settings, file_fields, variable_of
 from zuno.settings_file import FILE, read_wallets, write_template
@@ -23,7 +22,7 @@ def list_settings(reading: SettingsReading, *, private: bool) -> tuple[SettingVi
     return tuple(
         SettingView(name=field.variable, key=str(field), value=settings.describe(name, private=private), origin=origin)
         for name, field in file_fields().items()
-        if (origin := reading.origin(name)) != "default" or settings.differs(name)
+        if (origin := reading.origin(name)) != "default"
     )
 
 
@@ -65,41 +64,35 @@ def check_config(home: Path, file: Path | None) -> ConfigCheckView:
 
 
 class WatchedWallets:
-    """The wallets of the settings and of their file, with labels. The file is read again once it changes; what it says
-    must hold when it is first read, and a bad edit later leaves the list as it was."""
+    """The wallets of the settings and of their file, as it is now, with labels. The file must be right when it is first
+    read; a bad edit later leaves the list as it was."""
 
     def __init__(self, settings: Settings) -> None:
-        self._listed = dict(settings.watched_wallets)
-        self._path = settings.wallets_file and settings.home / settings.wallets_file.expanduser()
-        self._stamp: tuple[int, int] | None = None
+        self._settings = settings
         self._in_file: Mapping[str, str] | None = None
 
     def read(self) -> dict[str, str]:
-        if self._path is not None:
+        if self._settings.wallets_file is not None:
             try:
-                self._read_file(self._path)
+                self._in_file = _read_file(self._settings.home / self._settings.wallets_file.expanduser())
             except UsageError as error:
                 if self._in_file is None:
                     raise
                 _LOG.warning("%s The list of wallets stays as it was.", error)
-        return {**(self._in_file or {}), **self._listed}
-
-    def _read_file(self, path: Path) -> None:
-        stamp = None
-        with suppress(OSError):
-            stamp = (path.stat().st_mtime_ns, path.stat().st_size)
-        if stamp is not None and stamp == self._stamp:
-            return
-        inside = read_wallets(path)
-        if inside.faults:
-            more = f" and {len(inside.faults) - 1} more" if len(inside.faults) > 1 else ""
-            raise UsageError(f"{path} cannot be used: {inside.faults[0]}{more}; `zuno config check` lists all.")
-        self._stamp, self._in_file = stamp, inside.values
+        return {**(self._in_file or {}), **self._settings.watched_wallets}
 
 
-def write_config(settings: Settings, environment: Mapping[str, str]) -> ConfigWrittenView:
+def _read_file(path: Path) -> Mapping[str, str]:
+    inside = read_wallets(path)
+    if inside.faults:
+        more = f" and {len(inside.faults) - 1} more" if len(inside.faults) > 1 else ""
+        raise UsageError(f"{path} cannot be used: {inside.faults[0]}{more}; `zuno config check` lists all.")
+    return inside.values
+
+
+def write_config(home: Path) -> ConfigCheckView:
     """A new file with the defaults as comments and what the environment sets; `Refused` where there is one."""
-    path, variables = settings.home / FILE, {name.upper(): text for name, text in environment.items() if text}
+    path, variables = home / FILE, {name.upper(): text for name, text in os.environ.items() if text}
     fields = file_fields()
     given = {name: variables[field.variable] for name, field in fields.items() if field.variable in variables}
     try:
@@ -109,4 +102,4 @@ def write_config(settings: Settings, environment: Mapping[str, str]) -> ConfigWr
         raise Refused(f"{path} is there already and is not overwritten; `zuno config check` reads it.") from None
     except OSError as error:
         raise Refused(f"{path} cannot be written ({error.strerror}).") from error
-    return ConfigWrittenView(ok=True, file=str(path), settings=tuple(fields[name].variable for name in given))
+    return check_config(home, None)
