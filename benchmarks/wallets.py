@@ -132,7 +132,7 @@ def play(wallets: int, held: int = HELD) -> Cost:
 
 def main() -> int:
     if len(sys.argv) > 2:  # wallets and positions of each, to look at other sizes
-        print(play(int(sys.argv[1]), int(sys.argv[2])))
+        sys.stderr.write(f"{play(int(sys.argv[1]), int(sys.argv[2]))}\n")
         return 0
     few, many = play(FEW), play(MANY)
     per = f"a wallet, of {FEW:,}; {HELD} positions each in 20 pools"

@@ -30,7 +30,7 @@ class CrowdedChain(WatchedChain):
 
     def asked(self) -> list[tuple[Address, ...]]:
         self.__dict__.setdefault("questions", [])
-        return self.__dict__["questions"]  # type: ignore[no-any-return]
+        return self.__dict__["questions"]
 
     async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
         self.asked().append(tuple(owners))
