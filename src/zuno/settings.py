@@ -250,7 +250,7 @@ class Settings(BaseModel):
     )
     reporting_currency: Annotated[
         str, AfterValidator(_matching(_CURRENCY, "a currency's three letters", str.upper))
-    ] = Field("USD", description="currency of `zuno export events`: USD, EUR, KRW …")
+    ] = Field("USD", description="currency of exported events: USD, EUR, KRW …")
     database_url: Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None = (
         Field(None, description="Postgres URL of the journal; default: `journal.db` in the home")
     )
