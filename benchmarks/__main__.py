@@ -11,6 +11,7 @@ BENCHES = (
     "shell",
     "chain",
     "monitor",
+    "wallets",
     "pushes",
     "portfolio",
     "debate",

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _open(home: str | None) -> Zuno:
+def _open(home: str | None, *, mending: bool = False) -> Zuno:
     from zuno.wiring import open_zuno
 
-    zuno = open_zuno(home)
+    zuno = open_zuno(home, mending=mending)
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
@@ -45,7 +45,13 @@ def main() -> None:
     try:
         from zuno.doors.cli.main import run
 
-        code = run(sys.argv[1:], _open, shell=_shell if _somebody_there() else None, lock_account=_lock_account)
+        code = run(
+            sys.argv[1:],
+            _open,
+            shell=_shell if _somebody_there() else None,
+            lock_account=_lock_account,
+            mender=partial(_open, mending=True),
+        )
     except KeyboardInterrupt:  # before the command line was even read
         from zuno.doors.cli.run_command import tell_stopped
 
@@ -107,14 +113,15 @@ def door_of(home: str | None) -> ShellHost:
     from zuno.doors.cli.main import run
     from zuno.doors.shell.port import ShellHost
 
-    def open_home(elsewhere: str | None) -> Zuno:
-        return _open(home if elsewhere is None else elsewhere)
+    def open_home(elsewhere: str | None, *, mending: bool = False) -> Zuno:
+        return _open(home if elsewhere is None else elsewhere, mending=mending)
 
     def lock_here(elsewhere: str | None, account: str) -> None:
         _lock_account(home if elsewhere is None else elsewhere, account)
 
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
-        return run(words, open_home, shown=shown, lock_account=lock_here)
+        mender = partial(open_home, mending=True)
+        return run(words, open_home, shown=shown, lock_account=lock_here, mender=mender)
 
     return ShellHost(
         running,

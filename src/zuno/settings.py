@@ -1,12 +1,14 @@
-"""Settings, read once from the environment. `UsageError` names the variable that cannot be read."""
+"""Settings, read once from the environment and from `zuno.toml` in the home; the environment wins. `UsageError` names
+what cannot be read."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +18,8 @@ from pydantic.functional_validators import AfterValidator, BeforeValidator
 from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
-from zuno.pushes.rules import parse_push_modes, parse_quiet_hours
+from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
+from zuno.settings_file import FILE, Fault, FileField, FileReading, read_settings_file
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
@@ -27,6 +30,26 @@ _CHAT_ID = re.compile(r"-?[0-9]{1,16}")
 _NODE_URL = re.compile(r"https?://[^\s:/?#@\[\]]+(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
+_CURRENCY = re.compile(r"[A-Za-z]{3}")
+_TABLES = {
+    "time_zone": "general",
+    "chain_id": "chains",
+    "agent_wallet_address": "wallets",
+    "contracts_dir": "devnet",
+    "coingecko_url": "prices",
+    "openai_api_key": "models",
+    "budget_tokens_per_run": "budget",
+    "deterministic": "agents",
+    "live": "trading",
+    "memory_store": "memory",
+    "fee_binance_maker_pct": "fees",
+    "risk_profile": "lp",
+    "telegram_bot_token": "telegram",
+    "axl_cli_peer_id": "axl",
+    "binance_url": "exchanges",
+    "fred_url": "feeds",
+}
+"""The first setting of each table of `zuno.toml`; those after it stand in the same table."""
 _HIDDEN = tuple(
     "_url _key _secret _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id _hooks".split()
 )
@@ -176,8 +199,13 @@ def _model_prices(parts: list[str]) -> dict[str, tuple[Decimal, Decimal]]:
 
 def _labelled_wallets(parts: list[str]) -> dict[str, str]:
     """`cold=0x…, 0x…` as addresses with their labels; one without a label has none."""
-    pairs = [part.rpartition("=") for part in parts]
-    return {_address(address.strip()): label.strip() for label, _, address in pairs}
+    pairs = [(label.strip(), address.strip()) for label, _, address in (part.rpartition("=") for part in parts)]
+    bad = [str(number) for number, (_, address) in enumerate(pairs, start=1) if not _ADDRESS.fullmatch(address)]
+    if bad:
+        raise ValueError(
+            f"expected addresses of 0x and 40 hex digits; wallet {', '.join(bad[:20])} of {len(pairs)} is none"
+        )
+    return {address.lower(): label for label, address in pairs}
 
 
 def _chain(text: str) -> str:
@@ -192,6 +220,7 @@ def _chain(text: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_url)]
+Currency = Annotated[str, AfterValidator(_matching(_CURRENCY, "a currency's three letters", str.upper))]
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
@@ -216,6 +245,12 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True, validate_by_name=True)
 
     home: Path = Field(Path("~/.zuno"), description="data directory (created 0700)")
+    time_zone: Annotated[str, AfterValidator(_checked_by(parse_zone))] = Field(
+        "UTC", description="time zone of quiet hours that name none and of exports, e.g. `Europe/Zurich`"
+    )
+    reporting_currency: Annotated[
+        str, AfterValidator(_matching(_CURRENCY, "a currency's three letters", str.upper))
+    ] = Field("USD", description="currency of exported events: USD, EUR, KRW …")
     database_url: Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None = (
         Field(None, description="Postgres URL of the journal; default: `journal.db` in the home")
     )
@@ -244,6 +279,11 @@ class Settings(BaseModel):
     )
     watched_wallets: LabelledWallets = Field(
         {}, description="more wallets to watch, comma-separated, each with or without a label: `cold=0x…`"
+    )
+    wallets_file: Path | None = Field(
+        None,
+        description="file of more wallets to watch, one address a line and its label after it, or a CSV of both; "
+        "from the home on",
     )
     passphrase_file: Path | None = Field(
         None, description="file (0600) with the wallet passphrase on its first line, for services"
@@ -383,7 +423,7 @@ class Settings(BaseModel):
     )
     telegram_quiet_hours: QuietHours = Field(
         "",
-        description="quiet hours, pushes that are not critical arrive silently: `22:00-07:00` (UTC) or "
+        description="quiet hours, pushes that are not critical arrive silently: `22:00-07:00` (at `ZUNO_TIME_ZONE`) or "
         "`22:00-07:00 Asia/Seoul`",
     )
     axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
@@ -445,17 +485,15 @@ class Settings(BaseModel):
         values = [value for name in type(self).model_fields for value in _each(getattr(self, name))]
         return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
 
-    def describe_changed(self) -> dict[str, str]:
-        """Settings that differ from their default, by variable. Secrets, addresses and lists of people are only said to
-        be set."""
-        changed: dict[str, str] = {}
-        for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
-            if name == "home" or value == field.get_default(call_default_factory=True):
-                continue
-            hidden = name.endswith(_HIDDEN) or any(isinstance(each, SecretStr) for each in _each(value))
-            changed[variable_of(name)] = "set" if hidden else str(value)
-        return changed
+    def describe(self, name: str, *, private: bool) -> str:
+        """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
+        is `private` who reads it."""
+        value = getattr(self, name)
+        if any(isinstance(each, SecretStr) for each in _each(value)) or (not private and name.endswith(_HIDDEN)):
+            return "set"
+        if name == "watched_wallets":
+            return f"{len(value):,} wallets"
+        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
         """Which models speak for which role, best first."""
@@ -508,23 +546,85 @@ def variable_of(field_name: str) -> str:
     return alias if isinstance(alias, str) else f"ZUNO_{field_name.upper()}"
 
 
-def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
-    """The settings of this process, or `UsageError` that names the variable to fix.
+@dataclass(frozen=True, slots=True)
+class SettingsReading:
+    """The settings of a process, and the file they partly come from. If the file has faults, it is left out."""
 
-    `environment` is what `Settings` reads too: it must be the process's own.
+    settings: Settings
+    file: FileReading
+    environment: frozenset[str]
+    """Settings that the environment has; it wins over the file."""
+
+    def origin(self, name: str) -> str:
+        """Where a setting's value comes from: environment, `zuno.toml:12` or default."""
+        here = f"{self.file.path.name}:{self.file.lines[name]}" if name in self.file.values else ""
+        if name in self.environment:
+            return f"environment, over {here}" if here else "environment"
+        return here if here and not self.file.faults else "default"
+
+
+def examine_settings(
+    environment: Mapping[str, str], home: Path | None = None, file: Path | None = None
+) -> SettingsReading:
+    """The settings of this process and every fault of their file; `UsageError` that names the variable to fix.
+
+    `environment` is what `Settings` reads too: it must be the process's own. `file`: instead of the home's.
     """
-    known = variables()
+    given, known = {name.upper(): text for name, text in environment.items() if text}, variables()
     for name in map(str.upper, environment):
         if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
             raise UsageError(f"{name} is not a setting of Zuno{_suggest(name, known)}")
+    own = frozenset(name for name in Settings.model_fields if variable_of(name) in given)
+    place = home or Path(given.get("ZUNO_HOME") or Settings.model_fields["home"].default)
+    reading = read_settings_file(file or place.expanduser() / FILE, file_fields, environment)
+    if reading.values:
+        _, wrong = _validate({"home": place, **reading.values})
+        faults = [
+            Fault(reading.lines[name], f"{file_fields()[name]}: {why}")
+            for name, why in wrong.items()
+            if name in reading.values
+        ]
+        reading = replace(reading, faults=tuple(sorted((*reading.faults, *faults), key=lambda fault: fault.line)))
+    chosen = {} if reading.faults else {name: text for name, text in reading.values.items() if name not in own}
+    settings, wrong = _validate({"home": place.expanduser(), **chosen})
+    if settings is None:
+        name, why = next(iter(wrong.items()))
+        raise UsageError(f"{variable_of(name) if name in Settings.model_fields else name} cannot be read: {why}.")
+    return SettingsReading(settings, reading, own)
+
+
+def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
+    """The settings of this process; `UsageError` where a variable or the file in the home cannot be read."""
+    reading = examine_settings(environment, home)
+    if faults := reading.file.faults:
+        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+        raise UsageError(
+            f"{reading.file.path} cannot be used: {faults[0]}{more}; `zuno config check` lists everything."
+        )
+    return reading.settings
+
+
+def _validate(given: dict[str, Any]) -> tuple[Settings | None, dict[str, str]]:
+    """The settings with these given, or what is wrong with each that cannot be read."""
     try:
-        settings = Settings() if home is None else Settings(home=home)
+        return Settings(**given), {}
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = str(first["loc"][0]) if first["loc"] else ""
-        name = variable_of(field) if field in Settings.model_fields else field
-        raise UsageError(f"{name} cannot be read: {first['msg'].removeprefix('Value error, ')}.") from None
-    return settings.model_copy(update={"home": settings.home.expanduser()})
+        faults = error.errors(include_url=False, include_input=False)
+        return None, {str(fault["loc"][0]): fault["msg"].removeprefix("Value error, ") for fault in reversed(faults)}
+
+
+@cache
+def file_fields() -> dict[str, FileField]:
+    """Every setting as `zuno.toml` has it, by name, but the home: that is where the file lies."""
+    fields, table = dict[str, FileField](), ""
+    for name, field in Settings.model_fields.items():
+        table = _TABLES.get(name, table)
+        form, key = str(field.annotation), re.sub(rf"^{table.removesuffix('s')}s?_", "", name)
+        secret, path = "SecretStr" in form, "Path" in form and name != "wallets_file"
+        default = field.get_default(call_default_factory=True)
+        fields[name] = FileField(name, table, key, secret, path, variable_of(name), field.description or "", default)
+    del fields["home"]
+    return fields
 
 
 def _suggest(name: str, known: Mapping[str, str]) -> str:

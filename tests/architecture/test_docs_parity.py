@@ -16,7 +16,7 @@ from tools.commands_page import EXAMPLES, render_page, runs_alone
 from zuno.doors.cli.main import build_command
 from zuno.doors.mcp.tools import TOOLS
 from zuno.doors.telegram.command_table import COMMANDS
-from zuno.settings import Settings, variables
+from zuno.settings import Settings, file_fields, variables
 from zuno.trading.agents.learned import FAILURE_POINTS, LESSON_POINTS, MOST_POINTS
 from zuno.trading.learn.recall import MIN_SHARED
 from zuno.trading.measure.similarity import LEAST_ALIKE
@@ -149,6 +149,12 @@ def test_every_setting_has_a_row_with_its_default_and_every_row_a_setting() -> N
     shown = ("–" if value in (None, "", (), {}) else str(value) for value in defaults)
     said = [(name, {"true": "True", "false": "False"}.get(default, default)) for name, default in rows]
     assert said == list(zip(variables(), shown, strict=True))
+
+
+def test_every_setting_stands_with_its_name_in_the_file() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \|.*\| (?:`(.*?)`|–) \|$", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    fields = {field.variable: str(field) for field in file_fields().values()}
+    assert rows == [(name, fields.get(name, "")) for name in variables()]
 
 
 def test_the_pages_say_how_memory_is_used_as_the_code_has_it() -> None:

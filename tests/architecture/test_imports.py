@@ -81,6 +81,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.telegram": INSIDE | {"telegram"},
     "doors.web": INSIDE | {"fastapi", "http", "prometheus_client", "pydantic", "socket", "starlette", "uvicorn"},
     "settings": INSIDE | {"pydantic"},
+    "settings_file": INSIDE,
     "wiring": INSIDE,
     "__main__": INSIDE,
     "__init__": frozenset({"__future__", "os", "sys"}),

@@ -220,6 +220,16 @@ async def test_holdings_are_found_and_read_at_one_block(chain_case: ChainCase) -
     assert nothing.owned.block == nothing.snapshot.block
 
 
+async def test_many_wallets_are_read_as_each_alone_and_at_one_block(chain_case: ChainCase) -> None:
+    chain, (_, other) = chain_case.chain, chain_case.foreign
+    asked = [NOBODY, chain_case.wallet, other, Address(to_checksum_address(chain_case.wallet))]
+    every = await chain.holdings_of(asked)
+    assert every == tuple([await chain.holdings(owner) for owner in asked[:3]])
+    assert every == await chain.holdings_of(asked)
+    assert {holdings.snapshot.block for holdings in every} == {every[0].owned.block}
+    assert await chain.holdings_of([]) == ()
+
+
 async def test_a_snapshot_keeps_order_and_names_what_is_missing(chain_case: ChainCase) -> None:
     token, owner = chain_case.foreign
     asked = [token, chain_case.unknown_id, *reversed(chain_case.held), token]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 from threading import Thread
@@ -56,7 +57,7 @@ def run_zuno(home: Path, *arguments: str, **environment: str) -> Ran:
 
     def answer() -> None:
         try:
-            code.set_result(run(arguments, open_zuno))
+            code.set_result(run(arguments, open_zuno, mender=partial(open_zuno, mending=True)))
         except BaseException as fault:
             code.set_exception(fault)
 

@@ -128,6 +128,9 @@ class WatchedChain:
         owned = OwnedPositions(self.block, owner, ids, len(ids), self.complete, self.note)
         return Holdings(owned, Snapshot(self.block, tuple(mine), self.missing))
 
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+        return tuple([await self.holdings(owner) for owner in owners])
+
     async def gas(self) -> GasQuote:
         if self.gas_fault is not None:
             raise self.gas_fault

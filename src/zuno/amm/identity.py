@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from eth_hash.auto import keccak
@@ -78,6 +79,7 @@ def pool_slots(pool: str) -> PoolSlots:
     )
 
 
+@lru_cache(maxsize=1 << 14)
 def tick_slots(pool: str, tick: int) -> tuple[int, int, int]:
     """The three words of a tick: liquidity, then fee growth outside of both tokens."""
     return _three_words(_mapping_slot(_signed_word(tick), _pool_state_slot(pool) + _TICKS))
@@ -103,6 +105,7 @@ def unpack_position(liquidity_word: int, inside0_last: int, inside1_last: int) -
     return PositionInfo(liquidity_word & _UINT128, inside0_last, inside1_last)
 
 
+@lru_cache(maxsize=1 << 12)
 def _pool_state_slot(pool: str) -> int:
     return _mapping_slot(bytes.fromhex(pool[2:]), POOLS_SLOT)
 

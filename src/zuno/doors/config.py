@@ -1,19 +1,27 @@
-"""The settings of this home as a person may see them: no secret, no address that may hold one."""
+"""The settings of this home as a person may see them, and what is wrong with their file: no secret in either."""
 
 from __future__ import annotations
 
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.present.document import Document, Mark, document, facts, lines, table
+from zuno.present.values import bad, foreign, good, id_, name
 
 
 class SettingView(View):
     name: str
     """Of its environment variable."""
+    key: str
+    """In `zuno.toml`: `[table] key`."""
     value: ForeignText
     """`set` where the value itself is nobody's to see."""
+    origin: str
+    """default, environment, or the file with its line."""
 
 
 class ConfigView(View):
     home: ForeignText
+    file: ForeignText | None
+    """The settings file of the home; None: there is none."""
     chain: str
     """The default one."""
     chains: tuple[str, ...]
@@ -24,4 +32,49 @@ class ConfigView(View):
     live: bool
     """Whether trading with money is allowed at all."""
     settings: tuple[SettingView, ...]
-    """Those that differ from their default."""
+    """Those that are set."""
+
+    def to_document(self) -> Document:
+        rows = ((name(line.name), id_(line.key), foreign(line.value), line.origin) for line in self.settings)
+        return document(
+            f"Settings that are set: {len(self.settings)}",
+            facts(
+                ("home", foreign(self.home)),
+                ("file", foreign(self.file) if self.file else "none; `zuno config init` writes one"),
+                ("default chain", self.chain),
+                ("chains", ", ".join(self.chains)),
+                ("market data", f"{self.market}, {self.recording}"),
+                ("live trading", bad("allowed") if self.live else "off"),
+            ),
+            table(("variable", "in zuno.toml", "value", "from"), rows, spare=("in zuno.toml",))
+            if self.settings
+            else None,
+        )
+
+
+class ConfigCheckView(VerdictView):
+    """Everything that is wrong with a settings file, by line; `ok` false is exit code 2."""
+
+    file: ForeignText
+    found: bool
+    settings: int
+    """How many it sets."""
+    wallets: int
+    """In its list and in its file of wallets."""
+    faults: tuple[ForeignText, ...]
+    notes: tuple[ForeignText, ...]
+    """What is worth knowing and stops nothing."""
+
+    def to_document(self) -> Document:
+        headline = f"Faults in the settings: {len(self.faults)}" if self.found else "There is no settings file"
+        return document(
+            headline,
+            facts(
+                ("file", foreign(self.file)),
+                ("settings in it", str(self.settings)),
+                ("wallets in it", f"{self.wallets:,}") if self.wallets else None,
+            ),
+            lines(*(foreign(fault) for fault in self.faults), mark=Mark.WARNING) if self.faults else None,
+            lines(good("it can be used")) if self.found and self.ok else None,
+            notes=(*map(foreign, self.notes), *(() if self.found else ("`zuno config init` writes one",))),
+        )

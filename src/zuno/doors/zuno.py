@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from zuno.doors.agents import Agents
-from zuno.doors.config import ConfigView
+from zuno.doors.config import ConfigCheckView, ConfigView
 from zuno.doors.costs import ModelCosts
 from zuno.doors.doctor import Doctor
 from zuno.doors.home import HomeDesk
@@ -191,8 +191,14 @@ class Zuno(Protocol):
     def lp_lab(self, cluster: str | None = None) -> LpLab:
         """Backtests of the LP desk over a pool's recorded minutes."""
 
-    def config(self) -> ConfigView:
-        """The settings in use, without secrets."""
+    def config(self, *, private: bool = False) -> ConfigView:
+        """The settings in use, without secrets; `private`: with addresses and lists of people."""
+
+    def check_config(self, file: Path | None) -> ConfigCheckView:
+        """Everything that is wrong with the settings file of this home, or with another."""
+
+    def write_config(self) -> ConfigCheckView:
+        """Write a settings file with comments, defaults and what the environment sets; `Refused` where there is one."""
 
     def telegram(self) -> TelegramDoor:
         """The bot in a chat. `UsageError` without a token, `Unavailable` without its library."""

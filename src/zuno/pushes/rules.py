@@ -79,8 +79,8 @@ def parse_push_modes(text: str) -> Mapping[NoticeKind, PushMode]:
     return MappingProxyType(modes)
 
 
-def parse_quiet_hours(text: str) -> QuietHours | None:
-    """`22:00-07:00`, in UTC, or `22:00-07:00 Europe/Zurich`; empty: none. `UsageError` otherwise."""
+def parse_quiet_hours(text: str, zone: str = "UTC") -> QuietHours | None:
+    """`22:00-07:00`, at `zone`, or `22:00-07:00 Europe/Zurich`; empty: none. `UsageError` otherwise."""
     if not text.strip():
         return None
     match = _SPAN.fullmatch(text.strip())
@@ -89,10 +89,12 @@ def parse_quiet_hours(text: str) -> QuietHours | None:
             f"{plain_text(text, 40)!r} are no quiet hours; write 22:00-07:00, or 22:00-07:00 Europe/Zurich."
         )
     start, end = (int(match[place]) * 60 + int(match[place + 1]) for place in (1, 3))
-    return QuietHours(start, end, UTC if match[5] is None else _parse_zone(match[5]))
+    return QuietHours(start, end, parse_zone(match[5] or zone))
 
 
-def _parse_zone(name: str) -> tzinfo:
+def parse_zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
     try:
         if not _ZONE.fullmatch(name):
             raise ValueError(name)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.log_file import start_log, stop_log
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
-from zuno.settings import Settings, agent_roles, read_settings
+from zuno.settings import Settings, agent_roles, examine_settings, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
 from zuno.wiring.lp_desk import LpWiring
 from zuno.wiring.outbox import PushSources
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zuno.adapters.keys.passphrases import Passphrase
     from zuno.doors.agents import Agents
     from zuno.doors.chat.desk import ChatDesk, Speaker
-    from zuno.doors.config import ConfigView
+    from zuno.doors.config import ConfigCheckView, ConfigView
     from zuno.doors.costs import ModelCosts
     from zuno.doors.doctor import Doctor
     from zuno.doors.home import HomeDesk
@@ -54,11 +54,13 @@ _CHAT: Final = "zuno.doors.chat"
 _INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
 
 
-def open_zuno(home: str | None) -> Application:
-    """Zuno at a home given on the command line or by the environment."""
+def open_zuno(home: str | None, *, mending: bool = False) -> Application:
+    """Zuno at a home given on the command line or by the environment. `mending`: by the environment alone where the
+    settings file cannot be used."""
     if home is not None and not home.strip():
         raise UsageError("--home needs a folder.")
-    settings = read_settings(os.environ, None if home is None else Path(home))
+    place = None if home is None else Path(home)
+    settings = examine_settings(os.environ, place).settings if mending else read_settings(os.environ, place)
     return Application(settings, sealed=_make_home(settings.home))
 
 
@@ -186,6 +188,7 @@ class Application(LpWiring, TradingWiring):
             chains=self._chains,
             now=unix_millis,
             more=[
+                doctor.build_config_check(lambda: self.check_config(None)),
                 doctor.build_memory_check(
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
@@ -219,19 +222,33 @@ class Application(LpWiring, TradingWiring):
         home = self._settings.home
         return Logs(str(log_path(home)), lambda: read_log(home))
 
-    def config(self) -> ConfigView:
-        from zuno.doors.config import ConfigView, SettingView
+    def config(self, *, private: bool = False) -> ConfigView:
+        from zuno.doors.config import ConfigView
+        from zuno.wiring.config import list_settings
 
         settings = self._settings
+        reading = replace(examine_settings(os.environ, settings.home), settings=settings)
         return ConfigView(
             home=str(settings.home),
+            file=str(reading.file.path) if reading.file.found else None,
             chain=settings.default_chain(),
             chains=settings.list_chains(),
             market=settings.market,
             recording="own" if self._recordings.reads_own else "synthetic",
             live=settings.live,
-            settings=tuple(SettingView(name=name, value=value) for name, value in settings.describe_changed().items()),
+            settings=list_settings(reading, private=private),
         )
+
+    def check_config(self, file: Path | None) -> ConfigCheckView:
+        from zuno.wiring.config import check_config
+
+        return check_config(self._settings.home, file)
+
+    def write_config(self) -> ConfigCheckView:
+        from zuno.wiring.config import write_config
+
+        self._chains.require_writable()
+        return write_config(self._settings.home)
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
         from zuno.wiring.lab import build_study_desk

@@ -12,6 +12,7 @@ from typing import Final
 from zuno.adapters.file_lock import outbox_lock
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.doors.agents import AgentsView
+from zuno.doors.config import ConfigCheckView
 from zuno.doors.doctor import Check, CheckView, Doctor, State
 from zuno.journal.port import Journal
 from zuno.kernel.accounts import KillLock
@@ -138,6 +139,20 @@ def build_record_check(read: Callable[[], Awaitable[RecordGate]]) -> Check:
         return [_line("record", "ok" if record.open else "off", f"closed trades in real time: {record}", advice)]
 
     return Check("record", look, needed_live=True)
+
+
+def build_config_check(check: Callable[[], ConfigCheckView]) -> Check:
+    """Whether the settings file can be used; where it cannot, every other check goes by the environment alone."""
+
+    async def look() -> list[CheckView]:
+        view = check()
+        if not view.found:
+            return [_line("config", "off", "no settings file: the environment alone counts")]
+        if not view.ok:
+            return [_line("config", "fail", f"{view.file}: {view.faults[0]}", "`zuno config check` lists everything")]
+        return [_line("config", "ok", f"{view.file}, {view.settings} settings")]
+
+    return Check("config", look, "`zuno config check` lists everything")
 
 
 def build_memory_check(index: Callable[[], MemoryIndex], book: Callable[[], MemoryBook]) -> Check:

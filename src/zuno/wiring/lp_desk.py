@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor, Watch
+    from zuno.wiring.config import WatchedWallets
     from zuno.wiring.mesh import Meshes
 
 OBSERVE_SECONDS = 300.0
@@ -164,7 +165,7 @@ class LpWiring(SharedWiring):
         from zuno.kernel.units import Address
         from zuno.lp.service.portfolio import PortfolioDesk
 
-        labels = {Address(address): label for address, label in self._settings.watched_wallets.items()}
+        labels = {Address(address): label for address, label in self._watched_wallets.read().items()}
         return PortfolioDesk(
             watches=self._list_watches,
             chain_of=self._chains.open_chain,
@@ -172,6 +173,12 @@ class LpWiring(SharedWiring):
             samples=self._samples(),
             labels=labels,
         )
+
+    @cached_property
+    def _watched_wallets(self) -> WatchedWallets:
+        from zuno.wiring.config import WatchedWallets
+
+        return WatchedWallets(self._settings)
 
     def _list_watches(self) -> tuple[Watch, ...]:
         """Wallets to watch now: the devnet may start or end, and wallets may be added, while the monitor runs."""
@@ -183,7 +190,7 @@ class LpWiring(SharedWiring):
         default, wallet = settings.default_chain(), settings.agent_wallet_address
         live = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
         kept = [wallet.address for wallet in self._signers.folder().all()]
-        named = [Address(address) for address in settings.watched_wallets]
+        named = [Address(address) for address in self._watched_wallets.read()]
         owners = dict.fromkeys([*([] if wallet is None else [Address(wallet)]), *kept, *named])
         watches = [Watch(name, owner) for name in live for owner in owners]
         if default == "sim" and (settings.chain_id == "sim" or not watches):

@@ -30,7 +30,8 @@ def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -
     from zuno.pushes.drain import OutboxDrain
     from zuno.pushes.rules import PushRules, parse_push_modes, parse_quiet_hours
 
-    rules = PushRules(parse_push_modes(settings.telegram_push), parse_quiet_hours(settings.telegram_quiet_hours))
+    quiet = parse_quiet_hours(settings.telegram_quiet_hours, settings.time_zone)
+    rules = PushRules(parse_push_modes(settings.telegram_push), quiet)
     notifier = _telegram(settings)
     if notifier is None and announce:
         from zuno.adapters.notifier.console import ConsoleNotifier

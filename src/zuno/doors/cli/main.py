@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +23,7 @@ from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, command, group, help_alone, whole_number
 from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
-from zuno.doors.cli.system import agents, doctor, export, logs, mcp, parse, telegram
+from zuno.doors.cli.system import agents, config, doctor, export, logs, mcp, parse, telegram
 from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
 from zuno.kernel.errors import UsageError
@@ -66,12 +67,13 @@ app.add_typer(web, name="web")
 app.command("mcp")(mcp)
 app.add_typer(mesh, name="mesh")
 command(app, "peer")(peer)
-command(app, "doctor", by=run_command.verdict)(doctor)
+command(app, "doctor", by=partial(run_command.mend, no=run_command.BROKEN))(doctor)
 command(app, "logs")(logs)
 app.add_typer(export, name="export")
 command(app, "backup")(backup)
 command(app, "restore")(restore)
 app.add_typer(home, name="home")
+app.add_typer(config, name="config")
 
 
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
@@ -410,13 +412,16 @@ def run(
     shown: Callable[[View], None] | None = None,
     shell: Callable[[str | None], int] | None = None,
     lock_account: Callable[[str | None, str], None] = lambda home, account: None,
+    mender: Opener | None = None,
 ) -> int:
     """Run one command and return its exit code; what went wrong is one sentence, never a traceback.
 
-    `shown` is told what was printed; `shell` is opened where no command is given; `lock_account`: of the session.
+    `shown` is told what was printed; `shell` is opened where no command is given; `lock_account` and `mender`:
+    of the session.
     """
+    session = run_command.Session(opener, shown=shown, shell=shell, lock_account=lock_account, mender=mender)
     try:
-        code = _run(arguments, run_command.Session(opener, shown=shown, shell=shell, lock_account=lock_account))
+        code = _run(arguments, session)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

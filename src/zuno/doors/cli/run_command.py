@@ -59,6 +59,8 @@ class Session:
     """Called with each view that was printed, as long as it is of this home."""
     lock_account: Callable[[str | None, str], None] = lambda home, account: None
     """Locks an account of a home before anything is opened there: the first step of a kill."""
+    mender: Opener | None = None
+    """Opens Zuno by the environment alone where the settings file cannot be used."""
     shell: Callable[[str | None], int] | None = None
     """Opened by `zuno` without a command, at a terminal or with lines on stdin."""
 
@@ -84,6 +86,11 @@ def verdict(
     _print(session, view, json)
     if not view.ok:
         raise Failed(no)
+
+
+def mend(session: Session, json: bool, question: Callable[[Zuno], Awaitable[VerdictView]], *, no: int = USAGE) -> None:
+    """A verdict that a settings file which cannot be used does not prevent."""
+    verdict(replace(session, opener=session.mender or session.opener), json, question, no=no)
 
 
 def partial_verdict(

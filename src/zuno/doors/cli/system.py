@@ -1,4 +1,4 @@
-"""`zuno agents`, `parse`, `mcp`, `telegram`, `doctor`, `logs` and `export`."""
+"""`zuno agents`, `parse`, `mcp`, `telegram`, `doctor`, `config`, `logs` and `export`."""
 
 from __future__ import annotations
 
@@ -62,6 +62,31 @@ def doctor(
 ) -> Answer:
     """Check home, disk, store, keys, clock, market, models, chains and exchanges. Nothing is changed."""
     return zuno.doctor().examine(live=live)
+
+
+config = group("Settings of this home: the environment, and zuno.toml in the home.")
+
+
+@command(config, "init", by=run_command.mend)
+async def config_init(zuno: Zuno, /) -> View:
+    """Write a commented zuno.toml with the defaults and what the environment sets; secrets by name."""
+    return zuno.write_config()
+
+
+@command(config, "show")
+async def config_show(zuno: Zuno, /) -> View:
+    """Show every setting that is set, and whether the environment or which line of zuno.toml sets it."""
+    return zuno.config(private=True)
+
+
+@command(config, "check", by=run_command.mend)
+async def config_check(
+    zuno: Zuno,
+    /,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Another file (default: of the home).")] = None,
+) -> View:
+    """Check zuno.toml and its wallets file, and list every fault with its line."""
+    return zuno.check_config(file)
 
 
 def logs(

@@ -135,6 +135,9 @@ class Chain(Protocol):
     async def holdings(self, owner: Address) -> Holdings:
         """The ids `owner` holds now, and those positions, both at the same block."""
 
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+        """The same of many wallets, all at one block and in few requests; in the order asked, duplicates once."""
+
     async def past_positions(self, owner: Address) -> PastPositions:
         """The ids `owner` held once and does not hold now, the newest last."""
 

@@ -14,7 +14,7 @@ from zuno.amm.model import Block, LpPosition
 from zuno.journal.port import Journal
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
-from zuno.kernel.errors import Broken, Unavailable, UsageError, ZunoError
+from zuno.kernel.errors import Broken, Malformed, Unavailable, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.notify import NoticeKind, Outbox
 from zuno.kernel.numbers_text import time_text
@@ -50,6 +50,10 @@ from zuno.pushes.feed import JournalFeed
 PATIENCE: Final = 300.0
 """Seconds one chain may take; what a search has found by then is kept, and it goes on from there."""
 LONGEST_BACKOFF: Final = 900.0
+WALLETS_AT_ONCE: Final = 500
+"""Wallets read together: their Transfer events are one query, and geth takes no more than 1,000 in one."""
+TOLD_EVERY: Final = 10.0
+"""Seconds between two lines of progress."""
 _LONGEST_CLAUSE: Final = 300
 _LOG: Final = logging.getLogger(__name__)
 
@@ -183,6 +187,8 @@ class Monitor:
         self._limits = limits
         self._patience = patience
         self._pauses: dict[str, _RetryPause] = {}
+        self._next_wallet: dict[str, int] = {}
+        """By chain, where a round was cut short: the next one begins there."""
 
     async def once(self) -> TickView:
         """One look, with its alerts delivered if the notifier answers; `Unavailable` where nothing could be read."""
@@ -277,19 +283,22 @@ class Monitor:
     async def _read_wallets(self, seen: _ChainRead, watches: Sequence[Watch]) -> None:
         chain = self._chain_of(seen.chain)
         known = (await self._store.book()).chains.get(seen.chain)
-        for watch in watches:
-            wallet = await chain.wallet() if watch.wallet is None else watch.wallet
-            if wallet is None:
-                seen.notes.append("no wallet to watch; set ZUNO_AGENT_WALLET_ADDRESS")
-                continue
-            try:
-                holdings = await chain.holdings(wallet)
-                if not watch.local:
-                    self._check_fresh(holdings, None if known is None else known.block_time)
-            except ZunoError as error:
-                seen.failures.append(_clause(error))
-                continue
-            self._add_wallet(seen, wallet, holdings)
+        before = None if known is None else known.block_time
+        named = dict.fromkeys([watch.wallet or await chain.wallet() for watch in watches])
+        wallets, local = [wallet for wallet in named if wallet is not None], all(watch.local for watch in watches)
+        if None in named:
+            seen.notes.append("no wallet to watch; set ZUNO_AGENT_WALLET_ADDRESS")
+        first, told = self._next_wallet.pop(seen.chain, 0), asyncio.get_running_loop().time()
+        wallets = [*wallets[first:], *wallets[:first]]
+        for start in range(0, len(wallets), WALLETS_AT_ONCE):
+            self._next_wallet[seen.chain] = (first + start) % len(wallets)
+            await self._read_together(chain, seen, wallets[start : start + WALLETS_AT_ONCE], local, before)
+            if (done := start + WALLETS_AT_ONCE) < len(wallets):
+                _LOG.info("%s: %d of %d wallets read", seen.chain, done, len(wallets))
+                if (now := asyncio.get_running_loop().time()) - told >= TOLD_EVERY:
+                    told = now
+                    self._tell(f"{seen.chain}: {done:,} of {len(wallets):,} wallets read")
+        self._next_wallet.pop(seen.chain, None)
         if seen.block is None:
             return
         try:
@@ -297,6 +306,25 @@ class Monitor:
             seen.gas = GasSample(seen.chain, seen.block.timestamp, quote.price)
         except ZunoError as error:
             seen.notes.append(f"no gas price: {_clause(error)}")
+
+    async def _read_together(
+        self, chain: Chain, seen: _ChainRead, wallets: Sequence[Address], local: bool, before: Seconds | None
+    ) -> None:
+        """Some wallets at one block. One whose answer is malformed hides no other: they are read by halves."""
+        try:
+            every = await chain.holdings_of(wallets)
+            if not local:
+                self._check_fresh(every[0], before)
+        except ZunoError as error:
+            if len(wallets) == 1 or not isinstance(error, Malformed):
+                seen.failures.append(_clause(error))
+                return
+            half = len(wallets) // 2
+            await self._read_together(chain, seen, wallets[:half], local, before)
+            await self._read_together(chain, seen, wallets[half:], local, before)
+            return
+        for wallet, holdings in zip(wallets, every, strict=True):
+            self._add_wallet(seen, wallet, holdings)
 
     def _check_fresh(self, holdings: Holdings, before: Seconds | None) -> None:
         """`Unavailable` where the node is behind, went back behind a block seen before, or is ahead of our clock."""
@@ -330,9 +358,11 @@ class Monitor:
     async def _end_unwatched(self, by_chain: Mapping[str, Sequence[Watch]]) -> tuple[Event, ...]:
         """End alerts of wallets and chains that left the list. A chain's own wallet is whichever it names."""
 
+        wallets = {name: {watch.wallet for watch in mine} for name, mine in by_chain.items()}
+
         def is_watched(subject: Subject) -> bool:
-            mine = by_chain.get(subject.chain, ())
-            return any(subject.wallet is None or watch.wallet in {None, subject.wallet} for watch in mine)
+            mine = wallets.get(subject.chain, set())
+            return bool(mine) and (subject.wallet is None or not mine.isdisjoint({None, subject.wallet}))
 
         now = self._clock.now()
         return await self._store.change(lambda book: end_unwatched(book, is_watched, now))

@@ -3,7 +3,7 @@ improvement within an episode at most once in six hours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -248,13 +248,16 @@ def record_reading(
             on.pop(subject, None)
         happened.extend(events)
 
-    whole = Subject(look.chain)
+    whole, by_wallet = Subject(look.chain), dict[Address | None, list[Subject]]()
+    for subject in on:
+        if subject.chain == look.chain and subject.rule is None:  # a rule ends with its position, whether on or not
+            by_wallet.setdefault(subject.wallet, []).append(subject)
     settle(whole, judge_chain(on.get(whole), look.chain, failures, look.failure, now, limits))
     for wallet in look.wallets:
         for position in wallet.positions:
             subject = Subject(look.chain, wallet.wallet, position.id)
             settle(subject, judge_position(on.get(subject), position, wallet.wallet, now, limits))
-        for subject, why in _closed_positions(on, look.chain, wallet):
+        for subject, why in _closed_positions(by_wallet.get(wallet.wallet, ()), wallet):
             settle(subject, end_alert(on[subject], why, now))
     rules = []
     for rule in book.rules:
@@ -320,13 +323,12 @@ def remove_rule(book: AlertBook, rule_id: str, now: Seconds) -> tuple[AlertBook,
     return _append_events(without, kept, ended)[0], gone
 
 
-def _closed_positions(on: Mapping[Subject, Alert], chain: str, look: WalletReading) -> list[tuple[Subject, str]]:
+def _closed_positions(mine: Iterable[Subject], look: WalletReading) -> list[tuple[Subject, str]]:
+    """What became of the alerts of a wallet whose positions were not read again."""
     seen = {position.id for position in look.positions} | look.unread
     closed = []
-    for subject in on:
-        if subject.rule is not None:
-            continue  # a rule ends with its position, whether it is on or not
-        if (subject.chain, subject.wallet) != (chain, look.wallet) or subject.position in seen:
+    for subject in mine:
+        if subject.position in seen:
             continue
         if subject.position in look.gone:
             closed.append((subject, "it was burnt"))

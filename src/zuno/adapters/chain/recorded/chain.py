@@ -77,6 +77,9 @@ class RecordedChain:
         owned = await self.owned(owner)
         return Holdings(owned, await self.positions(owned.ids))
 
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+        return tuple([await self.holdings(Address(owner)) for owner in dict.fromkeys(map(str.lower, owners))])
+
     async def past_positions(self, owner: Address) -> PastPositions:
         last = self.world.position_id - self._holds(owner) if owner.lower() == WALLET else 0
         return PastPositions(self.world.head, Address(owner.lower()), tuple(range(1, last + 1)), complete=True)

@@ -110,11 +110,14 @@ class RpcChain:
 
     async def owned(self, owner: Address) -> OwnedPositions:
         holder = _address(owner)
-        return await self._at_head(lambda head: self._read.owned.read_owned(holder, head))
+        return (await self._at_head(lambda head: self._read.owned.read_owned([holder], head)))[0]
 
     async def holdings(self, owner: Address) -> Holdings:
-        holder = _address(owner)
-        return await self._at_head(lambda head: self._holdings_at(holder, head))
+        return (await self.holdings_of([owner]))[0]
+
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+        holders = list(dict.fromkeys(map(_address, owners)))
+        return await self._at_head(lambda head: self._holdings_at(holders, head)) if holders else ()
 
     async def past_positions(self, owner: Address) -> PastPositions:
         holder = _address(owner)
@@ -204,9 +207,22 @@ class RpcChain:
                 return past
         raise Unavailable(f"pool {present.id} has no price as early as {moment}")
 
-    async def _holdings_at(self, owner: Address, head: Block) -> Holdings:
-        owned = await self._read.owned.read_owned(owner, head)
-        return Holdings(owned, await self._positions_at(owned.ids, head))
+    async def _holdings_at(self, owners: Sequence[Address], head: Block) -> tuple[Holdings, ...]:
+        every = await self._read.owned.read_owned(owners, head)
+        snapshot = await self._positions_at([token for owned in every for token in owned.ids], head)
+        read = {position.id: position for position in snapshot.positions}
+        lost = {missing.id: missing for missing in snapshot.missing}
+        return tuple(
+            Holdings(
+                owned,
+                Snapshot(
+                    head,
+                    tuple(read[token] for token in owned.ids if token in read),
+                    tuple(lost[token] for token in owned.ids if token in lost),
+                ),
+            )
+            for owned in every
+        )
 
     async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
         wanted = list(dict.fromkeys(ids))

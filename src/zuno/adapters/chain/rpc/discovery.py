@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 from zuno.adapters.chain.rpc import abi
@@ -25,6 +26,8 @@ POOL_QUERIES: Final = 200
 SMALL_CHAIN: Final = 100_000
 """Blocks that are searched sooner than their beginning is found."""
 _RECORD: Final = "deployed"
+Held = dict[int, Address]
+"""Positions by id, with their owner."""
 
 
 class DeploymentBlock:
@@ -96,34 +99,37 @@ class OwnedReader:
         self._cache = cache
         self._manager = info.deployment.position_manager
 
-    async def read_owned(self, owner: Address, head: Block) -> OwnedPositions:
-        """Every id whose last Transfer went to `owner`: candidates from events, each confirmed by ownerOf at `head`."""
-        balance = await self._node.call(self._manager, abi.balance_of(owner), head, abi.uint_reader("balanceOf"))
-        if balance == 0:
-            return OwnedPositions(head, owner, (), 0, complete=True)
-        # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
-        query = Query(self._manager, (abi.TRANSFER, None, abi.address_word(owner)))
-        log_search = LogSearch(
-            self._node, self._scanner, self._cache, f"owned-{owner}", query, _format_transfer, _parse_token_id
-        )
-        try:
-            await log_search.open()
-            held = await self._confirm_owned(owner, log_search.found, head)
-            held, why = await self._search(log_search, owner, held, balance, head)
-            if len(held) < balance and not why and (log_search.resumed or self._deployment.remembered):
-                # What was remembered misses something (a deep reorganisation, a wrong answer): once more without it.
-                log_search.forget()
-                self._deployment.forget()
-                held, why = await self._search(log_search, owner, held, balance, head)
-        except (Unavailable, Malformed) as fault:
-            if isinstance(fault, NoSuchState):
-                raise
-            held, why = set(), str(fault)
-        if len(held) == balance:
-            return OwnedPositions(head, owner, tuple(sorted(held)), balance, complete=True)
-        note = f"found {len(held)} of {balance} positions: {why or 'the events of the rest are not on this node'}"
-        note = f"{note}; run again to go on from here"
-        return OwnedPositions(head, owner, tuple(sorted(held)), balance, complete=False, note=note)
+    async def read_owned(self, owners: Sequence[Address], head: Block) -> list[OwnedPositions]:
+        """Every id whose last Transfer went to one of `owners`: candidates from events, each confirmed by ownerOf at
+        `head`. Many owners share a search; its record is theirs together."""
+        balances = await self._positions.balances(owners, head)
+        wanted = {owner: balance for owner, balance in balances.items() if balance}
+        held, why = Held(), ""
+        if wanted:
+            words = [abi.address_word(owner) for owner in owners]
+            name = owners[0] if len(owners) == 1 else sha256("".join(sorted(owners)).encode()).hexdigest()[:40]
+            # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
+            query = Query(self._manager, (abi.TRANSFER, None, words[0] if len(words) == 1 else words))
+            log_search = LogSearch(
+                self._node, self._scanner, self._cache, f"owned-{name}", query, _format_transfer, _parse_token_id
+            )
+            try:
+                await log_search.open()
+                held = await self._confirm_owned(wanted, log_search.found, head)
+                held, why = await self._search(log_search, held, wanted, head)
+                if len(held) < sum(wanted.values()) and not why and (log_search.resumed or self._deployment.remembered):
+                    # What was remembered misses something (a deep reorganisation, a wrong answer): once more, then.
+                    log_search.forget()
+                    self._deployment.forget()
+                    held, why = await self._search(log_search, held, wanted, head)
+            except (Unavailable, Malformed) as fault:
+                if isinstance(fault, NoSuchState):
+                    raise
+                held, why = Held(), str(fault)
+        ids: dict[Address, list[int]] = {owner: [] for owner in owners}
+        for token, owner in held.items():
+            ids[owner].append(token)
+        return [_owned_positions(head, owner, ids[owner], balances[owner], why) for owner in owners]
 
     async def read_past(self, owner: Address, head: Block) -> PastPositions:
         """Every id that a Transfer took from `owner` and none has brought back."""
@@ -140,7 +146,7 @@ class OwnedReader:
                 if spans >= OWNED_QUERIES:
                     note = f"stopped after {spans} log queries; run again to go on from here"
                     break
-            held = await self._confirm_owned(owner, log_search.found, head)
+            held = set(await self._confirm_owned({owner}, log_search.found, head))
         except (Unavailable, Malformed) as fault:
             if isinstance(fault, NoSuchState):
                 raise
@@ -149,9 +155,10 @@ class OwnedReader:
         return PastPositions(head, owner, tuple(ids), not note, note)
 
     async def _search(
-        self, log_search: LogSearch, owner: Address, held: set[int], balance: int, head: Block
-    ) -> tuple[set[int], str]:
-        """Widen `held` until it is as large as the balance; the text says why it is not."""
+        self, log_search: LogSearch, held: Held, wanted: Mapping[Address, int], head: Block
+    ) -> tuple[Held, str]:
+        """Widen `held` until it is as large as the balances; the text says why it is not."""
+        balance = sum(wanted.values())
         if len(held) == balance:
             return held, ""
         spans = 0
@@ -159,7 +166,7 @@ class OwnedReader:
             async for news in log_search.walk(
                 await self._deployment.block(head.number), head, self._info.confirmations
             ):
-                held = held | await self._confirm_owned(owner, news, head)
+                held = held | await self._confirm_owned(wanted, news, head)
                 if len(held) == balance:
                     return held, ""
                 spans += 1
@@ -171,11 +178,19 @@ class OwnedReader:
             return held, str(fault)
         return held, ""
 
-    async def _confirm_owned(self, owner: Address, candidates: Iterable[str], head: Block) -> set[int]:
+    async def _confirm_owned(self, owners: Collection[Address], candidates: Iterable[str], head: Block) -> Held:
         read = await self._positions.read(map(_parse_token_id, candidates), head)
         if read.unread:
             raise next(iter(read.unread.values()))
-        return {token for token, nft in read.nfts.items() if nft.owner == owner}
+        return {token: nft.owner for token, nft in read.nfts.items() if nft.owner in owners}
+
+
+def _owned_positions(head: Block, owner: Address, ids: list[int], balance: int, why: str) -> OwnedPositions:
+    if len(ids) == balance:
+        return OwnedPositions(head, owner, tuple(sorted(ids)), balance, complete=True)
+    note = f"found {len(ids)} of {balance} positions: {why or 'the events of the rest are not on this node'}"
+    note = f"{note}; run again to go on from here"
+    return OwnedPositions(head, owner, tuple(sorted(ids)), balance, complete=False, note=note)
 
 
 @dataclass(frozen=True, slots=True)

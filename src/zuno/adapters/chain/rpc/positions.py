@@ -68,7 +68,7 @@ class PositionReader:
         """Those whose owner was looked at in the state of `_as_of` itself."""
         self._as_of: Block | None = None
         self._loaded = False
-        self._saved_at = 0
+        self._saved_at = self._saved = 0
         self._lock = asyncio.Lock()
 
     async def read(self, ids: Iterable[int], at: Block) -> PositionNfts:
@@ -85,7 +85,9 @@ class PositionReader:
             await self._catch_up(at)
             if self._as_of != at:
                 self._seen.clear()
-            if not await self._is_true_at(at, [token for token in wanted if token in self._known.keys() - self._seen]):
+            if not await self._is_true_at(
+                at, [each for each in wanted if each in self._known and each not in self._seen]
+            ):
                 self._forget()
         except (Unavailable, Malformed):
             return await self.read_anew(wanted, at)  # what we remember may still be true: it is kept for another time
@@ -93,7 +95,9 @@ class PositionReader:
         self._known.update(fresh.nfts)
         self._seen.update(token for token in wanted if token in self._known)
         self._as_of = at
-        if fresh.nfts or at.number - self._saved_at >= _SAVE_EVERY:
+        # Of a long list every part brings some: thousands are written again once there are a quarter more of them.
+        grown = len(self._known) - self._saved >= self._saved // 4 - IDS_PER_CALL
+        if (fresh.nfts and grown) or at.number - self._saved_at >= _SAVE_EVERY:
             self._save()
         return PositionNfts({token: self._known[token] for token in wanted if token in self._known}, fresh.unread)
 
@@ -197,14 +201,21 @@ class PositionReader:
             for (owner, info), nft in zip(now, known, strict=True)
         )
 
-    async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
-        """Whether no owner is remembered with more positions than the state says."""
+    async def balances(self, owners: Collection[Address], at: Block) -> dict[Address, int]:
+        """How many positions each owner has."""
         asked = sorted(owners)
+        if len(asked) == 1:
+            question = abi.balance_of(asked[0])
+            return {asked[0]: await self._node.call(self._manager, question, at, abi.uint_reader("balanceOf"))}
         parts = [asked[start : start + IDS_PER_CALL] for start in range(0, len(asked), IDS_PER_CALL)]
         calls = ([abi.balance_of(owner) for owner in part] for part in parts)
         balances = [balance for part in calls for balance in await self._words(part, at)]
+        return dict(zip(asked, balances, strict=True))
+
+    async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
+        """Whether no owner is remembered with more positions than the state says."""
         held = Counter(nft.owner for nft in self._known.values())
-        return all(balance >= held[owner] for owner, balance in zip(asked, balances, strict=True))
+        return all(balance >= held[owner] for owner, balance in (await self.balances(owners, at)).items())
 
     def _apply_event(self, event: Log) -> None:
         if event.topics[0] == abi.TRANSFER:
@@ -223,7 +234,7 @@ class PositionReader:
     def _forget(self) -> None:
         self._known.clear()
         self._seen.clear()
-        self._as_of = None
+        self._as_of, self._saved = None, 0
 
     def _load(self) -> None:
         if self._loaded:
@@ -232,13 +243,13 @@ class PositionReader:
         record = self._cache.load(_RECORD, _parse_record)
         if record is not None:
             self._as_of, self._known = record
-            self._saved_at = self._as_of.number
+            self._saved_at, self._saved = self._as_of.number, len(self._known)
 
     def _save(self) -> None:
         if self._as_of is None:
             return
         block = self._as_of
-        self._saved_at = block.number
+        self._saved_at, self._saved = block.number, len(self._known)
         nfts = {str(token): _nft_fields(nft) for token, nft in self._known.items()}
         self._cache.save(_RECORD, {"as_of": [block.number, block.hash, block.timestamp], "deeds": nfts})
 

@@ -74,7 +74,7 @@ class PositionWorth:
     fees1: int
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 15)
 def locate_position(position_manager: Address, pool_id: HexId, band: Range, token_id: int) -> PositionPlace:
     key = position_key(position_manager, band.lower, band.upper, token_id)
     return PositionPlace(

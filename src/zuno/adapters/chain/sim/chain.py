@@ -82,6 +82,9 @@ class SimChain:
         owned = await self.owned(owner)
         return Holdings(owned, await self.positions(owned.ids))
 
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+        return tuple([await self.holdings(Address(owner)) for owner in dict.fromkeys(map(str.lower, owners))])
+
     async def past_positions(self, owner: Address) -> PastPositions:
         world, wanted = self._now, owner.lower()
         gone = (nft.id for nft in world.all_nfts.values() if nft.owner == wanted and nft.id not in world.nfts)

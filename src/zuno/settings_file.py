@@ -1,0 +1,297 @@
+"""`zuno.toml`, and lists of wallets. Every fault is named with its line; what may be a secret is never repeated."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from zuno.kernel.errors import UsageError
+from zuno.kernel.text import plain_text
+
+FILE: Final = "zuno.toml"
+_MOST_BYTES: Final = 2_000_000
+_MOST_SECRET_BYTES: Final = 65_536
+_TOKEN: Final = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
+)
+_KEY: Final = re.compile(r'(?:"[^"\n]*"|\'[^\'\n]*\'|[^="\'\n])+(?==)')
+_PLACE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
+_OPEN_URL: Final = re.compile(r"[a-z]+://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~-]{0,12})*")
+"""A URL without a user, a query or a long part: what is longer may be a key."""
+_WALLET: Final = re.compile(r"(0x[0-9a-fA-F]{40})(?:[\s,;]+(.*))?")
+_LONGEST_LABEL: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    line: int
+    """0: it is about the whole file."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text}" if self.line else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class FileField:
+    """A setting as the file has it: `[table] key`. Its own name stands for the key as well, also above all tables."""
+
+    name: str
+    table: str
+    key: str
+    secret: bool
+    path: bool
+    variable: str
+    meaning: str
+    default: Any
+
+    def __str__(self) -> str:
+        return f"[{self.table}] {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """What `zuno.toml` says, by the names of settings."""
+
+    path: Path
+    found: bool
+    values: Mapping[str, str]
+    """Written as the environment would; those that could be read."""
+    lines: Mapping[str, int]
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[Fault, ...] = ()
+    """What is worth knowing and stops nothing."""
+
+
+def read_settings_file(
+    path: Path, list_fields: Callable[[], Mapping[str, FileField]], environment: Mapping[str, str]
+) -> FileReading:
+    """The settings of a file, and everything that is wrong with it; nothing where there is no file."""
+    try:
+        text = _read_text(path, _MOST_BYTES)
+    except UsageError as error:
+        return FileReading(path, True, {}, {}, (Fault(0, str(error)),))
+    if text is None:
+        return FileReading(path, False, {}, {})
+    import tomllib  # where there is a file
+
+    fields = list_fields()
+    values, lines, faults, notes = dict[str, str](), dict[str, int](), list[Fault](), list[Fault]()
+    for line, keys, value in _split(text, faults):
+        field = _find_field(fields, keys)
+        if field is None:
+            faults.append(Fault(line, f"{_show(keys)} is not a setting of Zuno{_suggest(fields, keys)}"))
+        elif field.name in lines:
+            faults.append(Fault(line, f"{field} is set twice, first in line {lines[field.name]}"))
+        else:
+            lines[field.name] = line
+            try:
+                if setting := _to_text(field, value, environment, line, notes):
+                    values[field.name] = setting
+            except UsageError as error:
+                faults.append(Fault(line, f"{field}: {error}"))
+    if not faults:
+        try:
+            tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            faults.append(_syntax_fault(error, 1))
+    return FileReading(path, True, values, lines, tuple(faults), tuple(notes))
+
+
+def _read_text(path: Path, most: int) -> str | None:
+    """A small file of text; None where there is none, or its folder cannot be looked into."""
+    try:
+        if not path.is_symlink() and not path.exists():
+            return None
+    except PermissionError:
+        return None
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UsageError(f"{path} is not a file")
+        if status.st_size > most:
+            raise UsageError(f"{path} is larger than {most:,} bytes")
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror})") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path} is not UTF-8, first in line {line}") from None
+
+
+def _split(text: str, faults: list[Fault]) -> Iterator[tuple[int, tuple[str, ...], Any]]:
+    """Every assignment with its line and its keys, the table's before its own. A line that is no TOML is a fault, and
+    those after it are read all the same."""
+    import tomllib
+
+    table: tuple[str, ...] = ()
+    for line, statement in _split_statements(text.replace("\r\n", "\n")):
+        try:
+            parsed = tomllib.loads(statement, parse_float=Decimal)
+            heading = statement.lstrip().startswith("[")
+            key = _KEY.match(statement)
+            named = parsed if heading else tomllib.loads(f"{key[0]}= 0") if key else {}
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            faults.append(_syntax_fault(error, line))
+            continue
+        keys: tuple[str, ...] = ()
+        while isinstance(named, dict) and named:
+            ((part, named),) = named.items()
+            keys, parsed = (*keys, part), parsed[part]
+        if heading and isinstance(parsed, list):
+            faults.append(Fault(line, f"{_show(keys)} is a table, in single brackets"))
+        elif heading:
+            table = keys
+        elif keys:
+            yield line, (*table, *keys), parsed
+
+
+def _split_statements(text: str) -> Iterator[tuple[int, str]]:
+    depth, start, line = 0, 0, 1
+    for token in _TOKEN.finditer(f"{text}\n"):
+        sign = token[0]
+        if sign in ("[", "{"):
+            depth += 1
+        elif sign in ("]", "}"):
+            depth -= 1
+        elif sign == "\n" and depth <= 0:
+            yield line, text[start : token.start()]
+            line += text.count("\n", start, token.end())
+            start, depth = token.end(), 0
+    if text[start:].strip():
+        yield line, text[start:]
+
+
+def _syntax_fault(error: Exception, line: int) -> Fault:
+    if isinstance(error, RecursionError):
+        return Fault(line, "nested too deeply")
+    place = _PLACE.search(str(error))
+    within = int(place[1]) - 1 if place and place[1] else 0
+    return Fault(line + within, f"no TOML: {_PLACE.sub('', str(error)).lower()}")
+
+
+def _find_field(fields: Mapping[str, FileField], keys: tuple[str, ...]) -> FileField | None:
+    table, key = keys if len(keys) == 2 else ("", keys[-1]) if len(keys) == 1 else ("", "")
+    named = fields.get(key)
+    if named is not None and table in ("", named.table):
+        return named
+    return next((field for field in fields.values() if (field.table, field.key) == (table, key)), None)
+
+
+def _suggest(fields: Mapping[str, FileField], keys: tuple[str, ...]) -> str:
+    """The same key of another table, else the nearest name."""
+    from difflib import get_close_matches  # only on the way to an error
+
+    key, wanted = keys[-1], ".".join(keys)
+    names = {f"{field.table}.{field.key}": field for field in fields.values()}
+    same = [field for field in fields.values() if key in (field.key, field.name)]
+    near = same or [names[name] for name in get_close_matches(wanted, names, 1)]
+    by_name = near or [fields[name] for name in get_close_matches(key, fields, 1)]
+    if wanted in ("home", "general.home"):
+        return "; the home is chosen by --home or ZUNO_HOME"
+    return f"; did you mean {by_name[0]}?" if by_name else ""
+
+
+def _show(keys: tuple[str, ...]) -> str:
+    *tables, key = (plain_text(key, 40) for key in keys)
+    return f"[{'.'.join(tables)}] {key}" if tables else key
+
+
+def _to_text(field: FileField, value: Any, environment: Mapping[str, str], line: int, notes: list[Fault]) -> str:
+    """A value as the environment would have it. `UsageError` says what is wrong, and never the value of a secret."""
+    if isinstance(value, list) and isinstance(field.default, tuple | dict):
+        return ",".join(filter(None, (_to_text(field, part, environment, line, notes) for part in value)))
+    if isinstance(value, dict):
+        return _read_secret(field, value, environment, line, notes)
+    if not isinstance(value, str | int | Decimal):
+        raise UsageError("expected a single value: a text in quotes, a number, true or false")
+    if field.secret and value and not (field.name.endswith("_url") and _OPEN_URL.fullmatch(str(value))):
+        raise UsageError('a secret does not stand in this file; write { file = "/path" } or { env = "NAME" }')
+    return str(_absolute(str(value))) if field.path and value else str(value)
+
+
+def _read_secret(
+    field: FileField, named: dict[str, Any], environment: Mapping[str, str], line: int, notes: list[Fault]
+) -> str:
+    if not field.secret or len(named) != 1 or not all(isinstance(name, str) and name for name in named.values()):
+        raise UsageError(
+            'expected { file = "/path" } or { env = "NAME" }' if field.secret else "it is no secret; write its value"
+        )
+    ((source, name),) = named.items()
+    if source == "env":
+        if not environment.get(name):
+            notes.append(Fault(line, f"{field}: the variable {plain_text(name, 80)} is not set"))
+        return environment.get(name, "")
+    if source != "file":
+        raise UsageError('expected { file = "/path" } or { env = "NAME" }')
+    path = _absolute(name)
+    text = _read_text(path, _MOST_SECRET_BYTES)
+    if text is None:
+        raise UsageError(f"{path} is not there")
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise UsageError(f"{path} may be read by others; `chmod 600` it")
+    return ",".join(filter(None, map(str.strip, text.splitlines())))
+
+
+def _absolute(name: str) -> Path:
+    path = Path(name).expanduser()
+    if not path.is_absolute():
+        raise UsageError(f"{plain_text(name, 80)} is a relative path; write it from / or ~")
+    return path
+
+
+def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str:
+    """A commented file with every setting at its default; those that are given, as texts of the environment, stand
+    there uncommented. Secrets are named by their variable."""
+    text = (
+        "# Settings of this home. An environment variable wins over its line here; `zuno config check` checks them.\n"
+        '# A secret is named, never written: { file = "/path" } (mode 0600) or { env = "NAME" }.\n'
+    )
+    table = ""
+    for field in fields:
+        if field.table != table:
+            table = field.table
+            text += f"\n[{table}]\n"
+        value = f'{{ env = "{field.variable}" }}' if field.secret else _literal(field, given.get(field.name))
+        text += f"# {field.meaning}\n{'' if field.name in given else '# '}{field.key} = {value}\n"
+    return text
+
+
+def _literal(field: FileField, given: str | None) -> str:
+    value = field.default if given is None else given
+    if isinstance(field.default, tuple | dict):
+        parts = value.split(",") if isinstance(value, str) else []
+        return json.dumps([part.strip() for part in parts if part.strip()], ensure_ascii=False)
+    if isinstance(field.default, int | float | Decimal):
+        return str(value).strip().lower()
+    return json.dumps("" if value is None else str(value), ensure_ascii=False)
+
+
+def read_wallets(path: Path) -> FileReading:
+    """The wallets of a file with their labels: an address a line, its label after it; `#` starts a comment, a CSV of
+    both works as well. A bad line is a fault and hides no other; `UsageError` where there is no file to read."""
+    text = _read_text(path, _MOST_BYTES)
+    if text is None:
+        raise UsageError(f"{path} is not there")
+    wallets, lines, faults, notes = dict[str, str](), dict[str, int](), list[Fault](), list[Fault]()
+    for number, row in enumerate(text.splitlines(), start=1):
+        line = row.partition("#")[0].strip().replace('"', "")
+        match = _WALLET.fullmatch(line)
+        if match is None:
+            if line and (number > 1 or not line.lower().startswith(("address", "wallet"))):
+                faults.append(Fault(number, "no address of 0x and 40 hex digits, with or without a label after it"))
+            continue
+        address = match[1].lower()
+        if address in lines:
+            notes.append(Fault(number, f"{address} stands in line {lines[address]} already"))
+            continue
+        lines[address], wallets[address] = number, plain_text((match[2] or "").strip(), _LONGEST_LABEL)
+    return FileReading(path, True, wallets, lines, tuple(faults), tuple(notes))
