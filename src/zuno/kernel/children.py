@@ -1,0 +1,107 @@
+"""Child processes that are kept alive: started again after longer and longer pauses, given up after too many deaths in
+a row, asked to end and then made to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from zuno.kernel.backoff import Backoff
+
+
+class Child(Protocol):
+    """A process we started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def wait(self) -> int:
+        """Its exit code, once it has one; negative for the signal that ended it."""
+
+    def signal(self, *, hard: bool = False) -> None:
+        """Ask it to end, or make it; one that is gone needs neither."""
+
+    def last_words(self) -> str:
+        """The last line it wrote; of one that a signal ended, that it was not its to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    backoff: Backoff
+    long_life: float
+    """Seconds after which a life counts as one; a death after it is the first again."""
+    most_deaths: int
+    """Deaths in a row after which it is started once more; the next one is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    pid: int
+    code: int
+    count: int
+    """In a row, this one included."""
+    how: str
+    """The signal or exit code, and the last line."""
+
+
+class ChildKeeper:
+    """Holds the children that live now, by name. Intervals are measured by `stopwatch`, which no clock step moves."""
+
+    def __init__(
+        self,
+        policy: RestartPolicy,
+        stopwatch: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.children: dict[str, Child] = {}
+        self._policy = policy
+        self._stopwatch = stopwatch
+        self._sleep = sleep
+
+    async def keep(
+        self,
+        name: str,
+        start: Callable[[], Child],
+        hear_start: Callable[[Child], None],
+        hear_death: Callable[[Death, float], None],
+        is_over: Callable[[int], bool] = lambda code: False,
+    ) -> Death:
+        """Start it again and again, until it died too often in a row or `is_over` says so of its exit code; returns
+        the last death. `hear_death` gets each other one, and the seconds until the next start."""
+        deaths = 0
+        while True:
+            child = self.children[name] = start()
+            hear_start(child)
+            began = self._stopwatch()
+            code = await child.wait()
+            del self.children[name]
+            deaths = 1 if self._stopwatch() - began > self._policy.long_life else deaths + 1
+            ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+            death = Death(child.pid, code, deaths, f"{ended}: {child.last_words()}")
+            if is_over(code) or deaths > self._policy.most_deaths:
+                return death
+            pause = self._policy.backoff.delay(deaths)
+            hear_death(death, pause)
+            await self._sleep(pause)
+
+
+async def end_children(children: Sequence[Child], grace: float) -> None:
+    """Ask each to end, and make those end that have not after `grace` seconds; at once where this is cancelled."""
+    if not children:
+        return
+    try:
+        for hard in (False, True):
+            for child in children:
+                child.signal(hard=hard)
+            ending = [asyncio.ensure_future(child.wait()) for child in children]
+            _, pending = await asyncio.wait(ending, timeout=grace)
+            for task in pending:
+                task.cancel()
+            if not pending:
+                break
+    except asyncio.CancelledError:
+        for child in children:
+            child.signal(hard=True)
+        raise
