@@ -42,6 +42,10 @@ def main() -> None:
     gc.disable()  # until Zuno is open: what is imported stays, and looking through it takes a tenth of a command's time
     _mend_streams()
     signal.signal(signal.SIGTERM, _stop_on_sigterm)
+    if "ZUNO_PART" in os.environ:
+        from zuno.doors.cli.service import follow_supervisor
+
+        follow_supervisor()
     try:
         from zuno.doors.cli.main import run
 

@@ -6,9 +6,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from zuno.kernel.backoff import Backoff
+
+PART_VARIABLE: Final = "ZUNO_PART"
+"""Set by `zuno serve` in its parts: stdin is a socket that ends with it and takes a byte a second."""
+READY_BYTE: Final = b"r"
+BEAT_BYTE: Final = b"."
+BEAT_SECONDS: Final = 1.0
 
 
 class Child(Protocol):
@@ -25,6 +31,9 @@ class Child(Protocol):
 
     def last_words(self) -> str:
         """The last line it wrote; of one that a signal ended, that it was not its to say."""
+
+
+Kept = TypeVar("Kept", bound=Child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,7 @@ class Death:
     """The signal or exit code, and the last line."""
 
 
-class ChildKeeper:
+class ChildKeeper(Generic[Kept]):
     """Holds the children that live now, by name. Intervals are measured by `stopwatch`, which no clock step moves."""
 
     def __init__(
@@ -55,7 +64,7 @@ class ChildKeeper:
         stopwatch: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.children: dict[str, Child] = {}
+        self.children: dict[str, Kept] = {}
         self._policy = policy
         self._stopwatch = stopwatch
         self._sleep = sleep
@@ -63,8 +72,8 @@ class ChildKeeper:
     async def keep(
         self,
         name: str,
-        start: Callable[[], Child],
-        hear_start: Callable[[Child], None],
+        start: Callable[[], Kept],
+        hear_start: Callable[[Kept], None],
         hear_death: Callable[[Death, float], None],
         is_over: Callable[[int], bool] = lambda code: False,
     ) -> Death:

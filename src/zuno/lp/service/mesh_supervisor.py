@@ -73,7 +73,7 @@ class MeshHost:
         self._stopwatch = stopwatch
         self._sleep = sleep
         policy = RestartPolicy(Backoff(FIRST_PAUSE, LONGEST_PAUSE), LONG_LIFE, MOST_DEATHS)
-        self._processes = ChildKeeper(policy, stopwatch, sleep)
+        self._processes = ChildKeeper[Child](policy, stopwatch, sleep)
         self._restarts: dict[str, int] = {}
 
     async def up(self, transport: str | None, hear: Hear, show: Show, stop: asyncio.Event) -> UpEndView:

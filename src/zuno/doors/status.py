@@ -1,0 +1,109 @@
+"""`zuno status`: what runs, last and next cycle, last monitor look, open risk, locks, disk and record at a glance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from zuno.doors.serve import PartView, ServeReport
+from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, View
+from zuno.present.document import Document, Tone, Value, document, facts
+from zuno.present.values import foreign, quiet
+
+OLD_REPORT_MS = 60_000
+"""A supervisor that has written nothing for so long stands still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """`troubles`: why not. A process that no `zuno serve` looks after answers for itself alone, and is ready."""
+
+    troubles: tuple[str, ...] = ()
+    report: ServeReport | None = None
+    """Of the `zuno serve` that runs; None: none does."""
+
+    @property
+    def ready(self) -> bool:
+        return not self.troubles
+
+
+def judge_readiness(report: ServeReport | None, now: Millis) -> Readiness:
+    if report is None:
+        return Readiness()
+    age = now - report.at
+    late = (f"zuno serve has written nothing for {age // 1_000} s",) if age > OLD_REPORT_MS else ()
+    return Readiness((*late, *report.list_troubles()), report)
+
+
+class StatusView(View):
+    """The service in ten lines. What could not be read is null, and `notes` says why. Times are Unix milliseconds."""
+
+    home: ForeignText
+    ready: bool
+    troubles: tuple[ForeignText, ...]
+    """Why it is not ready."""
+    pid: int | None
+    """Of `zuno serve`; null: none runs."""
+    since: int | None
+    parts: tuple[PartView, ...]
+    """Of `zuno serve`, or the commands that run by themselves."""
+    last_cycle: int | None
+    last_run: ForeignText
+    next_cycle: int | None
+    """Null where no desk runs."""
+    last_look: int | None
+    """Of the monitor."""
+    alerts: int | None
+    account: ForeignText
+    open_trades: int | None
+    open_orders: int | None
+    locks: tuple[ForeignText, ...] | None
+    """Kills, pauses and protections that are written down; what only a price tells is not among them."""
+    used_bytes: int
+    free_bytes: int
+    entries: int | None
+    newest: int | None
+    notes: tuple[ForeignText, ...]
+    LEFT_OUT: ClassVar = frozenset({"PartView.seen"})
+
+    def to_document(self) -> Document:
+        state = Value("ready", Tone.GOOD) if self.ready else Value("not ready", Tone.BAD)
+        state = quiet("not running") if self.pid is None else state
+        locks = "unknown" if self.locks is None else "; ".join(self.locks) or "none"
+        return document(
+            Value(f"Zuno is {state.text}", state.tone),
+            facts(
+                ("service", f"process {self.pid or '–'} since {_time(self.since)}"),
+                ("parts", foreign("; ".join(map(_describe_part, self.parts)) or "nothing runs")),
+                ("last cycle", foreign(f"{_time(self.last_cycle)} {self.last_run}")),
+                ("next cycle", _time(self.next_cycle)),
+                ("monitor", f"last look {_time(self.last_look)}, alerts: {_count(self.alerts)}"),
+                (
+                    "open risk",
+                    foreign(f"{_count(self.open_trades)} trades, {_count(self.open_orders)} orders, {self.account}"),
+                ),
+                ("locks", foreign(locks, Tone.GOOD if self.locks == () else Tone.BAD)),
+                ("disk", f"{self.used_bytes / 1e6:,.1f} MB used, {self.free_bytes / 1e6:,.1f} MB free"),
+                ("record", f"{_count(self.entries)} entries, newest {_time(self.newest)}"),
+            ),
+            context=foreign(self.home),
+            urgent=[foreign(trouble, Tone.BAD) for trouble in self.troubles],
+            notes=map(foreign, self.notes),
+        )
+
+
+def _describe_part(part: PartView) -> str:
+    process = "" if part.pid is None else f" {part.pid} since {_time(part.since)}"
+    restarts = f", {part.restarts} restarts" if part.restarts else ""
+    state = "" if part.state == "ready" else f" {part.state}"
+    return f"{part.name}{state}{process}{restarts}{part.why and f' ({part.why})'}"
+
+
+def _time(millis: int | None) -> str:
+    return "–" if millis is None else iso(Millis(millis))
+
+
+def _count(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
