@@ -78,18 +78,19 @@ class PartProcess(LoggedChild):
         self.beats = 0
         self.ready = False
         assert process.stdout is not None
-        self._output = process.stdout.fileno()
-        os.set_blocking(self._output, False)
+        self._output = process.stdout
+        os.set_blocking(self._output.fileno(), False)
         line.setblocking(False)
 
     async def wait(self) -> int:
         while (code := self._process.poll()) is None:
             self._read()
             await asyncio.sleep(_LOOK)
-        self._read()
-        self._tell(self._unread)
-        self._unread = b""
-        self._line.close()
+        if not self._output.closed:
+            self._read()
+            self._tell(self._unread)
+            self._line.close()
+            self._output.close()
         return code
 
     def last_words(self) -> str:
@@ -101,7 +102,7 @@ class PartProcess(LoggedChild):
                 self.beats += len(got)
                 self.ready = self.ready or READY_BYTE in got
         with suppress(OSError):
-            while got := os.read(self._output, 65_536):
+            while got := os.read(self._output.fileno(), 65_536):
                 *lines, self._unread = (self._unread + got).split(b"\n")
                 if len(self._unread) > _LONGEST_LINE:
                     lines, self._unread = [*lines, self._unread], b""

@@ -188,7 +188,9 @@ class Supervisor:
         self._hear = hear
         with hold(self._with.lock):
             await self._prepare()
-            beside = [asyncio.ensure_future(task) for task in (stop.wait(), self._look(), self._send_notices())]
+            beside: list[asyncio.Future[Any]] = [
+                asyncio.ensure_future(task) for task in (stop.wait(), self._look(), self._send_notices())
+            ]
             ending = asyncio.Event()
             sending = asyncio.ensure_future(self._with.drain(ending))
             keeping: list[asyncio.Future[None]] = []
@@ -204,9 +206,12 @@ class Supervisor:
                 while not any(task.done() for task in beside) and not all(task.done() for task in keeping):
                     left = [task for task in keeping if not task.done()]
                     await asyncio.wait([*left, *beside], return_when=asyncio.FIRST_COMPLETED)
-                for task in (*beside, *keeping):
+                    for task in keeping:
+                        if task.done():
+                            task.result()  # a bug of ours ends the service
+                for task in beside:
                     if task.done():
-                        task.result()  # a bug of ours ends the service
+                        task.result()
             finally:
                 await self._end(*keeping, *beside)
                 ending.set()
@@ -365,7 +370,7 @@ class Supervisor:
         self._unsent = [*self._unsent, (key, notice)][-_MOST_UNSENT:]
 
     def _key(self, track: _Track) -> str:
-        return track.outage or f"serve:{self._with.pid}:{track.name}:{self._with.now()}"
+        return track.outage or f"serve:{self._with.pid}:{self._since}:{track.name}:{track.view.restarts}"
 
     def _report(self) -> ServeReport:
         parts = tuple(track.view for track in self._tracks.values())

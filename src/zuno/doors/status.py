@@ -66,24 +66,23 @@ class StatusView(View):
     entries: int | None
     newest: int | None
     notes: tuple[ForeignText, ...]
-    LEFT_OUT: ClassVar = frozenset({"PartView.seen"})
+    LEFT_OUT: ClassVar = frozenset({"PartView.seen", "PartView.why"})
+    """What is amiss is among the troubles."""
 
     def to_document(self) -> Document:
         state = Value("ready", Tone.GOOD) if self.ready else Value("not ready", Tone.BAD)
         state = quiet("not running") if self.pid is None else state
+        risk = f"{_count(self.open_trades)} trades, {_count(self.open_orders)} orders, {self.account}"
         locks = "unknown" if self.locks is None else "; ".join(self.locks) or "none"
         return document(
             Value(f"Zuno is {state.text}", state.tone),
             facts(
                 ("service", f"process {self.pid or '–'} since {_time(self.since)}"),
-                ("parts", foreign("; ".join(map(_describe_part, self.parts)) or "nothing runs")),
+                ("parts", "; ".join(map(_describe_part, self.parts)) or "none"),
                 ("last cycle", foreign(f"{_time(self.last_cycle)} {self.last_run}")),
                 ("next cycle", _time(self.next_cycle)),
                 ("monitor", f"last look {_time(self.last_look)}, alerts: {_count(self.alerts)}"),
-                (
-                    "open risk",
-                    foreign(f"{_count(self.open_trades)} trades, {_count(self.open_orders)} orders, {self.account}"),
-                ),
+                ("open risk", foreign(risk)),
                 ("locks", foreign(locks, Tone.GOOD if self.locks == () else Tone.BAD)),
                 ("disk", f"{self.used_bytes / 1e6:,.1f} MB used, {self.free_bytes / 1e6:,.1f} MB free"),
                 ("record", f"{_count(self.entries)} entries, newest {_time(self.newest)}"),
@@ -97,8 +96,7 @@ class StatusView(View):
 def _describe_part(part: PartView) -> str:
     process = "" if part.pid is None else f" {part.pid} since {_time(part.since)}"
     restarts = f", {part.restarts} restarts" if part.restarts else ""
-    state = "" if part.state == "ready" else f" {part.state}"
-    return f"{part.name}{state}{process}{restarts}{part.why and f' ({part.why})'}"
+    return f"{part.name} {part.state}{process}{restarts}"
 
 
 def _time(millis: int | None) -> str:

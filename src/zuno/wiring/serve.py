@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import shutil
@@ -55,6 +56,16 @@ def build_supervisor(
     missing = _find_missing(settings, options) | dict.fromkeys(without, "it is not wanted")
     locks, processes, manager = _list_locks(home), PartProcesses(home), ServiceManager(os.environ)
     drain = build_drain(settings, outbox)
+
+    async def send(ending: asyncio.Event) -> None:
+        if drain is None or PUSHES in without:
+            await ending.wait()
+            return
+        try:
+            await drain.run(ending)
+        finally:
+            await drain.close()
+
     money = NoticeLabel.LIVE if settings.live else NoticeLabel.PAPER
     return Supervisor(
         ServeBackends(
@@ -75,7 +86,7 @@ def build_supervisor(
             manager=manager.tell,
             watchdog_seconds=manager.watchdog_seconds,
             outbox=None if drain is None else outbox,
-            drain=(lambda ending: ending.wait()) if drain is None or PUSHES in without else drain.run,
+            drain=send,
             label=money if settings.market == "live" else NoticeLabel.SYNTHETIC,
             read=lambda: read_report(home),
             keep=lambda report: _keep_report(home, report),
