@@ -45,7 +45,7 @@ class PartProcesses:
             try:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "zuno", *words, "--home", str(self._home)],
-                    stdin=theirs,
+                    stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,

@@ -40,6 +40,8 @@ does."""
 STEADY_SECONDS: Final = 30.0
 """How long a part must have been ready again before its outage is over."""
 ELSEWHERE_SECONDS: Final = 5.0
+OLD_REPORT_MS: Final = 60_000
+"""A supervisor that has written nothing for so long stands still."""
 _SAVE_LOOKS: Final = 5
 _MOST_UNSENT: Final = 100
 _LOG: Final = logging.getLogger(__name__)
@@ -73,8 +75,10 @@ class ServeReport(View):
     """It ended in order: one that is not over and does not run was killed."""
     parts: tuple[PartView, ...]
 
-    def list_troubles(self) -> tuple[str, ...]:
+    def list_troubles(self, now: Millis) -> tuple[str, ...]:
         """Why it is not ready; empty where it is."""
+        if now - self.at > OLD_REPORT_MS:
+            return (f"zuno serve has written nothing for {(now - self.at) // 1_000} s",)
         waiting = [part for part in self.parts if part.state in ("starting", "restarting", "given up")]
         troubles = [f"{part.name}: {part.state}{part.why and f', {part.why}'}" for part in waiting]
         return tuple(troubles) or (() if self.started else ("it is starting",))
@@ -217,7 +221,7 @@ class Supervisor:
                 ending.set()
                 await asyncio.wait({sending}, timeout=PUSH_SECONDS)
                 sending.cancel()
-        if not stop.is_set() and (troubles := self._report().list_troubles()):
+        if not stop.is_set() and (troubles := self._report().list_troubles(self._with.now())):
             raise Unavailable(f"No part of the service could be kept alive: {'; '.join(troubles)}")
         restarts = {name: track.view.restarts for name, track in self._tracks.items()}
         return ServeEndView(restarts=restarts, said="The service has ended, and all of its parts with it.")
@@ -342,7 +346,7 @@ class Supervisor:
             self._with.manager("READY=1")
         if feed and all(part.pid is not None or part.state == "elsewhere" for part in needed):
             self._with.manager("WATCHDOG=1")
-        status = "; ".join(self._report().list_troubles()) or "ready"
+        status = "; ".join(self._report().list_troubles(self._with.now())) or "ready"
         if status != self._status:
             self._status = status
             self._with.manager(f"STATUS={plain_text(status, 300)}")

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from zuno.doors.serve import PartView, ServeReport
+from zuno.doors.serve import PartView
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.present.document import Document, Tone, Value, document, facts
 from zuno.present.values import foreign, quiet
-
-OLD_REPORT_MS = 60_000
-"""A supervisor that has written nothing for so long stands still."""
-
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """`troubles`: why not. A process that no `zuno serve` looks after answers for itself alone, and is ready."""
-
-    troubles: tuple[str, ...] = ()
-    report: ServeReport | None = None
-    """Of the `zuno serve` that runs; None: none does."""
-
-    @property
-    def ready(self) -> bool:
-        return not self.troubles
-
-
-def judge_readiness(report: ServeReport | None, now: Millis) -> Readiness:
-    if report is None:
-        return Readiness()
-    age = now - report.at
-    late = (f"zuno serve has written nothing for {age // 1_000} s",) if age > OLD_REPORT_MS else ()
-    return Readiness((*late, *report.list_troubles()), report)
 
 
 class StatusView(View):

@@ -14,7 +14,7 @@ from zuno.doors.doctor import Doctor
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
 from zuno.doors.serve import Supervisor
-from zuno.doors.status import Readiness, StatusView
+from zuno.doors.status import StatusView
 from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
 from zuno.doors.web_logins import Logins
@@ -191,8 +191,9 @@ class Zuno(Protocol):
     async def status(self) -> StatusView:
         """What runs, and how it is."""
 
-    def readiness(self) -> Readiness:
-        """Whether the service is ready, and why not, by what `zuno serve` wrote last: two small files are read."""
+    def find_troubles(self) -> tuple[str, ...]:
+        """Why the service is not ready, by what `zuno serve` wrote last (two small files are read). Empty: it is, or
+        no `zuno serve` runs and every process answers for itself."""
 
     def web_logins(self) -> Logins:
         """The logins of the page."""

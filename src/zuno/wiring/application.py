@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.serve import Supervisor
-    from zuno.doors.status import Readiness, StatusView
+    from zuno.doors.status import StatusView
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
     from zuno.doors.web_logins import Logins
@@ -262,12 +262,12 @@ class Application(LpWiring, TradingWiring):
         home = self._settings.home
         return await read_status(home, self._read_journal, AlertsFile(home).book, read_book, self.kill_lock)
 
-    def readiness(self) -> Readiness:
+    def find_troubles(self) -> tuple[str, ...]:
         from zuno.adapters.clock.system import unix_millis
-        from zuno.doors.status import judge_readiness
         from zuno.wiring.serve import read_report
 
-        return judge_readiness(read_report(self._settings.home, running=True), unix_millis())
+        report = read_report(self._settings.home, running=True)
+        return () if report is None else report.list_troubles(unix_millis())
 
     def web_logins(self) -> Logins:
         from zuno.wiring.web import build_logins

@@ -17,7 +17,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock, monitor_lock, telegram_lock, web_lock
 from zuno.adapters.part_processes import PartProcesses, ServiceManager, serve_lock
 from zuno.doors.serve import PART_NAMES, Part, PartView, ServeBackends, ServeReport, Supervisor
-from zuno.doors.status import StatusView, judge_readiness
+from zuno.doors.status import StatusView
 from zuno.kernel.accounts import KillLock, short_name
 from zuno.kernel.errors import Unavailable, UsageError, ZunoError
 from zuno.kernel.notify import NoticeLabel, Outbox
@@ -177,8 +177,8 @@ async def read_status(
         journal = await read_journal()
         return [next(iter(await journal.latest(1, kind=kind)), None) for kind in (None, STARTED)]
 
-    judged = judge_readiness(read_report(home, running=True), now)
-    report = judged.report
+    report = read_report(home, running=True)
+    troubles = () if report is None else report.list_troubles(now)
     alone = {part.name: part for part in _find_running(home)}
     parts = () if report is None else report.parts
     parts = tuple(part if part.pid else alone.get(part.name, part) for part in parts) or tuple(alone.values())
@@ -193,8 +193,8 @@ async def read_status(
     trades = any(part.name == "desk" and part.pid is not None for part in parts)
     return StatusView(
         home=str(home),
-        ready=report is not None and judged.ready,
-        troubles=judged.troubles,
+        ready=report is not None and not troubles,
+        troubles=troubles,
         pid=None if report is None else report.pid,
         since=None if report is None else report.since,
         parts=parts,

@@ -164,7 +164,7 @@ async def test_parts_start_in_order_and_end_the_other_way_round() -> None:
         story.of(name)[0].ready = True
     await story.beat()
     assert story.manager.count("READY=1") == 1
-    assert not story.reports[-1].list_troubles()
+    assert not story.reports[-1].list_troubles(Millis(story.clock))
     story.stop.set()
     view = await task
     assert story.ended == list(reversed(story.names))
@@ -203,7 +203,7 @@ async def test_one_that_only_dies_is_given_up_and_the_others_go_on() -> None:
         await story.beat()
     assert len(story.of("page")) == POLICY.most_deaths + 1
     assert story.state("page") == "given up"
-    (trouble,) = story.reports[-1].list_troubles()
+    (trouble,) = story.reports[-1].list_troubles(Millis(story.clock))
     assert "Port 8420 is in use." in trouble
     assert await story.notices() == [("The page died", Severity.WARNING), ("The page is given up", Severity.CRITICAL)]
     assert not task.done()
