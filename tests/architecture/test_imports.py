@@ -70,6 +70,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.doctor": INSIDE,
     "doors.export": INSIDE,
     "doors.logs": INSIDE,
+    "doors.serve": INSIDE,
+    "doors.status": INSIDE,
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,
     "doors.web_logins": INSIDE | {"pydantic"},

@@ -99,6 +99,7 @@ async def test_each_part_that_is_killed_comes_back_and_is_pushed(market: Path, m
     async with telegram_api() as api:
         for name, value in chat(api).items():
             monkeypatch.setenv(name, value)
+        api.say(ALICE, "/version")  # a bot may not write first
         zuno = open_zuno(str(market))
         options = {"page": "--port 0", "desk": f"{DESK} 12h"}
         running = asyncio.create_task(zuno.supervisor(("mesh",), options).run(events.append, stop))
@@ -215,6 +216,7 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
         def is_replaced(name: str, pid: int) -> bool:
             return parts(read_report(market))[name].pid not in (None, pid)
 
+        api.say(ALICE, "/version")
         try:
             process = start()
             while killed < 50:

@@ -52,7 +52,8 @@ async def test_what_a_part_says_comes_back_line_by_line() -> None:
 
 
 async def test_a_part_ends_with_its_supervisor_also_while_it_starts() -> None:
-    part, ours = start(SERVED + "time.sleep(60)", lines := [])
+    lines: list[str] = []
+    part, ours = start(SERVED + "time.sleep(60)", lines)
     waiting = asyncio.ensure_future(part.wait())
     await hear(lines)
     ours.shutdown(socket.SHUT_RDWR)
@@ -64,7 +65,8 @@ async def test_one_that_ignores_the_end_is_ended_all_the_same() -> None:
     deaf = (
         "import signal; signal.signal(15, signal.SIG_IGN); import zuno.doors.cli.service as s; s.ORPHAN_SECONDS = 0.1; "
     )
-    part, ours = start(deaf + SERVED + "time.sleep(60)", lines := [])
+    lines: list[str] = []
+    part, ours = start(deaf + SERVED + "time.sleep(60)", lines)
     waiting = asyncio.ensure_future(part.wait())
     await hear(lines)
     ours.shutdown(socket.SHUT_RDWR)
