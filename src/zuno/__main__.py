@@ -43,9 +43,10 @@ def main() -> None:
     _mend_streams()
     signal.signal(signal.SIGTERM, _stop_on_sigterm)
     if "ZUNO_PART" in os.environ:
-        from zuno.doors.cli.service import follow_supervisor
+        from zuno.adapters.part_processes import follow_supervisor
+        from zuno.doors.cli.service import supervisor
 
-        follow_supervisor()
+        supervisor.append(follow_supervisor())
     try:
         from zuno.doors.cli.main import run
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +24,8 @@ from zuno.adapters.mesh.processes import LoggedChild, end_orphan, note_child
 from zuno.kernel.children import PART_VARIABLE, READY_BYTE
 from zuno.kernel.errors import Unavailable
 
+ORPHAN_SECONDS: Final = 30.0
+"""How long a part may take to end once its `zuno serve` is gone."""
 _LOOK: Final = 0.1
 _LONGEST_LINE: Final = 8_192
 _MANAGER: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
@@ -113,6 +118,28 @@ class PartProcess(LoggedChild):
         if text := line.decode(errors="replace").strip():
             self._last = text.removeprefix("zuno: ")
             self._hear(text)
+
+
+def follow_supervisor() -> Callable[[bytes], None]:
+    """Make this process a part of the `zuno serve` that started it: it ends when that is gone, whatever it is doing.
+    Returns what sends to it."""
+    del os.environ[PART_VARIABLE]  # what we start is no part
+    line = socket.socket(fileno=os.dup(0))
+
+    def wait_for_end() -> None:
+        with suppress(OSError):
+            while line.recv(1):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(ORPHAN_SECONDS)
+        os._exit(128 + signal.SIGTERM)
+
+    def send(what: bytes) -> None:
+        with suppress(OSError):  # it is stopped or gone: nobody waits for it
+            line.send(what, socket.MSG_DONTWAIT)
+
+    threading.Thread(target=wait_for_end, name="zuno-supervisor", daemon=True).start()
+    return send
 
 
 class ServiceManager:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy, end_children
+from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
@@ -251,7 +252,11 @@ class Supervisor:
         try:
             for name in [name for name in reversed(self._tracks) if name in children]:
                 self._tell("ending", f"The {name} is asked to end.", self._tracks[name])
-                await end_children([children[name]], END_SECONDS)
+                for hard in (False, True):
+                    children[name].signal(hard=hard)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(children[name].wait(), END_SECONDS)
+                        break
         except asyncio.CancelledError:  # a second Ctrl-C
             for child in children.values():
                 child.signal(hard=True)

@@ -1,10 +1,9 @@
 """Child processes that are kept alive: started again after longer and longer pauses, given up after too many deaths in
-a row, asked to end and then made to."""
+a row."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -62,7 +61,7 @@ class ChildKeeper(Generic[Kept]):
         self,
         policy: RestartPolicy,
         stopwatch: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.children: dict[str, Kept] = {}
         self._policy = policy
@@ -94,23 +93,3 @@ class ChildKeeper(Generic[Kept]):
             pause = self._policy.backoff.delay(deaths)
             hear_death(death, pause)
             await self._sleep(pause)
-
-
-async def end_children(children: Sequence[Child], grace: float) -> None:
-    """Ask each to end, and make those end that have not after `grace` seconds; at once where this is cancelled."""
-    if not children:
-        return
-    try:
-        for hard in (False, True):
-            for child in children:
-                child.signal(hard=hard)
-            ending = [asyncio.ensure_future(child.wait()) for child in children]
-            _, pending = await asyncio.wait(ending, timeout=grace)
-            for task in pending:
-                task.cancel()
-            if not pending:
-                break
-    except asyncio.CancelledError:
-        for child in children:
-            child.signal(hard=True)
-        raise

@@ -15,7 +15,7 @@ from zuno.adapters.mesh.processes import note_child
 from zuno.adapters.part_processes import PartProcess, PartProcesses, ServiceManager
 from zuno.kernel.children import PART_VARIABLE
 
-SERVED = "from zuno.doors.cli.service import follow_supervisor as f; f(); import time; print('on', flush=True); "
+SERVED = "from zuno.adapters.part_processes import follow_supervisor as f; f(); import time; print('on', flush=True); "
 
 
 def start(script: str, lines: list[str]) -> tuple[PartProcess, socket.socket]:
@@ -62,9 +62,7 @@ async def test_a_part_ends_with_its_supervisor_also_while_it_starts() -> None:
 
 
 async def test_one_that_ignores_the_end_is_ended_all_the_same() -> None:
-    deaf = (
-        "import signal; signal.signal(15, signal.SIG_IGN); import zuno.doors.cli.service as s; s.ORPHAN_SECONDS = 0.1; "
-    )
+    deaf = "import signal; signal.signal(15, signal.SIG_IGN); import zuno.adapters.part_processes as s; s.ORPHAN_SECONDS = 0.1; "
     lines: list[str] = []
     part, ours = start(deaf + SERVED + "time.sleep(60)", lines)
     waiting = asyncio.ensure_future(part.wait())

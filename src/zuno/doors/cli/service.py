@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import socket
 import sys
-import threading
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from zuno.doors.cli import run_command
-from zuno.kernel.children import BEAT_BYTE, BEAT_SECONDS, PART_VARIABLE, READY_BYTE
+from zuno.kernel.children import BEAT_BYTE, BEAT_SECONDS, READY_BYTE
 from zuno.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
     from zuno.kernel.view import View
 
 Event = TypeVar("Event", bound="View")
-ORPHAN_SECONDS = 30.0
-"""How long a part may take to end once its `zuno serve` is gone."""
-_supervisor: list[socket.socket] = []
+supervisor: list[Callable[[bytes], None]] = []
+"""Sends to the `zuno serve` that this process is a part of, where it is one."""
 _beating: list[asyncio.Task[None]] = []
 
 
@@ -95,39 +90,19 @@ def stop_on_signals(ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SI
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
             loop.add_signal_handler(number, end, number)
-    if _supervisor:
+    if supervisor:
         _beating.append(loop.create_task(_beat()))
     return stop
 
 
-def follow_supervisor() -> None:
-    """Make this process a part of the `zuno serve` that started it: it ends when that is gone, whatever it is doing."""
-    del os.environ[PART_VARIABLE]  # what we start is no part
-    _supervisor.append(socket.socket(fileno=os.dup(0)))
-
-    def wait_for_end() -> None:
-        with suppress(OSError):
-            while _supervisor[0].recv(1):
-                pass
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(ORPHAN_SECONDS)
-        os._exit(run_command.TERMINATED)
-
-    threading.Thread(target=wait_for_end, name="zuno-supervisor", daemon=True).start()
-
-
 def report_ready() -> None:
     """Tell the `zuno serve` that started this process, if one did, that it does its work."""
-    _send(READY_BYTE)
+    for send in supervisor:
+        send(READY_BYTE)
 
 
 async def _beat() -> None:
     while True:
-        _send(BEAT_BYTE)
+        for send in supervisor:
+            send(BEAT_BYTE)
         await asyncio.sleep(BEAT_SECONDS)
-
-
-def _send(what: bytes) -> None:
-    for line in _supervisor:
-        with suppress(OSError):  # it is stopped or gone: nobody waits for it
-            line.send(what, socket.MSG_DONTWAIT)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar, Final, Literal
 
 from zuno.kernel.backoff import Backoff
-from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy, end_children
+from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
@@ -193,9 +193,20 @@ class MeshHost:
         return missing
 
     async def _end_all(self, hear: Hear) -> None:
-        if children := list(self._processes.children.values()):
-            self._tell(hear, "ending", "The mesh is ending.")
-            await end_children(children, GRACE)
+        """Ask each to end, and make those end that do not."""
+        children = list(self._processes.children.values())
+        if not children:
+            return
+        self._tell(hear, "ending", "The mesh is ending.")
+        for hard in (False, True):
+            for child in children:
+                child.signal(hard=hard)
+            ending = [asyncio.ensure_future(child.wait()) for child in children]
+            _, pending = await asyncio.wait(ending, timeout=GRACE)
+            for task in pending:
+                task.cancel()
+            if not pending:
+                break
 
     def _tell(self, hear: Hear, event: Event, text: str, role: str | None = None, pid: int | None = None) -> None:
         hear(MeshEventView(at=self._now(), event=event, role=role, pid=pid, text=text))
