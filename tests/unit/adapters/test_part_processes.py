@@ -62,9 +62,8 @@ async def test_a_part_ends_with_its_supervisor_also_while_it_starts() -> None:
 
 
 async def test_one_that_ignores_the_end_is_ended_all_the_same() -> None:
-    deaf = "import signal as s; s.signal(15, s.SIG_IGN); import zuno.adapters.part_processes as p; p.ORPHAN_SECONDS = 1; "
-        "import signal as s; s.signal(15, s.SIG_IGN); import zuno.adapters.part_processes as p; p.ORPHAN_SECONDS = 0.1;"
-    )
+    deaf = "import signal as s; s.signal(15, s.SIG_IGN); "
+    deaf += "import zuno.adapters.part_processes as p; p.ORPHAN_SECONDS = 0.1; "
     lines: list[str] = []
     part, ours = start(deaf + SERVED + "time.sleep(60)", lines)
     waiting = asyncio.ensure_future(part.wait())
