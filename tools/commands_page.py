@@ -82,6 +82,8 @@ EXAMPLES = {
     "lab trade": "zuno lab trade --data history/ --arms debate,hold,sma,random",
     "lab vetoes": "zuno lab vetoes --as-of 7d",
     "logs": "zuno logs --lines 20 --level warning",
+    "serve": "zuno serve --without telegram --page '--port 9000'",
+    "status": "zuno status",
     "lp add": 'zuno lp add 1 --amount "0.5 WETH"',
     "lp close": "zuno lp close 1",
     "lp collect": "zuno lp collect --all",

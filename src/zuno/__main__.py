@@ -42,6 +42,11 @@ def main() -> None:
     gc.disable()  # until Zuno is open: what is imported stays, and looking through it takes a tenth of a command's time
     _mend_streams()
     signal.signal(signal.SIGTERM, _stop_on_sigterm)
+    if "ZUNO_PART" in os.environ:
+        from zuno.adapters.part_processes import follow_supervisor
+        from zuno.doors.cli.service import supervisor
+
+        supervisor.append(follow_supervisor())
     try:
         from zuno.doors.cli.main import run
 

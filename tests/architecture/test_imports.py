@@ -71,6 +71,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.export": INSIDE,
     "doors.home": INSIDE,
     "doors.logs": INSIDE,
+    "doors.serve": INSIDE,
+    "doors.status": INSIDE,
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,
     "doors.web_logins": INSIDE | {"pydantic"},

@@ -52,6 +52,10 @@ class FileLock:
         self._handle: int | None = None
 
     @property
+    def path(self) -> Path:
+        return self._path
+
+    @property
     def handle(self) -> int:
         if self._handle is None:
             raise ValueError("the lock is not held")

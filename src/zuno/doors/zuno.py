@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -15,6 +15,8 @@ from zuno.doors.doctor import Doctor
 from zuno.doors.home import HomeDesk
 from zuno.doors.logs import Logs
 from zuno.doors.reading.model_help import Interpreter
+from zuno.doors.serve import Supervisor
+from zuno.doors.status import StatusView
 from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.web_door import WebDoor
 from zuno.doors.web_logins import Logins
@@ -205,6 +207,16 @@ class Zuno(Protocol):
 
     def web(self, host: str, port: int) -> WebDoor:
         """The page at an address of this machine. `Unavailable` without its libraries."""
+
+    def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
+        """All that runs by itself, as one service. `options`: further words of a part's command."""
+
+    async def status(self) -> StatusView:
+        """What runs, and how it is."""
+
+    def find_troubles(self) -> tuple[str, ...]:
+        """Why the service is not ready, by what `zuno serve` wrote last (two small files are read). Empty: it is, or
+        no `zuno serve` runs and every process answers for itself."""
 
     def web_logins(self) -> Logins:
         """The logins of the page."""

@@ -35,6 +35,8 @@ class NoticeKind(StrEnum):
     LOCK = "lock"
     UNLOCK = "unlock"
     SUMMARY = "summary"
+    SERVICE = "service"
+    """A part of `zuno serve` died, is back or was given up."""
 
 
 class NoticeLabel(StrEnum):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from zuno.doors.home import HomeDesk
     from zuno.doors.logs import Logs
     from zuno.doors.reading.model_help import Interpreter
+    from zuno.doors.serve import Supervisor
+    from zuno.doors.status import StatusView
     from zuno.doors.telegram_door import TelegramDoor
     from zuno.doors.web_door import WebDoor
     from zuno.doors.web_logins import Logins
@@ -42,11 +44,12 @@ if TYPE_CHECKING:
     from zuno.journal.decision_view import JournalUpgradeView, ReplayView
     from zuno.journal.port import Journal
     from zuno.kernel.taxable import FiatRates
-    from zuno.kernel.units import Seconds
+    from zuno.kernel.units import Millis, Seconds
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt
+    from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.paper_book import Inventory
 
 
@@ -276,6 +279,35 @@ class Application(LpWiring, TradingWiring):
         self._chains.require_writable()
         helper = HelperProcess(open_stops, lambda: (self._settings, self.typed_passphrase))
         return build_web(self._settings, self, self.kill_lock, helper, host, port)
+
+    def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
+        from zuno.wiring.serve import build_supervisor
+
+        self._chains.require_writable()
+        return build_supervisor(self._settings, without, options, self._outbox(), self._open_journal)
+
+    async def status(self) -> StatusView:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.alerts_file import AlertsFile
+        from zuno.trading.data.account_reader import AccountReader
+        from zuno.trading.model.trade_events import account_name
+        from zuno.wiring.serve import read_status
+
+        async def read_book() -> tuple[str, TradingBook, Millis]:
+            name = self._exchange_account() if self._settings.live else None
+            account = account_name(self._recordings.selected_store().origin.label, name)
+            book = await AccountReader(self._trade_log()).read(account)
+            return account, book, book.recorded_moment(live=self._settings.market == "live") or unix_millis()
+
+        home = self._settings.home
+        return await read_status(home, self._read_journal, AlertsFile(home).book, read_book, self.kill_lock)
+
+    def find_troubles(self) -> tuple[str, ...]:
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.wiring.serve import read_report
+
+        report = read_report(self._settings.home, running=True)
+        return () if report is None else report.list_troubles(unix_millis())
 
     def web_logins(self) -> Logins:
         from zuno.wiring.web import build_logins

@@ -31,7 +31,6 @@ from zuno.trading.model.account import BOOK_CHANGE, BookEntry
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.calibration import list_closed_trades
 from zuno.trading.rules.performance import AccountHistory, trace_account
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -410,6 +409,8 @@ class LoggedTradeRecord:
         self._known: dict[str | None, bool] = {None: False}
 
     async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        from zuno.trading.rules.calibration import list_closed_trades  # loads pandas, which reading an account need not
+
         account = paper_account(origin)
         book = self._books.setdefault(account, TradingBook())
         try:

@@ -23,7 +23,7 @@ from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, command, group, help_alone, whole_number
 from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
-from zuno.doors.cli.system import agents, config, doctor, export, logs, mcp, parse, telegram
+from zuno.doors.cli.system import agents, config, doctor, export, logs, mcp, parse, serve_home, status, telegram
 from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
 from zuno.kernel.errors import UsageError
@@ -69,6 +69,8 @@ app.add_typer(mesh, name="mesh")
 command(app, "peer")(peer)
 command(app, "doctor", by=partial(run_command.mend, no=run_command.BROKEN))(doctor)
 command(app, "logs")(logs)
+command(app, "serve")(serve_home)
+command(app, "status")(status)
 app.add_typer(export, name="export")
 command(app, "backup")(backup)
 command(app, "restore")(restore)

@@ -57,13 +57,15 @@ def mesh_init(
 @command(mesh, "up")
 async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
-    from zuno.doors.cli.service import stop_on_signals
+    from zuno.doors.cli.service import report_ready, stop_on_signals
     from zuno.kernel.view import write_document
 
     stop = stop_on_signals((signal.SIGINT,))
     with _Board(live=not json) as board:
 
         def hear(event: MeshEventView) -> None:
+            if event.event == "up":
+                report_ready()
             try:
                 if json:
                     sys.stdout.write(write_document(event) + "\n")

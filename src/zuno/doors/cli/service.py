@@ -10,12 +10,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from zuno.doors.cli import run_command
+from zuno.kernel.children import BEAT_BYTE, BEAT_SECONDS, READY_BYTE
 from zuno.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
     from zuno.kernel.view import View
 
 Event = TypeVar("Event", bound="View")
+supervisor: list[Callable[[bytes], None]] = []
+"""Sends to the `zuno serve` that this process is a part of, where it is one."""
+_beating: list[asyncio.Task[None]] = []
 
 
 class TimedEvent(Protocol):
@@ -50,6 +54,7 @@ async def serve(
     unread: list[OSError] = []
 
     def hear(event: Event) -> None:
+        report_ready()
         try:
             written = write_document(event) if json else line(event)
             sys.stdout.write(written + "\n")
@@ -85,4 +90,19 @@ def stop_on_signals(ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SI
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError, ValueError):  # only a process's first thread hears signals
             loop.add_signal_handler(number, end, number)
+    if supervisor:
+        _beating.append(loop.create_task(_beat()))
     return stop
+
+
+def report_ready() -> None:
+    """Tell the `zuno serve` that started this process, if one did, that it does its work."""
+    for send in supervisor:
+        send(READY_BYTE)
+
+
+async def _beat() -> None:
+    while True:
+        for send in supervisor:
+            send(BEAT_BYTE)
+        await asyncio.sleep(BEAT_SECONDS)

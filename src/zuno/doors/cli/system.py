@@ -1,4 +1,4 @@
-"""`zuno agents`, `parse`, `mcp`, `telegram`, `doctor`, `config`, `logs` and `export`."""
+"""`zuno agents`, `parse`, `mcp`, `telegram`, `doctor`, `config`, `logs`, `serve`, `status` and `export`."""
 
 from __future__ import annotations
 
@@ -101,6 +101,32 @@ def logs(
 ) -> Answer:
     """Show the log of this home's processes, oldest first."""
     return zuno.logs().show(lines, level)
+
+
+async def serve_home(
+    zuno: Zuno,
+    /,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="PART", help="pushes, mesh, monitor, desk, page or telegram; repeatable."),
+    ] = None,
+    desk: Annotated[str, typer.Option("--desk", metavar="OPTIONS", help="Options of `zuno trade start`, quoted.")] = "",
+    page: Annotated[str, typer.Option("--page", metavar="OPTIONS", help="Options of `zuno web`, quoted.")] = "",
+    mesh: Annotated[
+        str, typer.Option("--mesh", metavar="OPTIONS", help="Options of `zuno mesh up`, quoted; or inproc.")
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="One JSON document per event.")] = False,
+) -> View:
+    """Run desk, monitor, pushes, bot, page and LP peers as one service until Ctrl-C or SIGTERM."""
+    from zuno.doors.cli.service import serve
+
+    supervisor = zuno.supervisor(without or (), {"desk": desk, "page": page, "mesh": mesh})
+    return await serve(supervisor.run, lambda event: event.write_line(), json=json)
+
+
+def status(zuno: Zuno, /) -> Answer:
+    """Show what runs, last and next cycle, last monitor look, open risk, locks, disk, record."""
+    return zuno.status()
 
 
 Csv = Annotated[bool, typer.Option("--csv", help="CSV on stdout (the default).")]

@@ -29,6 +29,7 @@ CHAT_COMMANDS: Final[Mapping[str, str]] = {
     "plan show": "/plan {}",
     "plan simulate": "/plan {} simulate",
     "plan status": "/plan {} status",
+    "status": "/service",
     "trade balance": "/balance {}",
     "trade close": "/forceexit {}",
     "trade evaluate": "/evaluate {}",

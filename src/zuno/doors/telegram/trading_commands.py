@@ -43,6 +43,10 @@ async def show_version(asked: ChatRequest, zuno: Zuno) -> Reply:
     return Reply(f"{bold('zuno')} {version('zuno')}")
 
 
+async def show_service(asked: ChatRequest, zuno: Zuno) -> Reply:
+    return render(await zuno.status())
+
+
 async def show_config(asked: ChatRequest, zuno: Zuno) -> Reply:
     view = zuno.config()
     owner = asked.role is Role.OWNER
@@ -178,6 +182,7 @@ COMMANDS: Final = (
     Command("logs", "[N]", "Show the newest lines of the log.", Level.LOOK, show_logs),
     Command("show_config", "", "Show the settings, without secrets.", Level.LOOK, show_config),
     Command("version", "", "Show the version.", Level.LOOK, show_version),
+    Command("service", "", "Show what runs, and how it is.", Level.OWNER, show_service),
     Command(
         "pause",
         "[live|demo]",

@@ -7,6 +7,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
+from zuno.kernel.children import Child
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Hex64, Wire
@@ -102,22 +103,6 @@ class MeshFolder(Protocol):
 
     def last_mesh(self) -> RunningMesh | None:
         """The mesh that was kept running last, be it still or not."""
-
-
-class Child(Protocol):
-    """A process we started."""
-
-    @property
-    def pid(self) -> int: ...
-
-    async def wait(self) -> int:
-        """Its exit code, once it has one; negative for the signal that ended it."""
-
-    def signal(self, *, hard: bool = False) -> None:
-        """Ask it to end, or make it; one that is gone needs neither."""
-
-    def last_words(self) -> str:
-        """The last line it wrote; of one that a signal ended, that it was not its to say."""
 
 
 class PeerProcesses(Protocol):

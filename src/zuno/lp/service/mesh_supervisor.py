@@ -8,11 +8,12 @@ from functools import partial
 from typing import ClassVar, Final, Literal
 
 from zuno.kernel.backoff import Backoff
+from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.lp.model.debate import Role
-from zuno.lp.ports.mesh import Child, MeshFolder, PeerProcesses, PeerReport, RunningMesh
+from zuno.lp.ports.mesh import MeshFolder, PeerProcesses, PeerReport, RunningMesh
 from zuno.lp.service.mesh import MeshService, MeshView, format_pids, silent_sentence
 from zuno.present.document import Document, document
 
@@ -71,7 +72,8 @@ class MeshHost:
         self._now = now
         self._stopwatch = stopwatch
         self._sleep = sleep
-        self._children: dict[str, Child] = {}
+        policy = RestartPolicy(Backoff(FIRST_PAUSE, LONGEST_PAUSE), LONG_LIFE, MOST_DEATHS)
+        self._processes = ChildKeeper[Child](policy, stopwatch, sleep)
         self._restarts: dict[str, int] = {}
 
     async def up(self, transport: str | None, hear: Hear, show: Show, stop: asyncio.Event) -> UpEndView:
@@ -123,23 +125,17 @@ class MeshHost:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, name: str, start: Callable[[], Child], way: str, hear: Hear) -> None:
-        deaths = 0
-        while True:
-            child = self._children[name] = start()
+        def hear_start(child: Child) -> None:
             self._tell(hear, "starting", f"The {name} is process {child.pid}.", name, child.pid)
-            began = self._stopwatch()
-            code = await child.wait()
-            del self._children[name]
-            deaths = 1 if self._stopwatch() - began > LONG_LIFE else deaths + 1
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            if deaths > MOST_DEATHS:
-                raise Unavailable(f"The {name} ended {deaths} times in a row, last with {how}: {child.last_words()}")
-            pause = Backoff(FIRST_PAUSE, LONGEST_PAUSE).delay(deaths)
+
+        def hear_death(death: Death, pause: float) -> None:
             self._restarts[name] = self._restarts.get(name, 0) + 1
             self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
-            text = f"The {name} ended ({how}: {child.last_words()}) and is started again in {pause:g} s."
-            self._tell(hear, "died", text, name, child.pid)
-            await self._sleep(pause)
+            text = f"The {name} ended ({death.how}) and is started again in {pause:g} s."
+            self._tell(hear, "died", text, name, death.pid)
+
+        last = await self._processes.keep(name, start, hear_start, hear_death)
+        raise Unavailable(f"The {name} ended {last.count} times in a row, last with {last.how}")
 
     async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear) -> None:
         """Tells when a new process is there, when all are and the owner has met them, and what that waits for."""
@@ -168,7 +164,7 @@ class MeshHost:
 
     def _report(self, role: Role) -> PeerReport | None:
         """What the process that lives now says of itself."""
-        report, child = self._folder.report(role), self._children.get(role.value)
+        report, child = self._folder.report(role), self._processes.children.get(role.value)
         return report if report is not None and child is not None and report.pid == child.pid else None
 
     def _find_missing(self, roles: tuple[Role, ...]) -> str:
@@ -198,19 +194,19 @@ class MeshHost:
 
     async def _end_all(self, hear: Hear) -> None:
         """Ask each to end, and make those end that do not."""
-        if not self._children:
+        children = list(self._processes.children.values())
+        if not children:
             return
         self._tell(hear, "ending", "The mesh is ending.")
         for hard in (False, True):
-            for child in self._children.values():
+            for child in children:
                 child.signal(hard=hard)
-            ending = [asyncio.ensure_future(child.wait()) for child in self._children.values()]
+            ending = [asyncio.ensure_future(child.wait()) for child in children]
             _, pending = await asyncio.wait(ending, timeout=GRACE)
             for task in pending:
                 task.cancel()
             if not pending:
                 break
-        self._children.clear()
 
     def _tell(self, hear: Hear, event: Event, text: str, role: str | None = None, pid: int | None = None) -> None:
         hear(MeshEventView(at=self._now(), event=event, role=role, pid=pid, text=text))

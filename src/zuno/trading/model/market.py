@@ -5,6 +5,7 @@ All moments are Unix milliseconds, as the exchanges speak. Numbers are doubles: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -420,6 +421,16 @@ def parse_symbol(text: str) -> Symbol:
         if name in (symbol.value, symbol.base):
             return symbol
     raise UsageError(f"{plain_text(text, 40)!r} is not traded here; this desk knows {', '.join(Symbol)}.")
+
+
+_HOLD: Final = re.compile(r"(\d{1,3})(h|d|w)")
+_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
+
+
+def parse_hours(text: str) -> int:
+    """Of a duration such as 12h, 5d or 6w; 0 for anything else."""
+    parsed = _HOLD.fullmatch(text)
+    return int(parsed[1]) * _HOURS[parsed[2]] if parsed and parsed[1].isascii() else 0
 
 
 def parse_mode(text: str) -> Mode:

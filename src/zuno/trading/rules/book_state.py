@@ -18,7 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol
+from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, parse_hours
 from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
 from zuno.trading.model.trade_events import (
     ExitReason,
@@ -29,7 +29,6 @@ from zuno.trading.model.trade_events import (
     TradeIntent,
     TradeSummary,
 )
-from zuno.trading.rules.exits import parse_hours
 
 _GRAIN: Final = Decimal("1e-12")
 """Money is booked to twelve decimals: finer than any venue's, so that sums stay exact."""

@@ -3,11 +3,9 @@ now or any bar since the opening touched it; of a bar that touched both, the sto
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final
 
 import numpy as np
 
@@ -18,12 +16,9 @@ from zuno.trading.model.account import Account, Holding
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles
+from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles, parse_hours
 from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.rules.draft import RuleName
-
-_HOLD: Final = re.compile(r"(\d{1,3})(h|d|w)")
-_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +44,6 @@ def hold_text(text: str, mode: Mode) -> str:
 
 def hold_hours(text: str, mode: Mode) -> int:
     return parse_hours(hold_text(text, mode))
-
-
-def parse_hours(text: str) -> int:
-    """Of a duration such as 12h, 5d or 6w; 0 for anything else."""
-    parsed = _HOLD.fullmatch(text)
-    return int(parsed[1]) * _HOURS[parsed[2]] if parsed and parsed[1].isascii() else 0
 
 
 def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:

@@ -38,13 +38,12 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none, pick
-from zuno.trading.model.market import HOUR_MS, Side, Symbol, Timeframe, candles, parse_symbol
+from zuno.trading.model.market import HOUR_MS, Side, Symbol, Timeframe, candles, parse_hours, parse_symbol
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
-from zuno.trading.rules.exits import parse_hours
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
 from zuno.trading.rules.trading_book import MAX_MANUAL_LEVERAGE, TradingBook, find_resting, format_money, new_id

@@ -88,6 +88,7 @@ SOURCES = {"chain", "chains", "origin", "source", "sources"}
 MOMENTS = {"asOf", "block", "chains", "lookedAt", "timestamp", "toTimestamp"}
 WITHOUT = {
     *("SessionView", "ConfigView", "DoctorView", "LogsView", "JobView", "JobsView", "AgentsView"),  # this process
+    "StatusView",  # this home's processes
     *(
         "PlanListView",
         "ExecutionView",

@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from zuno.doors.config import ConfigView
 from zuno.doors.doctor import DoctorView
 from zuno.doors.logs import LogsView
+from zuno.doors.status import StatusView
 from zuno.doors.web.access import Access, Caller
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
@@ -207,6 +208,11 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
     async def get_doctor() -> Response:
         """Home, disk, store, keys, clock, market, models, chains and exchanges."""
         return await services.answer(lambda zuno: zuno.doctor().examine())
+
+    @router.get("/status", **document(StatusView))
+    async def get_status() -> Response:
+        """What runs, last and next cycle, last monitor look, open risk, locks, disk, record."""
+        return await services.answer(lambda zuno: zuno.status())
 
     @router.get("/logs", **document(LogsView))
     async def list_logs(

@@ -1,0 +1,159 @@
+"""Parts of `zuno serve` as child processes, and the service manager it reports to.
+
+A part's stdin is a socket: its end tells the part that `zuno serve` is gone, and the part writes a byte a second into
+it while its loop runs. What a part prints comes back line by line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from zuno.adapters.file_lock import FileLock
+from zuno.adapters.mesh.processes import LoggedChild, end_orphan, note_child
+from zuno.kernel.children import PART_VARIABLE, READY_BYTE
+from zuno.kernel.errors import Unavailable
+
+ORPHAN_SECONDS: Final = 30.0
+"""How long a part may take to end once its `zuno serve` is gone."""
+_LOOK: Final = 0.1
+_LONGEST_LINE: Final = 8_192
+_MANAGER: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+"""Variables of a service manager: they are meant for `zuno serve` alone."""
+
+
+def serve_lock(home: Path) -> FileLock:
+    return FileLock(
+        home / "leases" / "serve.lock", "This home is served already ({}); `zuno status` shows it.", parents=True
+    )
+
+
+class PartProcesses:
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def start(self, name: str, words: Sequence[str], hear: Callable[[str], None]) -> PartProcess:
+        environment = {key: value for key, value in os.environ.items() if key not in _MANAGER}
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children in order.
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "zuno", *words, "--home", str(self._home)],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={**environment, PART_VARIABLE: name, "PYTHONUNBUFFERED": "1"},
+                )
+            except OSError as error:
+                raise Unavailable(f"No process can be started ({error.strerror}).") from error
+        with suppress(OSError):  # on a full disk nothing is noted; the part ends with us all the same
+            note_child(self._note(name), process.pid)
+        return PartProcess(process, ours, hear)
+
+    async def end_orphans(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Parts of a killed `zuno serve` that have not ended by themselves."""
+        ended = await asyncio.gather(*(end_orphan(self._note(name)) for name in names))
+        return tuple(pid for pid in ended if pid is not None)
+
+    def _note(self, name: str) -> Path:
+        return self._home / "leases" / f"serve-{name}.pid"
+
+
+class PartProcess(LoggedChild):
+    """`beats`: bytes it sent so far. `ready`: it said that it does its work."""
+
+    def __init__(self, process: subprocess.Popen[bytes], line: socket.socket, hear: Callable[[str], None]) -> None:
+        super().__init__(process, Path(os.devnull))
+        self._line = line
+        self._hear = hear
+        self._unread = b""
+        self._last = "it said nothing"
+        self.beats = 0
+        self.ready = False
+        assert process.stdout is not None
+        self._output = process.stdout
+        os.set_blocking(self._output.fileno(), False)
+        line.setblocking(False)
+
+    async def wait(self) -> int:
+        while (code := self._process.poll()) is None:
+            self._read()
+            await asyncio.sleep(_LOOK)
+        if not self._output.closed:
+            self._read()
+            self._tell(self._unread)
+            self._line.close()
+            self._output.close()
+        return code
+
+    def last_words(self) -> str:
+        return "it was killed" if (self._process.poll() or 0) < 0 else self._last
+
+    def _read(self) -> None:
+        with suppress(OSError):
+            while got := self._line.recv(4_096):
+                self.beats += len(got)
+                self.ready = self.ready or READY_BYTE in got
+        with suppress(OSError):
+            while got := os.read(self._output.fileno(), 65_536):
+                *lines, self._unread = (self._unread + got).split(b"\n")
+                if len(self._unread) > _LONGEST_LINE:
+                    lines, self._unread = [*lines, self._unread], b""
+                for line in lines:
+                    self._tell(line)
+
+    def _tell(self, line: bytes) -> None:
+        if text := line.decode(errors="replace").strip():
+            self._last = text.removeprefix("zuno: ")
+            self._hear(text)
+
+
+def follow_supervisor() -> Callable[[bytes], None]:
+    """Make this process a part of the `zuno serve` that started it: it ends when that is gone, whatever it is doing.
+    Returns what sends to it."""
+    del os.environ[PART_VARIABLE]  # what we start is no part
+    line = socket.socket(fileno=os.dup(0))
+
+    def wait_for_end() -> None:
+        with suppress(OSError):
+            while line.recv(1):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(ORPHAN_SECONDS)
+        os._exit(128 + signal.SIGTERM)
+
+    def send(what: bytes) -> None:
+        with suppress(OSError):  # it is stopped or gone: nobody waits for it
+            line.send(what, socket.MSG_DONTWAIT)
+
+    threading.Thread(target=wait_for_end, name="zuno-supervisor", daemon=True).start()
+    return send
+
+
+class ServiceManager:
+    """Tells a service manager how we are, by datagrams to `$NOTIFY_SOCKET` (sd_notify). Without one nothing is sent."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        address = environment.get("NOTIFY_SOCKET", "")
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
+        micros, whom = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
+        ours = micros.isdecimal() and int(micros) > 0 and whom in ("", str(os.getpid()))
+        self.watchdog_seconds = int(micros) / 1e6 if ours and self._address else None
+
+    def tell(self, *lines: str) -> None:
+        if self._address:
+            with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)  # one that does not read must not hold us up
+                sender.sendto("\n".join(lines).encode(), self._address)
