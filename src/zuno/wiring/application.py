@@ -207,7 +207,7 @@ class Application(LpWiring, TradingWiring):
         return self._settings.list_chains()
 
     async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
-        from zuno.adapters.prices.fiat_rates import fetch_rates, read_rates_file
+        from zuno.adapters.venues.fiat_rates import fetch_rates, read_rates_file
 
         if file is not None:
             return read_rates_file(file)
