@@ -70,6 +70,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.doctor": INSIDE,
     "doors.export": INSIDE,
     "doors.logs": INSIDE,
+    "doors.metrics": INSIDE | {"prometheus_client", "pydantic"},
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,
     "doors.web_logins": INSIDE | {"pydantic"},

@@ -330,6 +330,7 @@ class TradingWiring(SharedWiring):
                 collect=collect if live else None,
                 permit=self.live_start().permit,
                 push=build_pushes(self._settings, self._push_sources(), tell_gaps=True),
+                ping=self._build_ping("trade"),
             )
         )
 
