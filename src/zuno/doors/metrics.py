@@ -253,8 +253,8 @@ class DeskMetrics(Collector):
             case trade.FillBooked():
                 fill = event.fill
                 self._count("zuno_fills", account, fill.exchange.value)
-                if price := self._prices.get(fill.client_id):
-                    worse = fill.side.sign * (float(fill.price) - price) / price
+                if expected := self._prices.get(fill.client_id):
+                    worse = fill.side.sign * (float(fill.price) - expected) / expected
                     self._slippage.labels(fill.exchange.value).observe(worse)
             case trade.OrderLost():
                 self._count("zuno_order_rejects", account)
@@ -287,14 +287,10 @@ async def serve_metrics(metrics: DeskMetrics, host: str, port: int) -> None:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
             asked = _REQUEST.match(head)
-            local = asked is not None and asked[1].lower() in _LOCAL_NAMES
-            known = asked is not None and (local or not ip_address(host).is_loopback)  # else: DNS rebinding
-            body = await metrics.write() if known else b""
-            lines = (
-                f"HTTP/1.1 {'200 OK' if known else '404 Not Found'}",
-                f"Content-Type: {TEXT_TYPE}",
-                f"Content-Length: {len(body)}",
-            )
+            # At a loopback address a foreign name is DNS rebinding.
+            known = asked is not None and (asked[1].lower() in _LOCAL_NAMES or not ip_address(host).is_loopback)
+            status, body = ("200 OK", await metrics.write()) if known else ("404 Not Found", b"")
+            lines = (f"HTTP/1.1 {status}", f"Content-Type: {TEXT_TYPE}", f"Content-Length: {len(body)}")
             writer.write("\r\n".join((*lines, "Connection: close", "", "")).encode() + body)
             async with asyncio.timeout(_REQUEST_SECONDS):
                 await writer.drain()

@@ -20,16 +20,17 @@ class DeadManPing:
 
     def __init__(self, url: str, part: str, *, timeout: float = TIMEOUT) -> None:
         """`part`: takes the place of `{part}` in the URL."""
-        self._url = httpx2.URL(url.replace("{part}", part))
+        whole = httpx2.URL(url.replace("{part}", part))
+        self._url, self._query = str(whole.copy_with(query=None)).rstrip("/"), dict(whole.params)
         self._limits = RequestLimits(timeout=timeout, attempts=1)
         self._failing = False
-        CLIENT_LOG.addFilter(SecretFilter(str(self._url.copy_with(query=None)).rstrip("/")))
+        CLIENT_LOG.addFilter(SecretFilter(self._url))
 
     async def __call__(self, ok: bool) -> None:
-        url = self._url if ok else self._url.copy_with(path=f"{self._url.path.rstrip('/')}/fail")
+        url = self._url if ok else f"{self._url}/fail"
         try:
             async with httpx2.AsyncClient(timeout=self._limits.timeout, follow_redirects=False) as client:
-                answer = await HttpClient("the ping's server", client, self._limits, reads=()).get(str(url), {})
+                answer = await HttpClient("the ping's server", client, self._limits, reads=()).get(url, self._query)
             if answer.status >= _REFUSED:
                 raise Unavailable(f"the ping's server answers HTTP {answer.status}")
             self._failing = False

@@ -100,8 +100,8 @@ class TickView(View):
 
     @property
     def read_nothing(self) -> bool:
-        """Every chain that was looked at failed."""
-        return bool(self.chains) and all(chain.failure and not chain.wallets for chain in self.chains)
+        """Every chain failed, or is left alone because it did."""
+        return bool(self.chains or self.resting) and all(chain.failure and not chain.wallets for chain in self.chains)
 
     def to_document(self) -> Document:
         columns = ("chain", "block", "positions", "in range", "near edge", "out of range", "empty", "unread", "note")
