@@ -65,7 +65,6 @@ COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "zuno_failed_reads": ("Looks at a source that failed.", ("source",)),
 }
 _SLIPPAGE_BUCKETS: Final = (-0.01, -0.001, 0.0, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05)
-_REFUSALS: Final = ("refused", "budget", "breaker")
 _UNASKED: Final = ("budget", "breaker")
 _MOST_ORDERS: Final = 1_000
 _REQUEST_SECONDS: Final = 5.0
@@ -74,6 +73,8 @@ _LONGEST_REQUEST: Final = 8_192
 _REQUEST: Final = re.compile(
     rb"GET /metrics(?:\?\S*)? HTTP/1\.[01]\r\n(?:[^\r\n]+\r\n)*?host:[ \t]*(\S+?)(?::\d+)?[ \t]*\r\n", re.IGNORECASE
 )
+_LOCAL_CHAINS: Final = ("sim", "devnet")
+"""They have clocks of their own."""
 _LOCAL_NAMES: Final = (b"127.0.0.1", b"localhost", b"[::1]")
 T = TypeVar("T")
 _LOG: Final = logging.getLogger(__name__)
@@ -107,13 +108,9 @@ class DeskMetrics(Collector):
         self._counters = {
             name: Counter(name, text, labels, registry=self._registry) for name, (text, labels) in COUNTERS.items()
         }
-        self._slippage = Histogram(
-            "zuno_slippage_ratio",
-            "How much worse than its order's price a fill was.",
-            ("exchange",),
-            buckets=_SLIPPAGE_BUCKETS,
-            registry=self._registry,
-        )
+        worse = "How much worse than its order's price a fill was."
+        spans, registry = _SLIPPAGE_BUCKETS, self._registry
+        self._slippage = Histogram("zuno_slippage_ratio", worse, ("exchange",), buckets=spans, registry=registry)
         self._seen: int | None = None
         self._intents: dict[str, trade.TradeIntent] = {}
         self._prices: dict[str, float] = {}
@@ -140,14 +137,9 @@ class DeskMetrics(Collector):
 
     async def _look(self) -> None:
         self._gauges = {}
-        for source, read in {
-            "journal": self._read_journal,
-            "cycles": self._read_cycles,
-            "accounts": self._read_accounts,
-            "feeds": self._read_feeds,
-            "monitor": self._read_monitor,
-            "outbox": self._read_outbox,
-        }.items():
+        journal_and_desk = (self._read_journal, self._read_cycles, self._read_accounts)
+        for read in (*journal_and_desk, self._read_feeds, self._read_monitor, self._read_outbox):
+            source = read.__name__.removeprefix("_read_")
             try:
                 async with asyncio.timeout(READ_SECONDS):
                     await read()
@@ -191,7 +183,7 @@ class DeskMetrics(Collector):
         if book.looked_at is not None:
             self._set_age("zuno_monitor_age_seconds", 1000 * book.looked_at)
         for chain, health in book.chains.items():
-            if health.block_time is not None:
+            if health.block_time is not None and chain not in _LOCAL_CHAINS:
                 self._set_age("zuno_chain_head_age_seconds", 1000 * health.block_time, chain)
 
     async def _read_outbox(self) -> None:
@@ -232,7 +224,7 @@ class DeskMetrics(Collector):
 
     def _count_attempt(self, attempt: Attempt) -> None:
         role = attempt.role if attempt.role in self._from.roles else "other"
-        if attempt.outcome in _REFUSALS:
+        if attempt.outcome in ("refused", *_UNASKED):
             self._count("zuno_model_refusals", role, attempt.outcome)
         if attempt.outcome not in _UNASKED:
             self._count("zuno_model_calls", role, attempt.outcome)
@@ -260,8 +252,6 @@ class DeskMetrics(Collector):
                 self._count("zuno_order_rejects", account)
             case trade.OrderUpdated() if event.order.status is OrderStatus.REJECTED:
                 self._count("zuno_order_rejects", account)
-            case _:
-                pass
 
 
 def _find_price(intent: trade.TradeIntent | None, exchange: Exchange) -> Decimal | None:

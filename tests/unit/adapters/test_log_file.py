@@ -149,6 +149,7 @@ def test_no_line_is_lost_where_several_processes_rotate_one_file(tmp_path: Path)
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
     files = list(log_path(tmp_path).parent.glob("zuno.log*"))
     assert len(files) > 5
+    assert min(file.stat().st_size for file in files if file.suffix != ".log") > 8_000, "none is set aside twice"
     lines = [line for file in files for line in file.read_text().splitlines()]
     assert len(lines) == 3 * 400
     assert len({line.partition(":")[2] for line in lines if "{" in line}) == 400

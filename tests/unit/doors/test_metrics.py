@@ -57,7 +57,10 @@ class Home:
         self.journal = ChainedJournal(MemoryStore(), key, code=lambda: "test", now=lambda: self.now)
         self.book = AlertBook(
             looked_at=Seconds(NOW // 1000 - 30),
-            chains={"base": ChainHealth(block_time=Seconds(NOW // 1000 - 12)), "sim": ChainHealth()},
+            chains={
+                "base": ChainHealth(block_time=Seconds(NOW // 1000 - 12)),
+                "sim": ChainHealth(block_time=Seconds(9)),
+            },
         )
         sources = MetricSources(
             journal=self.open,
