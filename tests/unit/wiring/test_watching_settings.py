@@ -50,7 +50,7 @@ async def test_the_log_has_the_form_that_is_set(tmp_path: Path) -> None:
 
 
 def test_the_pings_url_is_a_secret() -> None:
-    settings = Settings(ping_url="https://hc-ping.com/k3y/zuno-{part}")  # type: ignore[arg-type]
+    settings = Settings(ping_url="https://hc-ping.com/k3y/zuno-{part}")
     assert settings.describe_changed()["ZUNO_PING_URL"] == "set"
     assert settings.secrets() == ("https://hc-ping.com/k3y/zuno-{part}",)
 
@@ -60,4 +60,4 @@ def test_the_pings_url_is_a_secret() -> None:
 )
 def test_a_setting_that_cannot_be_read_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        Settings(**wrong)  # type: ignore[arg-type]
+        Settings(**wrong)
