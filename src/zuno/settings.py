@@ -45,6 +45,7 @@ _TABLES = {
     "fee_binance_maker_pct": "fees",
     "risk_profile": "lp",
     "telegram_bot_token": "telegram",
+    "metrics_port": "monitoring",
     "axl_cli_peer_id": "axl",
     "binance_url": "exchanges",
     "fred_url": "feeds",
@@ -130,6 +131,12 @@ def _node_url(text: str) -> str:
     if match is None or (match[1] is not None and not _LOWEST_PORT <= int(match[1]) <= _HIGHEST_PORT):
         raise ValueError("expected an http(s) IPv4 URL with a port from 2 to 65535; AXL nodes have no IPv6 API")
     return url
+
+
+def _ip_address(text: str) -> str:
+    from ipaddress import ip_address  # only where one is set: 3 ms
+
+    return text if text == "127.0.0.1" else str(ip_address(text.strip("[]")))
 
 
 def _channels(parts: list[str]) -> tuple[str, ...]:
@@ -426,6 +433,20 @@ class Settings(BaseModel):
         description="quiet hours, pushes that are not critical arrive silently: `22:00-07:00` (at `ZUNO_TIME_ZONE`) or "
         "`22:00-07:00 Asia/Seoul`",
     )
+    metrics_port: Annotated[int, Field(ge=1, le=_HIGHEST_PORT)] | None = Field(
+        None, description="port of the figures for Prometheus, served by `trade start` and `monitor run`; default: none"
+    )
+    metrics_host: Annotated[str, AfterValidator(_ip_address)] = Field(
+        "127.0.0.1",
+        description="IP address to serve them at; any other than this machine's own lets everybody there read equity "
+        "and positions",
+    )
+    ping_url: Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(s) URL"))] | None = Field(
+        None,
+        description="URL asked after each cycle and monitor round, with `/fail` added after one that failed (as "
+        "healthchecks.io takes it); `{part}` in it becomes `trade` or `monitor`",
+    )
+    log_format: Literal["text", "json"] = Field("text", description="lines of the log: text or JSON")
     axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
     axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")
     axl_strategist_peer_id: PeerId = Field(None, description="AXL peer id of the Strategist")

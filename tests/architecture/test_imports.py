@@ -33,7 +33,7 @@ OUTSIDE = frozenset(
 INSIDE = sys.stdlib_module_names - OUTSIDE
 
 ALLOWED: dict[str, frozenset[str]] = {
-    "kernel": PLAIN | {"eth_hash", "html", "orjson", "pydantic"},
+    "kernel": PLAIN | {"contextvars", "eth_hash", "html", "orjson", "pydantic"},
     "journal": PLAIN | {"base64", "pydantic", "zlib"},
     "llm": INSIDE | {"pydantic", "pydantic_core"},
     "provenance": PLAIN,
@@ -73,6 +73,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.logs": INSIDE,
     "doors.serve": INSIDE,
     "doors.status": INSIDE,
+    "doors.metrics": INSIDE | {"prometheus_client", "pydantic"},
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,
     "doors.web_logins": INSIDE | {"pydantic"},

@@ -22,6 +22,8 @@ class LogLineView(View):
     where: str
     text: str
     """The first line of it, then those of a traceback."""
+    id: str = ""
+    """Of the request, cycle or plan it was logged in."""
 
 
 class LogsView(View):
@@ -33,7 +35,8 @@ class LogsView(View):
             return document("", lines(quiet(f"nothing of that level is in {self.file}")))
         log = (
             Value(
-                f"{line.at} {line.level:<8} {line.where}: {line.text.replace(chr(10), chr(10) + '    ')}",
+                f"{line.at} {line.level:<8} {line.where}: {f'[{line.id}] ' if line.id else ''}"
+                f"{line.text.replace(chr(10), chr(10) + '    ')}",
                 _TONES.get(line.level, Tone.PLAIN),
                 Kind.FOREIGN,
             )
@@ -61,4 +64,5 @@ class Logs:
 
 def _line_view(line: LogLine) -> LogLineView:
     text = "\n".join(sanitise(part) for part in line.text.split("\n"))
-    return LogLineView(at=line.at, level=line.level.lower(), where=sanitise(line.where), text=text)
+    where, id = sanitise(line.where), sanitise(line.id)
+    return LogLineView(at=line.at, level=line.level.lower(), where=where, text=text, id=id)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from zuno.doors.agents import Agents
 from zuno.doors.config import ConfigCheckView, ConfigView
@@ -50,6 +50,9 @@ from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.paper_book import PaperBookDesk
 from zuno.trading.service.runs import Cycles
 from zuno.trading.service.trade_desk import TradeDesk
+
+if TYPE_CHECKING:
+    from zuno.doors.metrics import DeskMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,12 @@ class Zuno(Protocol):
 
     def logs(self) -> Logs:
         """The log of this home's processes."""
+
+    def metrics(self) -> DeskMetrics:
+        """The figures of this home for Prometheus, one reader per process. `Unavailable` without its library."""
+
+    async def serve_metrics(self) -> None:
+        """Serve them where ZUNO_METRICS_PORT is set, until this is cancelled."""
 
     def data(self) -> DataDesk:
         """Stored market data of the trading desk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from zuno.doors.doctor import Doctor
     from zuno.doors.home import HomeDesk
     from zuno.doors.logs import Logs
+    from zuno.doors.metrics import DeskMetrics
     from zuno.doors.reading.model_help import Interpreter
     from zuno.doors.serve import Supervisor
     from zuno.doors.status import StatusView
@@ -50,9 +52,11 @@ if TYPE_CHECKING:
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt
     from zuno.trading.rules.trading_book import TradingBook
+    from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.paper_book import Inventory
 
 
+_LOG: Final = logging.getLogger(__name__)
 _CHAT: Final = "zuno.doors.chat"
 _INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
 
@@ -83,7 +87,9 @@ class Application(LpWiring, TradingWiring):
 
     def __init__(self, settings: Settings, sealed: str | None = None) -> None:
         super().__init__(settings, sealed)
-        self._log = start_log(settings.home, settings.secrets()) if sealed is None else None
+        as_json = settings.log_format == "json"
+        self._log = start_log(settings.home, settings.secrets(), json_lines=as_json) if sealed is None else None
+        self._metrics: DeskMetrics | None = None
 
     def place(self) -> ShellStart:
         from zuno.doors.zuno import ShellStart
@@ -217,6 +223,57 @@ class Application(LpWiring, TradingWiring):
         from zuno.wiring.home import HomeKeeper
 
         return HomeKeeper(self._settings, self._key(), self.kill_lock, self._journal_to_read)
+
+    def metrics(self) -> DeskMetrics:
+        if find_spec("prometheus_client") is None:
+            raise Unavailable("Figures for Prometheus need its library: `make web`, or pip install 'zuno[web]'.")
+        from time import monotonic
+
+        from zuno.adapters.clock.system import unix_millis
+        from zuno.adapters.store.alerts_file import AlertsFile
+        from zuno.doors.metrics import DeskMetrics, MetricSources
+        from zuno.trading.model.market import Symbol
+        from zuno.trading.model.venues import wanted_series
+        from zuno.wiring.venues import exchanges_with_keys
+
+        settings, home = self._settings, self._settings.home
+
+        async def read_feeds() -> Mapping[str, Millis]:
+            if settings.market != "live":
+                return {}
+            several = list(dict.fromkeys(series for symbol in Symbol for series in wanted_series(symbol)))
+            known = await self._recordings.selected_store().newest_known(several)
+            return {str(series): at for series, at in zip(several, known, strict=True) if at is not None}
+
+        def open_accounts() -> list[AccountDesk]:
+            names = [None, *([self._exchange_account()] if exchanges_with_keys(settings) else [])]
+            return [self.account(name) for name in names]
+
+        if self._metrics is None:
+            sources = MetricSources(
+                journal=self._read_journal,
+                accounts=open_accounts,
+                feeds=read_feeds,
+                alerts=AlertsFile(home).book,
+                outbox=self._outbox,
+                journal_bytes=lambda: sum(file.stat().st_size for file in home.glob("journal.db*")),
+                roles=frozenset(role for roles in agent_roles().values() for role in roles),
+            )
+            self._metrics = DeskMetrics(sources, unix_millis, monotonic)
+        return self._metrics
+
+    async def serve_metrics(self) -> None:
+        port = self._settings.metrics_port
+        if port is None:
+            return
+        try:
+            metrics = self.metrics()
+        except Unavailable as error:  # the desk goes on without
+            _LOG.warning("%s", error)
+            return
+        from zuno.doors.metrics import serve_metrics
+
+        await serve_metrics(metrics, self._settings.metrics_host, port)
 
     def logs(self) -> Logs:
         from zuno.adapters.log_file import log_path, read_log

@@ -159,6 +159,7 @@ class LpWiring(SharedWiring):
             clock=SystemClock(),
             period=settings.monitor_interval_ms / 1000,
             tell=print_line,
+            ping=self._build_ping("monitor"),
         )
 
     def portfolio(self) -> PortfolioDesk:

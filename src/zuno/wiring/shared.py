@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -206,6 +207,13 @@ class SharedWiring(ABC):
 
         self._own_outbox = self._own_outbox or SqliteOutbox(self._settings.home)
         return self._own_outbox
+
+    def _build_ping(self, part: str) -> Callable[[bool], Awaitable[None]] | None:
+        """What is asked after each round of a part; None where no URL is set."""
+        from zuno.adapters.notifier.ping import DeadManPing
+
+        url = self._settings.ping_url
+        return None if url is None else DeadManPing(url.get_secret_value(), part)
 
     def _model_context(self, journal: Journal, request_id: str) -> ModelContext:
         return self._models.model_context(journal, request_id, self._registry())

@@ -335,6 +335,7 @@ class TradingWiring(SharedWiring):
                 collect=collect if live else None,
                 permit=self.live_start().permit,
                 push=push,
+                ping=self._build_ping("trade"),
                 keep_room=build_disk_watch(budget, self.compaction, outbox, print_line),
             )
         )

@@ -35,7 +35,9 @@ async def monitor_run(zuno: Zuno, /, json: Lines = False) -> View:
     """Check every ZUNO_MONITOR_INTERVAL_MS until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import serve
 
-    return await serve(zuno.monitor(announce=True).run, format_tick, json=json, beside=zuno.upgrade_journal)
+    return await serve(
+        zuno.monitor(announce=True).run, format_tick, json=json, beside=(zuno.upgrade_journal, zuno.serve_metrics)
+    )
 
 
 @alerts.callback()

@@ -43,7 +43,7 @@ async def serve(
     line: Callable[[Event], str],
     *,
     json: bool,
-    beside: Callable[[], Coroutine[None, None, object]] | None = None,
+    beside: Sequence[Callable[[], Coroutine[None, None, object]]] = (),
 ) -> View:
     """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
     lines could not be written: nobody had asked it to. `beside`: begun with it and cancelled with its end, whatever
@@ -64,7 +64,7 @@ async def serve(
             unread.append(error)
             stop.set()
 
-    begun = [] if beside is None else [asyncio.create_task(beside())]
+    begun = [asyncio.create_task(work()) for work in beside]
     try:
         view = await run(hear, stop)
     finally:

@@ -210,7 +210,9 @@ def trade_start(
             cut_short.append(speed is not None and stop.is_set())
             return view
 
-        return await serve(start, lambda event: event.write_line(), json=json, beside=zuno.upgrade_journal)
+        return await serve(
+            start, lambda event: event.write_line(), json=json, beside=(zuno.upgrade_journal, zuno.serve_metrics)
+        )
 
     cut_short: list[bool] = []
     run_command.answer(ctx.obj.at(home), json, run)

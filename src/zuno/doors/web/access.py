@@ -20,6 +20,7 @@ from zuno.doors.web.problems import Problem, answer_problem, describe_error
 from zuno.doors.web_logins import LoginKind, Logins, LoginScope, hash_secret, hash_session
 from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.errors import ZunoError
+from zuno.kernel.logs import log_under
 
 MOST_BODY_BYTES: Final = 64 * 1024
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -178,16 +179,22 @@ def _read_cookies(header: str, name: str) -> list[str]:
 class Guard:
     """The first thing a request meets: access, the size of its body, and the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics, chance: Callable[[int], bytes]) -> None:
+        """`chance`: for the ids that requests are logged by."""
         self._app = app
         self._access = access
         self._metrics = metrics
+        self._chance = chance
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        id = f"http_{self._chance(6).hex()}"
+        with log_under(id):
+            await self._answer(scope, receive, send, id.encode())
 
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, id: bytes) -> None:
         scope.setdefault("state", {})
         read_timer = self._metrics.start_timer()
 
@@ -195,7 +202,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 cache = b"no-store" if scope["path"].startswith(_GUARDED) else b"no-cache"
                 own = {name for name, _ in message["headers"]}  # a page of the lab has a policy of its own
-                more = [*_RAW_HEADERS, (b"cache-control", cache)]
+                more = [*_RAW_HEADERS, (b"cache-control", cache), (b"x-request-id", id)]
                 message["headers"] = [*message["headers"], *(header for header in more if header[0] not in own)]
                 route = str(getattr(scope.get("route"), "path", "other"))  # as the code has it, whatever was asked for
                 self._metrics.count_answer(scope["method"], route, message["status"], read_timer())

@@ -12,6 +12,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Red
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
+from zuno.doors.metrics import TEXT_TYPE
 from zuno.doors.web.access import Access, Guard
 from zuno.doors.web.confirm import Body
 from zuno.doors.web.documents import DocumentView
@@ -81,11 +82,12 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
 
     @app.get("/metrics", include_in_schema=False)
     async def write_metrics() -> Response:
-        return Response(on.metrics.write(feed), media_type="text/plain; version=0.0.4; charset=utf-8")
+        desk = await services.ask(lambda zuno: zuno.metrics().write(), refresh=False)
+        return Response(on.metrics.write(feed) + desk, media_type=TEXT_TYPE)
 
     _describe_answers(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
-    app.add_middleware(Guard, access=on.access, metrics=on.metrics)
+    app.add_middleware(Guard, access=on.access, metrics=on.metrics, chance=on.chance)
     return app
 
 

@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from zuno.doors.web.events import EventFeed
 
 REFUSALS: Final = frozenset({401, 403, 421, 429})
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "POST"})
 _BUCKETS: Final = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
-
-disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
@@ -40,7 +38,7 @@ class Metrics:
         self._jobs = Counter(
             "zuno_jobs", "Jobs by what was asked and how they ended.", ("what", "state"), registry=self._registry
         )
-        self._streams = Gauge("zuno_event_streams_total", "Event streams that are open.", registry=self._registry)
+        self._streams = Gauge("zuno_event_streams", "Event streams that are open.", registry=self._registry)
         self._up = Gauge("zuno_up_seconds", "Since this process began to serve.", registry=self._registry)
 
     def start_timer(self) -> Callable[[], float]:

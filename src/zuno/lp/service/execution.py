@@ -12,6 +12,7 @@ from zuno.amm.model import LpPosition, PoolState
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.logs import logged_by_id
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
@@ -98,6 +99,7 @@ class Execution:
     default_chain: str
     random: Callable[[int], bytes]
 
+    @logged_by_id
     async def simulate(self, plan_id: str) -> SimulationView:
         """Exact calldata on the latest block: balance changes, gas, price impact."""
         task = await self._load_task(plan_id, current=True)
@@ -111,6 +113,7 @@ class Execution:
             raise Refused(f"{plan_id} was not approved: it was not confirmed.")
         return await offer.sign()
 
+    @logged_by_id
     async def offer_approval(self, plan_id: str, who: str, *, scripted: bool = False) -> ApprovalOffer:
         """Everything an approval is bound to, for the owner to read. Signing checks expiry and state again."""
         task = await self._load_task(plan_id, current=True)
@@ -140,6 +143,7 @@ class Execution:
             return unsigned_view(task.progress)
         return approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
 
+    @logged_by_id
     async def apply(
         self, plan_id: str, consent: Consent, tell: Notify, tx: str | None = None
     ) -> ExecutionView | UnsignedView:
@@ -170,6 +174,7 @@ class Execution:
         task = await self._load_task(plan_id)
         return (await self.context_of(task.instruction.chain)).local
 
+    @logged_by_id
     async def cancel(self, plan_id: str, tell: Notify) -> ExecutionView:
         task = await self._load_task(plan_id)
         execution = await self.context_of(task.instruction.chain)

@@ -14,6 +14,7 @@ from zuno.journal.decision_view import DECISION_VIEW, Facts, pack_view
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.logs import log_under
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope, to_bytes
@@ -291,8 +292,9 @@ class RecommendService:
     async def _plan(
         self, room: DebateRunner, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
     ) -> PlanView:
-        async with tell_waiting(listen, Role.SCOUT) as hear:
-            return await record_plan(room, await room.debate(start, hear), candidate)
+        with log_under(room.request_id):
+            async with tell_waiting(listen, Role.SCOUT) as hear:
+                return await record_plan(room, await room.debate(start, hear), candidate)
 
 
 async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None) -> PlanView:

@@ -102,6 +102,11 @@ class TickView(View):
     waiting: int
     notes: tuple[str, ...]
 
+    @property
+    def read_nothing(self) -> bool:
+        """Every chain failed, or is left alone because it did."""
+        return bool(self.chains or self.resting) and all(chain.failure and not chain.wallets for chain in self.chains)
+
     def to_document(self) -> Document:
         columns = ("chain", "block", "positions", "in range", "near edge", "out of range", "empty", "unread", "note")
         rows = (look.cells for look in self.chains)
@@ -171,7 +176,9 @@ class Monitor:
         tell: Callable[[str], None],
         limits: AlertThresholds = LIMITS,
         patience: float = PATIENCE,
+        ping: Callable[[bool], Awaitable[None]] | None = None,
     ) -> None:
+        """`ping`: asked after each round, with whether anything could be read. It never raises."""
         self._watches = watches
         self._chain_of = chain_of
         self._store = store
@@ -186,6 +193,7 @@ class Monitor:
         self._tell = tell
         self._limits = limits
         self._patience = patience
+        self._ping = ping
         self._pauses: dict[str, _RetryPause] = {}
         self._next_wallet: dict[str, int] = {}
         """By chain, where a round was cut short: the next one begins there."""
@@ -200,10 +208,9 @@ class Monitor:
         finally:
             self._lock.leave()
             await self._close()
-        failed = [chain for chain in tick.chains if chain.failure and not chain.wallets]
-        if failed and len(failed) == len(tick.chains):
+        if tick.read_nothing:
             raise Unavailable(
-                "Nothing could be read: " + "; ".join(f"{chain.chain}: {chain.failure}" for chain in failed)
+                "Nothing could be read: " + "; ".join(f"{chain.chain}: {chain.failure}" for chain in tick.chains)
             )
         return tick
 
@@ -214,12 +221,15 @@ class Monitor:
         ticks = 0
         try:
             while not stop.is_set():
-                began = asyncio.get_running_loop().time()
+                began, ok = asyncio.get_running_loop().time(), False
                 try:
-                    hear(await self.tick())
-                    ticks += 1
+                    tick = await self.tick()
+                    hear(tick)
+                    ticks, ok = ticks + 1, not tick.read_nothing
                 except Unavailable as error:
                     self._tell(str(error))
+                if self._ping is not None:
+                    await self._ping(ok)
                 spent = asyncio.get_running_loop().time() - began
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), max(0.0, self._period - spent))

@@ -23,6 +23,8 @@ EDITION: Final = 6
 """Of the trading desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 STARTED: Final = "cycle_started"
 """The journal's kind of a run's first entry."""
+ENDED: Final = "cycle_ended"
+"""And of its last."""
 
 
 class Node(StrEnum):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import accumulate
 from typing import Final
 
 from zuno.kernel.canonical import Digest, canonical, digest, to_json
@@ -199,17 +200,28 @@ def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     unknown = next((net for net in nets if isinstance(net, Missing)), None)
     if unknown is not None:
         return _unknown(state, Protection.MAX_DRAWDOWN, unknown)
-    # Backwards from what is there now: the equity before each close.
-    equity = peak = state.equity_usd
-    for net in reversed(nets):
-        assert not isinstance(net, Missing)
-        equity -= net
-        peak = max(peak, equity)
+    peak = _find_peak(state.equity_usd, [net for net in nets if not isinstance(net, Missing)])
     if peak > 0 and 100 * (peak - state.equity_usd) < limits.max_drawdown_pct * peak:
         return None
     share = f"{100 * (peak - state.equity_usd) / peak:.2f} %" if peak > 0 else "all"
     why = f"equity is {share} below its peak of {limits.drawdown_days} days; at most {limits.max_drawdown_pct} %"
     return _lock(state, Protection.MAX_DRAWDOWN, None, until, why)
+
+
+def _find_peak(equity: Decimal, nets: Sequence[Decimal]) -> Decimal:
+    """The highest equity after any of these closes: backwards from what is there now."""
+    return max(equity - before for before in accumulate(reversed(nets), initial=ZERO))
+
+
+def find_drawdown(state: RiskState, limits: ProtectionLimits) -> Known[Decimal]:
+    """How far the equity is below its peak of `drawdown_days`, as a share of that."""
+    nets = [net_usd(close, state.krw_rate) for close in _closed_since(state, state.now - limits.drawdown_days * DAY_MS)]
+    for known in (state.equity_usd, *nets):
+        if isinstance(known, Missing):
+            return known
+    assert not isinstance(state.equity_usd, Missing)
+    peak = _find_peak(state.equity_usd, [net for net in nets if not isinstance(net, Missing)])
+    return (peak - state.equity_usd) / peak if peak > 0 else Missing("the equity was never above zero")
 
 
 def _stoploss_guard(state: RiskState, limits: ProtectionLimits) -> LockSet | None:

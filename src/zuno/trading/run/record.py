@@ -34,6 +34,7 @@ from zuno.trading.model.cycle import (
     Ruling,
     Signal,
 )
+from zuno.trading.model.cycle import ENDED as ENDED
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Symbol
 from zuno.trading.model.memory import Exploration
@@ -42,7 +43,6 @@ from zuno.trading.rules.expectancy import MONTH_MS
 
 P = TypeVar("P", bound=Part)
 
-ENDED = "cycle_ended"
 EXPIRED = "cycle_expired"
 """The end of a run that an older edition began and did not finish."""
 EXPLORED = "exploration"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
@@ -19,6 +20,7 @@ from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Symbol, Timeframe, candles, parse_symbol
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, Protection
@@ -35,7 +37,7 @@ from zuno.trading.rules.performance import (
     group_trades,
     measure_trades,
 )
-from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock
+from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock, find_drawdown
 from zuno.trading.rules.taxable import list_taxable_events
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader
@@ -94,6 +96,19 @@ class OpenRisk:
         return f"cancels {orders} orders, closes {trades} positions at the market and locks the desk"
 
 
+@dataclass(frozen=True, slots=True)
+class AccountFigures:
+    """What is measured of an account all the time, by stored prices; None: a price is not known."""
+
+    mode: Literal["paper", "demo", "live"]
+    equity_usd: Decimal | None
+    drawdown: Decimal | None
+    """Below the peak of thirty days, as a share of it."""
+    exposure_usd: Mapping[Symbol, Decimal]
+    """Net, a short below zero, of the symbols whose price is known."""
+    locks: Mapping[Protection, int]
+
+
 class AccountDesk:
     """One account: the home's paper account in the market it reads, another of its paper accounts, or a live one."""
 
@@ -129,6 +144,18 @@ class AccountDesk:
             risk=risk_view(page, equity),
             mandate=mandate_view(page.book.mandate, self._with.now()),
         )
+
+    async def figures(self) -> AccountFigures:
+        """From what is stored; nobody is asked."""
+        page = await self._reader.glance()
+        exposure = {symbol: Decimal(0) for symbol in page.usd_marks}
+        for trade in page.book.trades.values():
+            if trade.symbol in exposure:
+                exposure[trade.symbol] += trade.side.sign * trade.quantity * page.usd_marks[trade.symbol]
+        locks = Counter(lock.protection for lock in page.locks)
+        drawdown = or_none(find_drawdown(page.risk_state(), self._with.limits)) if page.book.count else None
+        equity = page.total_equity()[0] if page.book.count else None
+        return AccountFigures(self._reader.mode, equity, drawdown, exposure, locks)
 
     async def open_risk(self) -> OpenRisk:
         """What a kill would end, from the account's own log; where it cannot be read, everything is meant. An exchange

@@ -205,6 +205,19 @@ class AccountPageReader:
         page = AccountPage(self.account, book, at, prices, lp, (), notes, said, marks, recorded, answers)
         return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
 
+    async def glance(self) -> AccountPage:
+        """As `look`, by what is stored alone: no venue, exchange or chain is asked, and no market is invented."""
+        if not await self.has_market():
+            return self.empty_page()
+        paper, live = self.mode == "paper", self._with.desk.live(None)
+        moment = (await self._find_moment())[0] if paper and not live else self._with.now()
+        book = await self.read_book()
+        own = book.recorded_moment(live=live) if paper else None
+        at = Millis(max(own or moment, book.newest))
+        prices = await read_prices(self._with.store, at, recorded=own is not None) if paper or live else NO_PRICES
+        page = replace(self.empty_page(), book=book, at=at, prices=prices, recorded=own is not None, notes=())
+        return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+
     def empty_page(self) -> AccountPage:
         """Of an account whose market was never read: nothing can be open there."""
         now = self._with.now()

@@ -23,6 +23,7 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.lock import ProcessLock, hold
+from zuno.kernel.logs import log_under, logged_by_id
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
@@ -162,8 +163,9 @@ class Cycles:
             collected = None if asked.live else await self._desk.moment(asked.symbol, asked.as_of)
             run_id = run_id or "run_" + hashlib.sha256(self._with.random(16)).hexdigest()[:16]
             notebook = RunJournal(await self._with.journal(), run_id)
-            await notebook.keep(STARTED, asked)
-            return await self._finish_run(notebook, asked, listen, collected)
+            with log_under(run_id):
+                await notebook.keep(STARTED, asked)
+                return await self._finish_run(notebook, asked, listen, collected)
 
     async def account_name(self, symbol: str, as_of: str | None, name: str | None) -> str:
         """The whole name of an account: of the market that is read here, or at the exchanges."""
@@ -179,6 +181,7 @@ class Cycles:
         """What came of a run's ruling; None where nobody was to act on it."""
         return (await self._open_journal(run_id)).read_execution()
 
+    @logged_by_id
     async def resume(self, run_id: str, listen: Listen = _ignore_event) -> Outcome:
         """Take a run up where it was cut off; what is on record is not said again. One that ended is as it was. One of
         an older edition ends `expired`, which is `Refused`."""

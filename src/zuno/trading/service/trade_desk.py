@@ -18,6 +18,7 @@ from zuno.kernel.canonical import digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
+from zuno.kernel.logs import log_under
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Wire
@@ -208,6 +209,8 @@ class DeskBackends:
     """Keeps the home within its disk budget, until it is stopped; never through recorded time."""
     permit: Callable[[str, Sequence[Symbol], str, str, Confirm], Awaitable[StartPermit]] | None = None
     """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
+    ping: Callable[[bool], Awaitable[None]] | None = None
+    """Asked after each cycle, with whether it ended well; never through recorded time. It never raises."""
 
 
 class TradeDesk:
@@ -408,6 +411,18 @@ class _DeskRun:
         return bool(await journal.latest(1, request_id=_job_id(job, self._account), kind=kind))
 
     async def run_cycle(self, job: Job, at: Millis) -> None:
+        ping = self._with.ping if self._live else None
+        try:
+            with log_under(_run_id(job, self._account)):
+                await self._run_cycle(job, at)
+        except Exception:
+            if ping is not None:
+                await ping(False)
+            raise
+        if ping is not None:
+            await ping(True)
+
+    async def _run_cycle(self, job: Job, at: Millis) -> None:
         assert job.symbol is not None
         assert job.mode is not None
         as_of = None if self._live and self._with.desk.live(None) else str(at)

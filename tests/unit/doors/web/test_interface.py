@@ -551,7 +551,13 @@ def test_metrics_have_units_in_their_names_and_no_id_in_their_labels(client: Tes
     text = client.get("/metrics").text
     names = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
     assert names
-    assert [name for name in names if not re.fullmatch(r"zuno_\w+_(seconds|bytes|total)", name)] == []
+    counted = {"zuno_event_streams", "zuno_active_locks", "zuno_waiting_notices"}
+    units = re.compile(r"zuno_\w+_(seconds|bytes|usd|ratio)|zuno_\w+_total")
+    assert [name for name in names if not units.fullmatch(name) and name not in counted] == []
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)", text, re.MULTILINE))
+    assert {name: kind for name, kind in kinds.items() if name.endswith("_total") != (kind == "counter")} == {}
+    assert len(names) == len(set(names)) == len(re.findall(r"^# HELP \S+ \S", text, re.MULTILINE))
+    assert "zuno_journal_size_bytes" in names
     assert "beef" not in text
     assert "0x39" not in text
     assert '/lp/plans/{plan}"' in text

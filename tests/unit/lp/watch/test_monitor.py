@@ -49,6 +49,7 @@ class House:
     store: AlertStore = field(default_factory=AlertsInMemory)
     outbox: OutboxInMemory = field(default_factory=OutboxInMemory)
     told: list[str] = field(default_factory=list)
+    pings: list[bool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.watches = self.watches or [Watch(chain.name, WALLET) for chain in self.chains]
@@ -73,10 +74,14 @@ class House:
             period=self.period,
             tell=self.told.append,
             patience=self.patience,
+            ping=self._ping,
         )
         self.desk = AlertDesk(
             self.store, self.outbox, self._journal, self.clock, self._position, lambda held: held.owner == WALLET
         )
+
+    async def _ping(self, ok: bool) -> None:
+        self.pings.append(ok)
 
     async def _position(self, text: str, chain: str | None) -> LpPosition:
         return next(held for known in self.chains for held in known.held if str(held.id) == text)
@@ -401,6 +406,18 @@ async def test_ticks_never_overlap_and_a_slow_one_delays_the_next(tmp_path: Path
     await until(lambda: len(heard) >= 3)
     stop.set()
     assert (await running).ticks == len(heard) == chain.reads
+
+
+async def test_a_ping_follows_each_round_and_says_whether_anything_was_read(tmp_path: Path) -> None:
+    good, bad = WatchedChain("arbitrum", held=[position()]), WatchedChain(fault=Unavailable("no node"))
+    house, stop = House(tmp_path, [good, bad], period=0.005), asyncio.Event()
+    running = asyncio.create_task(house.monitor.run(lambda tick: None, stop))
+    await until(lambda: house.pings)
+    house.watches = [Watch(bad.name, WALLET)]
+    await until(lambda: False in house.pings)
+    stop.set()
+    await running
+    assert house.pings[0] is True
 
 
 async def test_what_one_chain_has_to_say_does_not_wait_for_another(tmp_path: Path) -> None:

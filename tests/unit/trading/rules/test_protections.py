@@ -10,7 +10,7 @@ import pytest
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Missing
+from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
 from zuno.trading.rules.book_state import RealisedResult
@@ -19,6 +19,7 @@ from zuno.trading.rules.protections import (
     RiskState,
     active_locks,
     describe_lock,
+    find_drawdown,
     find_refusal,
     triggered_protections,
 )
@@ -122,6 +123,20 @@ def test_what_cannot_be_judged_is_hit(of: RiskState, protection: Protection) -> 
 def test_a_negative_equity_counts_as_everything_lost() -> None:
     found = hit(state(summary("-2100"), equity_usd=Decimal(-100)))
     assert {Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("of", "share"),
+    [
+        (state(), Decimal(0)),
+        (state(summary("-250", ago=DAY_MS), summary("100")), Decimal(150) / Decimal(2_150)),
+        (state(summary("-500", ago=31 * DAY_MS)), Decimal(0)),
+        (state(summary("-500"), equity_usd=Missing("no mark")), None),
+        (state(equity_usd=Decimal(-5)), None),
+    ],
+)
+def test_the_drawdown_is_the_share_below_the_peak_of_thirty_days(of: RiskState, share: Decimal | None) -> None:
+    assert or_none(find_drawdown(of, LIMITS)) == share
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.orders import ExchangeAnswer
-from zuno.trading.model.trade_events import paper_account
+from zuno.trading.model.trade_events import Protection, paper_account
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.inputs import Fees
@@ -145,6 +145,26 @@ async def test_the_status_is_one_risk_book_of_positions_and_liquidity(market: Ma
     assert view.equity_usd is not None
     assert view.risk.leverage == pytest.approx(1_950 / view.equity_usd)
     assert "nobody looks" in view.notes
+
+
+async def test_the_figures_are_the_statuss_and_nobody_is_asked(market: Market) -> None:
+    async def ask(*asked: object) -> Any:
+        raise AssertionError("no exchange is asked")
+
+    status, figures = await market.account().status(), await market.account(ask=ask).figures()
+    assert figures.equity_usd is not None
+    assert float(figures.equity_usd) == status.equity_usd
+    assert figures.mode == "paper"
+    assert figures.exposure_usd == {Symbol.BTCUSDT: Decimal(1_200), Symbol.ETHUSDT: Decimal(0)}
+    assert figures.drawdown is not None
+    assert 0 <= figures.drawdown < 1
+    KillLockFile(market.home).lock("paper", "by hand")
+    assert (await market.account().figures()).locks[Protection.KILL_SWITCH] == 1
+
+
+async def test_an_account_that_was_never_opened_has_no_equity(market: Market) -> None:
+    figures = await market.account("live").figures()
+    assert (figures.mode, figures.equity_usd, figures.drawdown) == ("live", None, None)
 
 
 async def test_positions_have_levels_orders_and_pnl(market: Market) -> None:

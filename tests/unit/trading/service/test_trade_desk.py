@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +29,8 @@ from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
 from zuno.adapters.venues.synthetic.path import END
-from zuno.kernel.errors import Refused, UsageError
+from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.logs import current_log_id
 from zuno.kernel.units import Millis
 from zuno.llm.port import ModelRequest
 from zuno.trading.data.bundle_builder import build_bundle
@@ -50,7 +54,8 @@ from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.report import build_report
 from zuno.trading.service.runs import Cycles
-from zuno.trading.service.trade_desk import DeskBackends, DeskEvent, TradeDesk, desk_name
+from zuno.trading.service.trade_desk import DeskBackends, DeskEvent, TradeDesk, _DeskRun, desk_name
+from zuno.trading.watch.desk_loop import DeskPlan, Job, JobKind
 
 BTC = "BTCUSDT"
 AS_OF = str(END - 4 * HOUR_MS)
@@ -431,6 +436,36 @@ async def test_pushes_are_sent_while_a_desk_runs_by_the_clock_and_never_through_
     asyncio.get_running_loop().call_later(0.2, stop.set)
     await TradeDesk(replace(backends(desk, live), push=push)).start(lambda event: None, stop, symbols=[BTC], **asked)
     assert (began, ended) == (([True], [True]) if live else ([], []))
+
+
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("fault", [None, Unavailable("no venue answers")])
+async def test_a_ping_follows_each_cycle_by_the_clock_and_none_in_recorded_time(
+    desk: Desk, live: bool, fault: ZunoError | None
+) -> None:
+    pings, ids = list[bool](), list[str]()
+
+    class OneCycle:
+        async def run(self, *asked: Any, **named: Any) -> Any:
+            ids.append(current_log_id())
+            if fault is not None:
+                raise fault
+            return SimpleNamespace(run_id=named["run_id"], ruling=SimpleNamespace(decision=Call.HOLD, veto=None))
+
+        async def execution(self, run_id: str) -> None:
+            return None
+
+    async def ping(ok: bool) -> None:
+        pings.append(ok)
+
+    with_ping = replace(backends(desk), cycles=lambda gate: OneCycle(), ping=ping)  # type: ignore[arg-type, return-value]
+    gate = await with_ping.open_gate(paper_account("x"), lambda: Millis(END), None)
+    plan = DeskPlan((Symbol.BTCUSDT,), Mode.SWING)
+    run = _DeskRun(with_ping, gate, plan, paper_account("x"), lambda event: None, live=live)
+    with suppress(Unavailable):
+        await run.run_cycle(Job(JobKind.CYCLE, Millis(END), Symbol.BTCUSDT, Mode.SWING), Millis(END))
+    assert pings == ([fault is None] if live else [])
+    assert re.fullmatch(r"run_[0-9a-f]{16}", ids[0])
 
 
 @pytest.mark.slow
