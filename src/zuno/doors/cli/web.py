@@ -35,7 +35,7 @@ def serve_web(
     ] = "127.0.0.1",
     public_url: Annotated[
         str | None,
-        typer.Option("--public-url", metavar="URL", help="https://HOST[/BASE] of the proxy in front of the page."),
+        typer.Option("--public-url", metavar="URL", help="Public https URL of the proxy in front of the page."),
     ] = None,
     home: Home = None,
     json: Lines = False,
