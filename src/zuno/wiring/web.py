@@ -106,7 +106,8 @@ async def list_faults(
     kill_lock: KillLockFile,
     list_troubles: Callable[[], tuple[str, ...]] = tuple,
 ) -> tuple[str, ...]:
-    """Why this home is not ready, in codes that tell a stranger nothing else. Nothing is written."""
+    """Why this home is not ready, in codes that tell a stranger nothing else. Writes nothing but the repair that
+    every start makes."""
     faults = [*(("parts",) if list_troubles() else ())]
     try:
         await (await open_journal()).start()  # reads the newest entry under the lock that every write takes

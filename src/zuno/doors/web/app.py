@@ -96,7 +96,7 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
 
 
 def _add_health_routes(app: FastAPI, services: Services, on: WebBackends) -> None:
-    known: tuple[int, tuple[str, ...]] = (-READY_MS, ())
+    known: tuple[int, tuple[str, ...]] = (-READY_MS, ("starting",))
 
     @app.get("/healthz", include_in_schema=False)
     @app.get("/livez", include_in_schema=False)
@@ -109,6 +109,7 @@ def _add_health_routes(app: FastAPI, services: Services, on: WebBackends) -> Non
         """200, or 503 with the codes of what is amiss; what was seen within a second is not looked at again."""
         nonlocal known
         if not 0 <= on.now() - known[0] < READY_MS:
+            known = on.now(), known[1]  # whoever asks meanwhile gets the last answer
             try:
                 async with asyncio.timeout(READY_SECONDS):
                     known = on.now(), await services.ask(lambda zuno: on.list_faults(), refresh=False)
