@@ -79,7 +79,7 @@ def test_the_health_check_asks_for_readiness() -> None:
 
 def read_unit() -> RawConfigParser:
     unit = RawConfigParser(strict=True)
-    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.optionxform = str  # type: ignore[assignment]
     unit.read(DEPLOY / "zuno.service")
     return unit
 
@@ -138,8 +138,8 @@ def test_the_steps_of_the_container_file_make_a_page_that_starts(tmp_path: Path)
         done += name in ("COPY", "RUN")
     assert done >= 5
     home = {"ZUNO_HOME": str(tmp_path / "home"), "PATH": f"{prefix}/bin", "HOME": str(tmp_path)}
-    for words in (["--help"], ["web", "--help"], ["web", "factor", "add", "totp", "phone"], ["lp", "positions"]):
-        ran = subprocess.run([prefix / "bin" / "zuno", *words], env=home, capture_output=True, text=True, check=False)
+    for line in (["--help"], ["web", "--help"], ["web", "factor", "add", "totp", "phone"], ["lp", "positions"]):
+        ran = subprocess.run([prefix / "bin" / "zuno", *line], env=home, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
     refused = subprocess.run(
         [prefix / "bin" / "zuno", "web", "--host", "0.0.0.0", "--port", "0"], env=home, capture_output=True, check=False

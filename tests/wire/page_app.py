@@ -119,7 +119,7 @@ def open_page_app(home: Path, site: PublicSite | None = None) -> Iterator[PageAp
             version="0",
             kill_lock=zuno.kill_lock,
             helper=InlineHelper(StopDesk(zuno), loop),
-            list_faults=partial(list_faults, home, zuno._open_journal, zuno.kill_lock),
+            list_faults=partial(list_faults, home, zuno._probe_journal, zuno.kill_lock),
             docs=find_docs(),
         )
         yield PageApp(create_app(services, on, feed), feed, services, zuno, access, logins, clocks, loop)

@@ -289,7 +289,7 @@ class FactorView(View):
     """In base 32; shown when it is made, and never again."""
     last_step: int = -1
     """Of the newest code that was taken: neither it nor an older one is taken again."""
-    LEFT_OUT: ClassVar = frozenset({"made", "last_step"})
+    LEFT_OUT: ClassVar = frozenset({"kind", "made", "last_step"})
 
     def to_document(self) -> Document:
         what = f"issuer=Zuno&algorithm=SHA1&digits={DIGITS}&period={STEP_MS // 1000}"
@@ -302,7 +302,7 @@ class FactorsView(View):
     wrong: int = 0
     locked: tuple[int, int] | None = None
     """From when until when no code is taken, after too many wrong ones."""
-    LEFT_OUT: ClassVar = frozenset({"wrong", "FactorView.secret", "FactorView.last_step"})
+    LEFT_OUT: ClassVar = frozenset({"wrong", "FactorView.kind", "FactorView.secret", "FactorView.last_step"})
 
     def to_document(self) -> Document:
         rows = [(factor.name, factor.kind, when(factor.made // 1000)) for factor in self.factors]

@@ -234,7 +234,7 @@ class Application(LpWiring, TradingWiring):
 
         self._chains.require_writable()
         helper = HelperProcess(open_stops, lambda: (self._settings, self.typed_passphrase))
-        return build_web(self._settings, self, self.kill_lock, helper, host, port, public_url, self._open_journal)
+        return build_web(self._settings, self, self.kill_lock, helper, host, port, public_url, self._probe_journal)
 
     def web_logins(self) -> Logins:
         from zuno.wiring.web import build_logins

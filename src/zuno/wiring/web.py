@@ -21,7 +21,6 @@ from zuno.adapters.kill_lock import KillLockFile
 from zuno.doors.web_door import LOOPBACK, WebDoor
 from zuno.doors.web_logins import Logins
 from zuno.doors.zuno import Zuno
-from zuno.journal.port import Journal
 from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.public_site import LOOPBACK_NAMES, parse_public_url
 from zuno.settings import Settings
@@ -44,7 +43,7 @@ def build_web(
     host: str,
     port: int,
     public_url: str | None,
-    open_journal: Callable[[], Awaitable[Journal]],
+    probe_journal: Callable[[], Awaitable[object]],
     list_troubles: Callable[[], tuple[str, ...]] = tuple,
 ) -> WebDoor:
     """`helper` carries out stops; `list_troubles`: why `zuno serve` is not ready. `Unavailable` without the libraries,
@@ -75,7 +74,7 @@ def build_web(
             version=version("zuno"),
             kill_lock=kill_lock,
             helper=helper,
-            list_faults=partial(list_faults, settings.home, open_journal, kill_lock, list_troubles),
+            list_faults=partial(list_faults, settings.home, probe_journal, kill_lock, list_troubles),
             docs=find_docs(),
         ),
         logins,
@@ -102,7 +101,7 @@ def build_logins(home: Path) -> Logins:
 
 async def list_faults(
     home: Path,
-    open_journal: Callable[[], Awaitable[Journal]],
+    probe_journal: Callable[[], Awaitable[object]],
     kill_lock: KillLockFile,
     list_troubles: Callable[[], tuple[str, ...]] = tuple,
 ) -> tuple[str, ...]:
@@ -110,7 +109,7 @@ async def list_faults(
     every start makes."""
     faults = [*(("parts",) if list_troubles() else ())]
     try:
-        await (await open_journal()).start()  # reads the newest entry under the lock that every write takes
+        await probe_journal()
         if not os.access(home, os.W_OK):
             faults.append("journal")
     except ZunoError:

@@ -73,7 +73,7 @@ class _ClientBuckets:
         self._buckets: dict[str, TokenBucket] = {}
 
     def try_take(self, client: str, now: int) -> bool:
-        bucket = self._buckets[client] = self._buckets.pop(client, None) or TokenBucket(self._rate, self._burst)
+        bucket = self._buckets[client] = self._buckets.pop(client, TokenBucket(self._rate, self._burst))
         _drop_oldest(self._buckets, 4_096)
         return bucket.try_take(now)
 
