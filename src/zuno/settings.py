@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from zuno.kernel.errors import UsageError
+from zuno.kernel.public_site import parse_proxies, parse_public_url
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
@@ -46,6 +47,7 @@ _TABLES = {
     "risk_profile": "lp",
     "telegram_bot_token": "telegram",
     "metrics_port": "monitoring",
+    "web_public_url": "web",
     "axl_cli_peer_id": "axl",
     "binance_url": "exchanges",
     "fred_url": "feeds",
@@ -152,6 +154,11 @@ def _chat_ids(parts: list[str]) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def _proxies(parts: list[str]) -> tuple[str, ...]:
+    _checked_by(lambda _: parse_proxies(parts))("")
+    return tuple(parts)
+
+
 def _urls(urls: list[str]) -> tuple[SecretStr, ...]:
     if not urls or not all(_URL.fullmatch(url) for url in urls):
         raise ValueError("expected one or more http(s) URLs, separated by commas")  # never echo them: they hold keys
@@ -228,6 +235,8 @@ def _chain(text: str) -> str:
 
 Url = Annotated[str, AfterValidator(_url)]
 Currency = Annotated[str, AfterValidator(_matching(_CURRENCY, "a currency's three letters", str.upper))]
+PublicUrl = Annotated[str, AfterValidator(_checked_by(parse_public_url))] | None
+Proxies = Annotated[tuple[str, ...], _comma_separated(_proxies)]
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
@@ -447,6 +456,15 @@ class Settings(BaseModel):
         "healthchecks.io takes it); `{part}` in it becomes `trade` or `monitor`",
     )
     log_format: Literal["text", "json"] = Field("text", description="lines of the log: text or JSON")
+    web_public_url: PublicUrl = Field(
+        None,
+        description="public URL of the page behind a proxy, `https://HOST[/BASE]`; default of `zuno web --public-url`",
+    )
+    web_proxies: Proxies = Field(
+        (),
+        description="proxies whose `X-Forwarded-…` headers count, addresses or networks, comma-separated; default: "
+        "this machine",
+    )
     axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
     axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")
     axl_strategist_peer_id: PeerId = Field(None, description="AXL peer id of the Strategist")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -22,9 +23,10 @@ from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
 from zuno.doors.web.stops import Stop, StopDesk, Tell
 from zuno.doors.web_logins import LoginBook, Logins, LoginScope, WebLoginView, hash_secret
+from zuno.kernel.public_site import PublicSite
 from zuno.kernel.units import Millis
 from zuno.wiring import Application, open_zuno
-from zuno.wiring.web import LOGINS_FILE, find_docs
+from zuno.wiring.web import FACTORS_FILE, LOGINS_FILE, find_docs, list_faults
 
 T = TypeVar("T")
 TOKEN = "ab" * 32
@@ -68,11 +70,14 @@ def build_logins(home: Path, clocks: Clocks) -> Logins:
     if not file.exists():
         token = WebLoginView(kind="token", name="script", scope="act", made=clocks.millis, seen=clocks.millis)
         file.write_text(LoginBook(url=f"http://{HOST}/", logins={hash_secret(TOKEN): token}).model_dump_json())
-    return Logins(LockedFile(file), lambda: Millis(clocks.millis), lambda size: next(numbers).to_bytes(size, "big"))
+    factors = LockedFile(home / FACTORS_FILE)
+    return Logins(
+        LockedFile(file), factors, lambda: Millis(clocks.millis), lambda size: next(numbers).to_bytes(size, "big")
+    )
 
 
-def build_access(logins: Logins, clocks: Clocks, *, real_money: bool = False) -> Access:
-    return Access(logins, COOKIE, lambda: clocks.seconds, real_money=real_money)
+def build_access(logins: Logins, clocks: Clocks, *, real_money: bool = False, site: PublicSite | None = None) -> Access:
+    return Access(logins, COOKIE, lambda: clocks.seconds, real_money=real_money, site=site)
 
 
 def log_in(logins: Logins, scope: LoginScope = "act") -> tuple[str, dict[str, str]]:
@@ -98,13 +103,13 @@ class InlineHelper:
 
 
 @contextmanager
-def open_page_app(home: Path) -> Iterator[PageApp]:
+def open_page_app(home: Path, site: PublicSite | None = None) -> Iterator[PageApp]:
     zuno, clocks, loop = open_zuno(str(home)), Clocks(), asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
         logins, services = build_logins(home, clocks), Services(zuno, loop)
-        access = build_access(logins, clocks, real_money=has_real_money(zuno.config()))
+        access = build_access(logins, clocks, real_money=has_real_money(zuno.config()), site=site)
         feed, drawn = EventFeed(services), iter(range(1_000_000))
         on = WebBackends(
             access=access,
@@ -114,6 +119,7 @@ def open_page_app(home: Path) -> Iterator[PageApp]:
             version="0",
             kill_lock=zuno.kill_lock,
             helper=InlineHelper(StopDesk(zuno), loop),
+            list_faults=partial(list_faults, home, zuno._probe_journal, zuno.kill_lock),
             docs=find_docs(),
         )
         yield PageApp(create_app(services, on, feed), feed, services, zuno, access, logins, clocks, loop)

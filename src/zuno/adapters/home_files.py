@@ -40,7 +40,7 @@ _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.MONEY, False, "restored.json"),
     (FileKind.LOCK, False, "*.lock leases/* home.moved mesh/*/axl.pid devnet.json"),
     (FileKind.KEY, True, "keys/*.pub peer.pub mesh/*/peer.pub wallets/0x*.json"),
-    (FileKind.KEY, False, "keys/* wallets/* *.key"),
+    (FileKind.KEY, False, "keys/* wallets/* *.key web-factors.json"),
     (FileKind.LOGIN, True, "web-*.json"),
     (FileKind.LOGIN, False, "web-token"),
     (FileKind.LOG, False, "logs/* *.log *.log.before history"),

@@ -63,6 +63,12 @@ class KillLockFile:
         killed = next(iter(kills), "") if account is None else account
         return f"{killed} was killed ({kills[killed] or 'by hand'})" if killed in kills else None
 
+    def check(self) -> None:
+        """Raises where it cannot be read, here or in the database: then nobody knows who is locked."""
+        self._read()
+        if self._url is not None:
+            self._query("SELECT account, said FROM zuno.kills")
+
     def list_kills(self) -> frozenset[tuple[str, str]]:
         """Accounts in the file, each with when and where; empty if the file cannot be read."""
         with suppress(ZunoError):

@@ -1,12 +1,15 @@
 """Who may ask the page: browsers' sessions, scripts' tokens and one-time codes, in one small file of the home.
 
 Secrets are given out once and kept as hashes. The server and the commands beside it read and change the same file.
+The second factor (TOTP, RFC 6238) has a file of its own, for its secrets are kept as they are.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
+from base64 import b32decode, b32encode
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
@@ -23,6 +26,8 @@ from zuno.present.values import when
 T = TypeVar("T")
 LoginScope = Literal["look", "act"]
 LoginKind = Literal["code", "session", "token"]
+CodeVerdict = Literal["right", "wrong", "used", "locked", "none"]
+"""`used`: right, and taken before. `none`: there is no factor."""
 CODE_MS: Final = 120_000
 DAY_MS: Final = 86_400_000
 IDLE_MS: Final = 7 * DAY_MS
@@ -32,6 +37,12 @@ CLOCK_TOLERANCE_MS: Final = DAY_MS
 """By which the clock may have been set back since the login."""
 LONGEST_ALLOWANCE_MS: Final = DAY_MS
 ALL: Final = "all"
+STEP_MS: Final = 30_000
+"""A code's time step; one before and one after now are taken too."""
+DIGITS: Final = 6
+MOST_WRONG: Final = 5
+"""Wrong codes in a row after which none is taken for a time."""
+LOCKED_MS: Final = 300_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
@@ -56,7 +67,9 @@ class WebLoginView(View):
     """When it was last used, to the hour."""
     token: str | None = None
     """Shown when it is made, and never again."""
-    LEFT_OUT: ClassVar = frozenset({"kind", "made", "seen"})
+    client: str | None = None
+    """The address that a session was begun from."""
+    LEFT_OUT: ClassVar = frozenset({"kind", "made", "seen", "client"})
 
     def to_document(self) -> Document:
         return document("", lines(self.token or "", f"Token {self.name} (scope {self.scope}); it is shown this once."))
@@ -78,8 +91,11 @@ class WebLoginsView(View):
     def to_document(self) -> Document:
         if not self.logins:
             return document("None.")
-        rows = ((login.name, login.scope, when(login.made // 1000), when(login.seen // 1000)) for login in self.logins)
-        return document("", table(("name", "scope", "made", "last used"), rows))
+        rows = (
+            (login.name, login.scope, when(login.made // 1000), when(login.seen // 1000), login.client or "–")
+            for login in self.logins
+        )
+        return document("", table(("name", "scope", "made", "last used", "from"), rows))
 
 
 class WebLinkView(View):
@@ -122,6 +138,7 @@ class Logins:
     def __init__(
         self,
         file: LoginFile,
+        factors: LoginFile,
         now: Callable[[], Millis],
         chance: Callable[[int], bytes],
         served: Callable[[], bool] = lambda: True,
@@ -130,6 +147,7 @@ class Logins:
         self._now = now
         self._chance = chance
         self._served = served
+        self.factors = Factors(factors, now, chance)
         self._stamp: object | None = None
         self._book = LoginBook()
 
@@ -189,12 +207,13 @@ class Logins:
             self.list("session", ALL)
         self._update(lambda book: {"url": url})
 
-    def log_in(self, code: str) -> tuple[str, str, LoginScope] | None:
+    def log_in(self, code: str, client: str = "") -> tuple[str, str, LoginScope] | None:
         """Cookie, header and scope of a new session, for a code that is used up by it."""
         cookie, secret, given = self._chance(32).hex(), self._chance(32).hex(), self.find(hash_secret(code), "code")
         if given is None:
             return None
         session = self._build("session", self._chance(4).hex(), given.scope)
+        session = session.model_copy(update={"client": client or None})
 
         def redeem(book: LoginBook) -> dict[str, Any]:
             left = {key: login for key, login in book.logins.items() if key != hash_secret(code)}
@@ -217,7 +236,7 @@ class Logins:
 
     def allowed_until(self) -> int | None:
         allowed = self._load().allowed
-        return allowed[1] if allowed is not None and allowed[0] <= self._now() < allowed[1] else None
+        return allowed[1] if allowed is not None and _is_within(allowed, self._now()) else None
 
     def _build(self, kind: LoginKind, name: str, scope: LoginScope) -> WebLoginView:
         now = self._now()
@@ -259,3 +278,123 @@ def hash_secret(secret: str) -> str:
 def hash_session(cookie: str, secret: str) -> str:
     """Of what both have to be there."""
     return hash_secret(f"{cookie}\n{secret}")
+
+
+class FactorView(View):
+    kind: Literal["totp"] = "totp"
+    name: str
+    made: int
+    """Unix milliseconds."""
+    secret: str = ""
+    """In base 32; shown when it is made, and never again."""
+    last_step: int = -1
+    """Of the newest code that was taken: neither it nor an older one is taken again."""
+    LEFT_OUT: ClassVar = frozenset({"kind", "made", "last_step"})
+
+    def to_document(self) -> Document:
+        what = f"issuer=Zuno&algorithm=SHA1&digits={DIGITS}&period={STEP_MS // 1000}"
+        uri = f"otpauth://{self.kind}/Zuno:{self.name}?secret={self.secret}&{what}"
+        return document("", lines(uri, mark=Mark.VERBATIM), lines("For your authenticator app; it is shown this once."))
+
+
+class FactorsView(View):
+    factors: tuple[FactorView, ...] = ()
+    wrong: int = 0
+    locked: tuple[int, int] | None = None
+    """From when until when no code is taken, after too many wrong ones."""
+    LEFT_OUT: ClassVar = frozenset({"wrong", "FactorView.kind", "FactorView.secret", "FactorView.last_step"})
+
+    def to_document(self) -> Document:
+        rows = [(factor.name, factor.kind, when(factor.made // 1000)) for factor in self.factors]
+        locked = [] if self.locked is None else [f"No code is taken until {when(self.locked[1] // 1000).text}."]
+        return document("" if rows else "None.", table(("name", "kind", "made"), rows), lines(*locked))
+
+
+class Factors:
+    """`take` is the server's, the others the terminal's alone."""
+
+    def __init__(self, file: LoginFile, now: Callable[[], Millis], chance: Callable[[int], bytes]) -> None:
+        self._file = file
+        self._now = now
+        self._chance = chance
+
+    def add(self, kind: str, name: str) -> FactorView:
+        if kind != "totp" or _NAME.fullmatch(name) is None:
+            raise UsageError("A factor is `totp NAME`; a name has up to 40 letters, digits, dots, dashes, underscores.")
+        new = FactorView(name=name, made=self._now(), secret=b32encode(self._chance(20)).decode("ascii"))
+
+        def append(book: FactorsView) -> tuple[FactorsView, FactorView]:
+            if any(factor.name == name for factor in book.factors):
+                raise Refused(f"There is a factor {name} already; `zuno web factor remove {name}` ends it.")
+            return book.model_copy(update={"factors": (*book.factors, new)}), new
+
+        return self._update(append)
+
+    def list(self) -> FactorsView:
+        """Without their secrets."""
+        book = _parse_factors(self._file.read())
+        shown = tuple(factor.model_copy(update={"secret": ""}) for factor in book.factors)
+        locked = book.locked if _is_within(book.locked, self._now()) else None
+        return book.model_copy(update={"factors": shown, "locked": locked})
+
+    def remove(self, name: str) -> FactorsView:
+        def drop(book: FactorsView) -> tuple[FactorsView, None]:
+            kept = tuple(factor for factor in book.factors if factor.name != name)
+            if len(kept) == len(book.factors):
+                raise NotFound("No factor of this home is called so; `zuno web factor list` shows them.")
+            return FactorsView(factors=kept), None
+
+        self._update(drop)
+        return self.list()
+
+    def take(self, code: str) -> CodeVerdict:
+        """A right code is used up, among all processes."""
+
+        def use(book: FactorsView) -> tuple[FactorsView, CodeVerdict]:
+            now = self._now()
+            if not book.factors or _is_within(book.locked, now):
+                return book, "locked" if book.factors else "none"
+            for place, factor in enumerate(book.factors):
+                if (step := match_step(factor.secret, code, now)) is not None:
+                    spent = factor.model_copy(update={"last_step": step})
+                    left = (*book.factors[:place], spent, *book.factors[place + 1 :])
+                    return (FactorsView(factors=left), "right") if step > factor.last_step else (book, "used")
+            wrong = (book.wrong + 1) % MOST_WRONG
+            return FactorsView(
+                factors=book.factors, wrong=wrong, locked=None if wrong else (now, now + LOCKED_MS)
+            ), "wrong"
+
+        return self._update(use)
+
+    def _update(self, make: Callable[[FactorsView], tuple[FactorsView, T]]) -> T:
+        def rewrite(content: bytes | None) -> tuple[bytes, T]:
+            book, answer = make(_parse_factors(content))
+            return book.model_dump_json(indent=1).encode(), answer
+
+        return self._file.change(rewrite)
+
+
+def match_step(secret: str, code: str, now: int) -> int | None:
+    """The newest time step near now that a code belongs to."""
+    steps = range(now // STEP_MS + 1, now // STEP_MS - 2, -1)
+    given = code.encode("utf-8", "replace")
+    return next((step for step in steps if hmac.compare_digest(write_code(secret, step).encode(), given)), None)
+
+
+def write_code(secret: str, step: int) -> str:
+    """RFC 4226 with the time step as its counter."""
+    digest = hmac.digest(b32decode(secret), step.to_bytes(8, "big"), "sha1")
+    start = digest[-1] & 0x0F
+    number = int.from_bytes(digest[start : start + 4], "big") & 0x7FFFFFFF
+    return f"{number % 10**DIGITS:0{DIGITS}}"
+
+
+def _is_within(span: tuple[int, int] | None, now: int) -> bool:
+    return span is not None and span[0] <= now < span[1]
+
+
+def _parse_factors(content: bytes | None) -> FactorsView:
+    try:
+        return FactorsView() if content is None else FactorsView.model_validate_json(content)
+    except ValueError:
+        raise Broken("web-factors.json is damaged; delete it, then add the factors anew.") from None

@@ -214,8 +214,9 @@ class Zuno(Protocol):
     def telegram(self) -> TelegramDoor:
         """The bot in a chat. `UsageError` without a token, `Unavailable` without its library."""
 
-    def web(self, host: str, port: int) -> WebDoor:
-        """The page at an address of this machine. `Unavailable` without its libraries."""
+    def web(self, host: str, port: int, public_url: str | None = None) -> WebDoor:
+        """The page at an address of this machine, behind a proxy with `public_url`. `Unavailable` without its
+        libraries."""
 
     def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
         """All that runs by itself, as one service. `options`: further words of a part's command."""

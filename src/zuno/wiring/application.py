@@ -329,13 +329,23 @@ class Application(LpWiring, TradingWiring):
         self._chains.require_writable()
         return build_telegram(self._settings, self, self._open_journal, self._push_sources(), self.chat_desk)
 
-    def web(self, host: str, port: int) -> WebDoor:
+    def web(self, host: str, port: int, public_url: str | None = None) -> WebDoor:
         from zuno.adapters.helper_process import HelperProcess
         from zuno.wiring.web import build_web
 
         self._chains.require_writable()
         helper = HelperProcess(open_stops, lambda: (self._settings, self.typed_passphrase))
-        return build_web(self._settings, self, self.kill_lock, helper, host, port)
+        return build_web(
+            self._settings,
+            self,
+            self.kill_lock,
+            helper,
+            host,
+            port,
+            public_url,
+            self._probe_journal,
+            self.find_troubles,
+        )
 
     def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
         from zuno.wiring.serve import build_supervisor

@@ -153,6 +153,11 @@ class SharedWiring(ABC):
             self._started = True
         return self.journal()
 
+    async def _probe_journal(self) -> None:
+        """Reads the newest entry under the lock that every write takes. Raises where the journal cannot be used."""
+        await self._open_journal()
+        await self.journal().start()
+
     async def _read_journal(self) -> Journal:
         """The journal for reading: nothing is repaired in a home that cannot be written or has no room."""
         if self._chains.writable:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
+from collections.abc import Awaitable, Callable
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -17,24 +21,38 @@ from zuno.adapters.kill_lock import KillLockFile
 from zuno.doors.web_door import LOOPBACK, WebDoor
 from zuno.doors.web_logins import Logins
 from zuno.doors.zuno import Zuno
-from zuno.kernel.errors import Unavailable
+from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.public_site import LOOPBACK_NAMES, parse_public_url
 from zuno.settings import Settings
+from zuno.wiring.doctor import NO_ROOM
 from zuno.wiring.version import PACKAGE
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
+FACTORS_FILE: Final = "web-factors.json"
 OLD_TOKEN_FILE: Final = "web.token"
 """From versions with one token for everything."""
 _LIBRARIES: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
 def build_web(
-    settings: Settings, zuno: Zuno, kill_lock: KillLockFile, helper: HelperProcess, host: str, port: int
+    settings: Settings,
+    zuno: Zuno,
+    kill_lock: KillLockFile,
+    helper: HelperProcess,
+    host: str,
+    port: int,
+    public_url: str | None,
+    probe_journal: Callable[[], Awaitable[object]],
+    list_troubles: Callable[[], tuple[str, ...]] = tuple,
 ) -> WebDoor:
-    """`helper` carries out stops. `Unavailable` without the libraries, with the install command."""
+    """`helper` carries out stops; `list_troubles`: why `zuno serve` is not ready. `Unavailable` without the libraries,
+    with the install command; `UsageError` for a public URL that gives logins away."""
+    public_url = public_url or settings.web_public_url
+    site = None if public_url is None else parse_public_url(public_url, settings.web_proxies)
     if any(find_spec(name) is None for name in _LIBRARIES):
         raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
-    from zuno.doors.web.access import LOOPBACK_NAMES, Access
+    from zuno.doors.web.access import Access
     from zuno.doors.web.app import WebBackends
     from zuno.doors.web.metrics import Metrics
     from zuno.doors.web.routes.system import has_real_money
@@ -42,8 +60,10 @@ def build_web(
 
     logins = build_logins(settings.home)
     own = LOOPBACK_NAMES if host == LOOPBACK else LOOPBACK_NAMES | {f"[{host}]" if ":" in host else host.lower()}
-    notes = () if host == LOOPBACK else (f"{host} is open to other machines, without encryption: {_ADVICE}",)
-    access = Access(logins, name_cookie(settings.home), monotonic, own, real_money=has_real_money(zuno.config()))
+    private = host == LOOPBACK or site is not None
+    notes = () if private else (f"{host} is open to other machines, without encryption: {_ADVICE}",)
+    money = has_real_money(zuno.config())
+    access = Access(logins, name_cookie(settings.home), monotonic, own, real_money=money, site=site)
     return WebServer(
         zuno,
         WebBackends(
@@ -54,6 +74,7 @@ def build_web(
             version=version("zuno"),
             kill_lock=kill_lock,
             helper=helper,
+            list_faults=partial(list_faults, settings.home, probe_journal, kill_lock, list_troubles),
             docs=find_docs(),
         ),
         logins,
@@ -74,7 +95,30 @@ def find_docs() -> Path | None:
 
 
 def build_logins(home: Path) -> Logins:
-    return Logins(LockedFile(home / LOGINS_FILE), unix_millis, os.urandom, web_lock(home).is_held)
+    factors = LockedFile(home / FACTORS_FILE)
+    return Logins(LockedFile(home / LOGINS_FILE), factors, unix_millis, os.urandom, web_lock(home).is_held)
+
+
+async def list_faults(
+    home: Path,
+    probe_journal: Callable[[], Awaitable[object]],
+    kill_lock: KillLockFile,
+    list_troubles: Callable[[], tuple[str, ...]] = tuple,
+) -> tuple[str, ...]:
+    """Why this home is not ready, in codes that tell a stranger nothing else. Writes nothing but the repair that
+    every start makes."""
+    faults = [*(("parts",) if list_troubles() else ())]
+    try:
+        await probe_journal()
+        if not os.access(home, os.W_OK):
+            faults.append("journal")
+    except ZunoError:
+        faults.append("journal")
+    try:
+        await asyncio.to_thread(kill_lock.check)
+    except ZunoError:
+        faults.append("kill-lock")
+    return (*faults, "disk") if shutil.disk_usage(home).free < NO_ROOM else tuple(faults)
 
 
 def name_cookie(home: Path) -> str:

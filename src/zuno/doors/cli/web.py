@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 web = group("Serve the page on this machine until Ctrl-C or SIGTERM; make and end its logins.", None)
 token = group("Tokens for scripts that use the page's interface.")
 web.add_typer(token, name="token")
+factor = group("Second factors, which acts need behind a public URL.")
+web.add_typer(factor, name="factor")
 Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
 Scope = Annotated[Literal["look", "act"], typer.Option("--scope", help="look (read only) or act.")]
+FactorName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the factor.")]
 TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.")]
 
 
@@ -30,13 +33,17 @@ def serve_web(
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Bind address; plain HTTP, not encrypted.")
     ] = "127.0.0.1",
+    public_url: Annotated[
+        str | None,
+        typer.Option("--public-url", metavar="URL", help="Public https URL of the proxy in front of the page."),
+    ] = None,
     home: Home = None,
     json: Lines = False,
 ) -> None:
     """Serve the page on this machine until Ctrl-C or SIGTERM, and print a link to log in."""
     ctx.obj = ctx.obj.at(home)
     if ctx.invoked_subcommand is None:
-        run_command.answer(ctx.obj, json, lambda zuno: _serve_page(zuno, host, port, json))
+        run_command.answer(ctx.obj, json, lambda zuno: _serve_page(zuno, host, port, public_url, json))
 
 
 @command(web, "link")
@@ -84,7 +91,30 @@ async def web_token_revoke(zuno: Zuno, /, name: TokenName) -> View:
     return zuno.web_logins().list("token", name)
 
 
-async def _serve_page(zuno: Zuno, host: str, port: int, json: bool) -> View:
+@command(factor, "add")
+async def web_factor_add(
+    zuno: Zuno,
+    /,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="totp: codes of an authenticator app.")],
+    name: FactorName,
+) -> View:
+    """Add a second factor, and print its otpauth:// URI once."""
+    return zuno.web_logins().factors.add(kind, name)
+
+
+@command(factor, "list")
+async def web_factor_list(zuno: Zuno, /) -> View:
+    """List second factors by name."""
+    return zuno.web_logins().factors.list()
+
+
+@command(factor, "remove")
+async def web_factor_remove(zuno: Zuno, /, name: FactorName) -> View:
+    """Remove a second factor; also lets codes be tried again after too many wrong ones."""
+    return zuno.web_logins().factors.remove(name)
+
+
+async def _serve_page(zuno: Zuno, host: str, port: int, public_url: str | None, json: bool) -> View:
     from zuno.doors.cli.service import event_line, serve
 
-    return await serve(zuno.web(host, port).run, event_line, json=json)
+    return await serve(zuno.web(host, port, public_url).run, event_line, json=json)

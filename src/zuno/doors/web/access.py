@@ -2,6 +2,7 @@
 
 A browser shows two secrets: a cookie, which every server on this machine receives, and a header that only a page of
 this very origin can send. Neither is given out for the other. Every answer carries a strict policy for the page.
+Behind a public URL the page has one more name, named proxies say who the client is, and acting needs a second factor.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zuno.doors.web.metrics import Metrics
@@ -21,10 +23,16 @@ from zuno.doors.web_logins import LoginKind, Logins, LoginScope, hash_secret, ha
 from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.logs import log_under
+from zuno.kernel.public_site import LOOPBACK_NAMES, PublicSite
 
 MOST_BODY_BYTES: Final = 64 * 1024
-LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 SESSION_HEADER: Final = "x-zuno-session"
+FACTOR_HEADER: Final = "x-zuno-factor"
+SHOWN_HEADER: Final = "x-zuno-shown"
+"""Of an answer that only shows what the act would be: the code that was given is good for the act too."""
+KEPT_SECONDS: Final = 120.0
+"""How long a code that led to no act stays good, for the same caller and the same act."""
+PROBES: Final = frozenset({"/livez", "/readyz", "/healthz"})
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; manifest-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -58,6 +66,24 @@ class Caller:
     scope: LoginScope
 
 
+class _ClientBuckets:
+    """A `TokenBucket` for each client; whoever asked longest ago makes room."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._buckets: dict[str, TokenBucket] = {}
+
+    def try_take(self, client: str, now: int) -> bool:
+        bucket = self._buckets[client] = self._buckets.pop(client, TokenBucket(self._rate, self._burst))
+        _drop_oldest(self._buckets, 4_096)
+        return bucket.try_take(now)
+
+
+def _drop_oldest(known: dict[str, Any], most: int) -> None:
+    while len(known) > most:
+        del known[next(iter(known))]
+
+
 class Access:
     """What is checked of a request. Nothing here needs a database."""
 
@@ -69,15 +95,23 @@ class Access:
         names: frozenset[str] = LOOPBACK_NAMES,
         *,
         real_money: bool = False,
+        site: PublicSite | None = None,
     ) -> None:
         """`cookie`: its name, of this home alone, for cookies know no ports. `names`: how this machine may be called.
-        `stopwatch`: seconds that no clock change touches. `real_money`: acting needs the leave of `zuno web allow`."""
+        `stopwatch`: seconds that no clock change touches. `real_money`: acting needs the leave of `zuno web allow`.
+        `site`: the public address, if there is one; then acting needs a code of the second factor too."""
         self._logins = logins
         self.cookie = cookie
-        self._names = names
+        self.site = site
+        self.base = "" if site is None else site.base
+        self._names = names if site is None else names | {site.name}
+        self._kept: dict[str, tuple[str, float]] = {}
+        """Codes by whose they are and for which act, and until when they are good for it, while it is not done."""
+        self._acting: set[str] = set()
         self._real_money = real_money
         self._stopwatch = stopwatch
-        self._guesses = TokenBucket(1 / 6, 10)
+        self._guesses = _ClientBuckets(1 / 6, 10)
+        self._probes = _ClientBuckets(5.0, 20)
         self._looks = TokenBucket(100.0, 400)
         self._acts = TokenBucket(2.0, 30)
         self._stops = TokenBucket(2.0, 30)
@@ -85,12 +119,19 @@ class Access:
 
     # -- logging in and out
 
-    async def log_in(self, code: str) -> tuple[str, str, LoginScope]:
+    def set_cookie(self, response: Response, cookie: str, age: int) -> None:
+        """For the pages under the base path alone; `age`: in seconds, 0 ends it."""
+        encrypted = self.site is not None and self.site.scheme == "https"
+        place = f"{self.base}/"
+        response.set_cookie(self.cookie, cookie, age, path=place, secure=encrypted, httponly=True, samesite="strict")
+
+    async def log_in(self, code: str, client: str = "") -> tuple[str, str, LoginScope]:
         """Cookie, header and scope of a new session, for a code that was not used. `Problem` for a wrong one."""
         known = self._logins.find(hash_secret(code), "code")  # a wrong one costs neither a thread nor a write
-        given = None if known is None else await asyncio.to_thread(self._logins.log_in, code)
+        given = None if known is None else await asyncio.to_thread(self._logins.log_in, code, client)
         if given is None:
-            raise self._count_guess("This link was used, or is older than two minutes; `zuno web link` prints another.")
+            why = "This link was used, or is older than two minutes; `zuno web link` prints another."
+            raise self._count_guess(why, client)
         return given
 
     async def log_out(self, caller: Caller) -> None:
@@ -99,16 +140,20 @@ class Access:
 
     # -- checking
 
-    def check(self, method: str, path: str, headers: Mapping[str, str], cookies: str) -> Caller | None:
+    def check(
+        self, method: str, path: str, headers: Mapping[str, str], cookies: str, client: str = ""
+    ) -> Caller | None:
         """Who asks; None for what is open to everybody on this machine. `Problem` says what is missing."""
         self._check_host(headers.get("host", ""))
+        if path in PROBES and not self._probes.try_take(client, self._millis()):
+            raise Problem(429, "Too many requests; wait a moment.")
         changes = method not in _SAFE
         guarded = path.startswith(_GUARDED)
         if guarded or changes:
             self._check_origin(headers)
         if not guarded:
             return None
-        caller = self._identify(headers.get("authorization"), headers.get(SESSION_HEADER), cookies)
+        caller = self._identify(headers.get("authorization"), headers.get(SESSION_HEADER), cookies, client)
         lowers_risk = _LOWERS_RISK.fullmatch(path) is not None
         if changes and path != _OWN_END:
             if caller.scope != "act":
@@ -119,6 +164,44 @@ class Access:
         if not bucket.try_take(self._millis()):
             raise Problem(429, "Too many requests; wait a moment.")
         return caller
+
+    def needs_factor(self, method: str, path: str) -> bool:
+        """Every act behind a public URL, except those that lower risk."""
+        guarded = method not in _SAFE and path.startswith(_GUARDED)
+        return self.site is not None and guarded and path != _OWN_END and _LOWERS_RISK.fullmatch(path) is None
+
+    async def begin_act(self, caller: Caller, path: str, code: str | None) -> str:
+        """Use up a code of the second factor, and return the act's id for `end_act`. `Problem` without one."""
+        act = hash_secret(f"{caller.key}\n{path}")
+        if act in self._acting:
+            raise Problem(409, "This is being done already; wait for its answer.")
+        kept, until = self._kept.pop(act, (None, 0.0))
+        self._acting.add(act)
+        try:
+            if code is None or code != kept or self._stopwatch() >= until:
+                await self._take_code(code)
+        except BaseException:
+            self._acting.discard(act)
+            raise
+        return act
+
+    def end_act(self, act: str, code: str | None) -> None:
+        """`code`: of an act that was only shown, or refused; it stays good for that one."""
+        self._acting.discard(act)
+        if code is not None:
+            self._kept[act] = code, self._stopwatch() + KEPT_SECONDS
+            _drop_oldest(self._kept, 100)
+
+    async def _take_code(self, code: str | None) -> None:
+        factors = self._logins.factors
+        if not (await asyncio.to_thread(factors.list)).factors:
+            add = "type `zuno web factor add totp NAME` at a terminal, then try again."
+            raise Problem(403, f"Acting from outside needs a second factor: {add}", "factor-missing")
+        verdict = "absent" if code is None else await asyncio.to_thread(factors.take, code.strip())
+        if verdict == "locked":
+            raise Problem(429, "Too many wrong codes: none is taken for some minutes.", "factor-locked")
+        if verdict != "right":
+            raise Problem(403, f"{_VERDICTS.get(verdict, _WRONG)} ({FACTOR_HEADER})", "factor")
 
     def _millis(self) -> int:
         return int(1000 * self._stopwatch())
@@ -133,23 +216,26 @@ class Access:
 
     def _check_host(self, host: str) -> None:
         """A name of ours: a foreign name that points here is DNS rebinding."""
-        match = _HOST.fullmatch(host)
-        if match is None or match[1].lower() not in self._names:
+        if _name_of(host) not in self._names:
             raise Problem(421, "This machine is not called so here; open the link that `zuno web` printed.")
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-        foreign = origin is not None and origin.lower() != f"http://{headers.get('host', '')}".lower()
+        host = headers.get("host", "").lower()
+        own = {f"http://{host}"}
+        if self.site is not None:
+            own = {self.site.origin} | (own if _name_of(host) in LOOPBACK_NAMES else set())
+        foreign = origin is not None and origin.lower() not in own
         if foreign or site not in ("same-origin", "none"):
             raise Problem(403, "Another site asked for this.")
 
-    def _identify(self, authorization: str | None, secret: str | None, cookies: str) -> Caller:
+    def _identify(self, authorization: str | None, secret: str | None, cookies: str, client: str) -> Caller:
         if authorization is not None:
             scheme, _, given = authorization.partition(" ")
             if scheme.lower() != "bearer":
                 raise Problem(401, "Authorization is `Bearer TOKEN`; `zuno web token create` makes one.")
             if (caller := self._find(hash_secret(given.strip()), "token")) is None:
-                raise self._count_guess("This is no token of this home; `zuno web token create` makes one.")
+                raise self._count_guess("This is no token of this home; `zuno web token create` makes one.", client)
             return caller
         for cookie in _read_cookies(cookies, self.cookie) if secret is not None else ():
             if (caller := self._find(hash_session(cookie, secret or ""), "session")) is not None:
@@ -164,10 +250,19 @@ class Access:
         login = self._logins.find(key, kind)
         return None if login is None else Caller(key, kind, login.name, login.scope)
 
-    def _count_guess(self, detail: str) -> Problem:
-        if not self._guesses.try_take(self._millis()):
+    def _count_guess(self, detail: str, client: str) -> Problem:
+        if not self._guesses.try_take(client, self._millis()):
             return Problem(429, "Too many wrong tokens and codes; wait a minute.")
         return Problem(401, detail)
+
+
+_WRONG: Final = "This is not the code of now; are both clocks right?"
+_VERDICTS: Final = {"absent": "Type the code of your authenticator app.", "used": "This code was used; take the next."}
+
+
+def _name_of(host: str) -> str | None:
+    match = _HOST.fullmatch(host)
+    return None if match is None else match[1].lower()
 
 
 def _read_cookies(header: str, name: str) -> list[str]:
@@ -197,15 +292,24 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send, id: bytes) -> None:
         scope.setdefault("state", {})
         read_timer = self._metrics.start_timer()
+        act, code, site = "", None, self._access.site
+        client, over_http = str((scope.get("client") or ("",))[0]), False
+        if site is not None:
+            client, over_http = _read_proxy(scope, site, client)
+        scope["state"]["client"] = client
+        path = scope["path"][len(self._access.base) :]
 
         async def send_guarded(message: Message) -> None:
+            nonlocal code
             if message["type"] == "http.response.start":
-                cache = b"no-store" if scope["path"].startswith(_GUARDED) else b"no-cache"
+                cache = b"no-store" if path.startswith(_GUARDED) else b"no-cache"
                 own = {name for name, _ in message["headers"]}  # a page of the lab has a policy of its own
                 more = [*_RAW_HEADERS, (b"cache-control", cache), (b"x-request-id", id)]
                 message["headers"] = [*message["headers"], *(header for header in more if header[0] not in own)]
                 route = str(getattr(scope.get("route"), "path", "other"))  # as the code has it, whatever was asked for
                 self._metrics.count_answer(scope["method"], route, message["status"], read_timer())
+                if not 400 <= message["status"] < 500 and SHOWN_HEADER.encode() not in own:
+                    code = None  # something was done by it
             elif message["type"] == "http.response.body":
                 self._metrics.count_bytes(len(message.get("body", b"")))
             await send(message)
@@ -213,8 +317,13 @@ class Guard:
         try:
             headers = Headers(scope=scope)
             cookies = "; ".join(headers.getlist("cookie"))
-            caller, state = self._access.check(scope["method"], scope["path"], headers, cookies), scope["state"]
+            if over_http:
+                raise Problem(403, "This page is open over https alone.", "tls")
+            caller, state = self._access.check(scope["method"], path, headers, cookies, client), scope["state"]
             state["caller"] = caller
+            if caller is not None and self._access.needs_factor(scope["method"], path):
+                code = headers.get(FACTOR_HEADER)
+                act = await self._access.begin_act(caller, path, code)
             if caller is not None and "connection" in state:
                 state["connection"].recognise()
             if scope["method"] not in _SAFE:
@@ -223,7 +332,35 @@ class Guard:
             view = describe_error(error)
             await answer_problem(view, _RETRY.get(view.status))(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        if not path:
+            await RedirectResponse(f"{self._access.base}/", 307)(scope, receive, send_guarded)
+            return
+        try:
+            await self._app(scope, receive, send_guarded)
+        finally:
+            if act:
+                self._access.end_act(act, code)
+
+
+def _read_proxy(scope: Scope, site: PublicSite, peer: str) -> tuple[str, bool]:
+    """The client as named proxies know it, and whether it came without TLS. Name, scheme and path become those of the
+    public address; a proxy may cut the base path off or leave it. Of anybody else these headers are worth nothing."""
+    headers = MutableHeaders(scope=scope)
+    given = {name: ", ".join(headers.getlist(f"x-forwarded-{name}")) for name in ("for", "proto", "host")}
+    client, over_http = peer, False
+    if site.trusts(peer):
+        client = site.find_client(peer, given["for"])
+        proto, host = (given[name].rpartition(",")[2].strip().lower() for name in ("proto", "host"))
+        over_http = site.scheme == "https" and proto == "http"
+        if host:
+            headers["host"] = host
+        if proto == site.scheme:
+            scope["scheme"] = proto
+    whole = str(scope["path"])
+    if whole != site.base and not whole.startswith(f"{site.base}/"):
+        scope["path"] = f"{site.base}{whole}"
+    scope["root_path"] = site.base
+    return client, over_http
 
 
 _RETRY: Final = {429: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}

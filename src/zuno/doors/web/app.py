@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -33,6 +34,8 @@ from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
 API: Final = "/api/v1"
+READY_SECONDS: Final = 5.0
+READY_MS: Final = 1_000
 SUMMARY: Final = (
     "A desk of arguing agents for Uniswap v4 liquidity and BTC/ETH trading: a model reasons, code owns every number. "
     "Paper by default, not advice."
@@ -53,6 +56,8 @@ class WebBackends:
     version: str
     kill_lock: KillLock
     helper: Helper
+    list_faults: Callable[[], Awaitable[tuple[str, ...]]]
+    """Why the home is not ready, in codes, asked on the services' loop."""
     docs: Path | None = None
     """The folder of this project's pages, where they are installed."""
 
@@ -78,6 +83,7 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
         build_lab_routes(services),
     ):
         app.include_router(router, prefix=API)
+    _add_health_routes(app, services, on)
     _add_open_routes(app, on.access, on.docs)
 
     @app.get("/metrics", include_in_schema=False)
@@ -91,19 +97,37 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
     return app
 
 
-def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
+def _add_health_routes(app: FastAPI, services: Services, on: WebBackends) -> None:
+    known: tuple[int, tuple[str, ...]] = (-READY_MS, ("starting",))
 
     @app.get("/healthz", include_in_schema=False)
-    async def tell_health() -> Response:
+    @app.get("/livez", include_in_schema=False)
+    async def tell_life() -> Response:
+        """The process and its loop are there, whatever else is."""
         return PlainTextResponse("ok\n")
 
+    @app.get("/readyz", include_in_schema=False)
+    async def tell_readiness() -> Response:
+        """200, or 503 with the codes of what is amiss; what was seen within a second is not looked at again."""
+        nonlocal known
+        if not 0 <= on.now() - known[0] < READY_MS:
+            known = on.now(), known[1]  # whoever asks meanwhile gets the last answer
+            try:
+                async with asyncio.timeout(READY_SECONDS):
+                    known = on.now(), await services.ask(lambda zuno: on.list_faults(), refresh=False)
+            except TimeoutError:
+                known = on.now(), ("busy",)
+        return JSONResponse({"ready": not known[1], "faults": known[1]}, 503 if known[1] else 200)
+
+
+def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
+
     @app.post("/login", include_in_schema=False)
-    async def log_in(body: LoginBody) -> Response:
+    async def log_in(request: Request, body: LoginBody) -> Response:
         """For a code of `zuno web link`: a cookie, and the secret of the header that goes with it."""
-        cookie, secret, scope = await access.log_in(body.code)
+        cookie, secret, scope = await access.log_in(body.code, request.state.client)
         response = JSONResponse({"secret": secret, "scope": scope})
-        age = SESSION_MS // 1000
-        response.set_cookie(access.cookie, cookie, max_age=age, httponly=True, samesite="strict", path="/")
+        access.set_cookie(response, cookie, SESSION_MS // 1000)
         return response
 
     @app.get("/report.html", include_in_schema=False)
@@ -112,7 +136,7 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
 
     if docs is None:
         return
-    index = list_pages(docs)
+    index = list_pages(docs, access.base)
 
     @app.get("/llms.txt", include_in_schema=False)
     async def list_documents() -> Response:
@@ -132,27 +156,27 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
     app.mount("/docs", StaticFiles(directory=docs), name="docs")
 
 
-def list_pages(docs: Path) -> str:
+def list_pages(docs: Path, base: str = "") -> str:
     """What is written about Zuno, as llmstxt.org asks for it: a title, a sentence, and a link with a sentence each."""
     lines = ["# Zuno", "", f"> {SUMMARY}", "", "## Docs", ""]
-    lines += [_list_page(path, docs) for path in sorted([*docs.glob("*.md"), *docs.glob("guides/*.md")])]
+    lines += [_list_page(path, docs, base) for path in sorted([*docs.glob("*.md"), *docs.glob("guides/*.md")])]
     lines += ["", "## Optional", ""]
-    lines += [_list_page(path, docs) for path in sorted((docs / "decisions").glob("*.md"))]
+    lines += [_list_page(path, docs, base) for path in sorted((docs / "decisions").glob("*.md"))]
     lines += [
         "",
         "## Interface",
         "",
-        f"- [OpenAPI]({API}/openapi.json): the JSON interface of this page (wants the login)",
+        f"- [OpenAPI]({base}{API}/openapi.json): the JSON interface of this page (wants the login)",
         "",
     ]
     return "\n".join(lines)
 
 
-def _list_page(path: Path, docs: Path) -> str:
+def _list_page(path: Path, docs: Path, base: str) -> str:
     title, *rest = path.read_text(encoding="utf-8").splitlines() or [path.stem]
     first = next((line for line in rest if line.strip() and not line.startswith(("|", "#", "-", "`"))), "")
     about = f": {first.strip()}" if first else ""
-    return f"- [{title.lstrip('# ')}](/docs/{path.relative_to(docs).as_posix()}){about}"
+    return f"- [{title.lstrip('# ')}]({base}/docs/{path.relative_to(docs).as_posix()}){about}"
 
 
 def _describe_answers(app: FastAPI) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from zuno.doors.web.access import SHOWN_HEADER
 from zuno.doors.web.problems import Problem
 from zuno.lp.service.execution import ApprovalOffer
 
@@ -48,6 +50,12 @@ def confirm_by(typed: str | None) -> Callable[[str, str], bool]:
 
 def need_word(word: str, what: str, **more: Any) -> Problem:
     return Problem(409, f"{what} Type {word} to go on.", "confirmation", word=word, **more)
+
+
+def mark_shown(answer: Response) -> Response:
+    """Nothing was done: a code of the second factor that came along is good for the act itself."""
+    answer.headers[SHOWN_HEADER] = "1"
+    return answer
 
 
 class Offers:

@@ -68,7 +68,8 @@ class WebServer:
         self._notes = notes
 
     async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
-        with hold(self._lock), open_port(self._host, self._port) as listening:
+        site = self._on.access.site
+        with hold(self._lock), open_port(self._host, self._port, wildcard=site is not None) as listening:
             self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
             return await self._serve(listening, hear, stop)
 
@@ -98,6 +99,8 @@ class WebServer:
         )
         host = f"[{self._host}]" if ":" in self._host else self._host
         url = f"http://{host}:{listening.getsockname()[1]}/"
+        if (site := self._on.access.site) is not None:
+            url = f"{site.origin}{site.base}/"
         self._logins.start(url, end_sessions=has_real_money(self._zuno.config()))
         ended = asyncio.Event()
 
@@ -133,9 +136,9 @@ class WebServer:
         hear(WebEventView(at=self._on.now(), event=event, text=text, url=url))
 
 
-def open_port(host: str, port: int) -> socket.socket:
+def open_port(host: str, port: int, *, wildcard: bool = False) -> socket.socket:
     """A listening socket; 0 picks a free port. `Refused` where the port is in use, `UsageError` for what is none or
-    would be every address at once."""
+    would be every address at once. `wildcard`: that is meant, for the page has a public name."""
     if not 0 <= port <= _HIGHEST_PORT:
         raise UsageError(f"--port is {port}; give a number from 0 to {_HIGHEST_PORT}.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -148,7 +151,7 @@ def open_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         opened.close()
         raise _unusable_port(host, port, error) from error
-    if _is_wildcard(opened.getsockname()[0]):
+    if not wildcard and _is_wildcard(opened.getsockname()[0]):
         opened.close()
         raise UsageError(f"{host or 'An empty --host'} means every address of this machine; name the one to serve at.")
     return opened

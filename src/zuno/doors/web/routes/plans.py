@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers, is_word, need_word
+from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers, is_word, mark_shown, need_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.look_route import Cursor, Id, Limit, LookRoute
@@ -64,7 +64,7 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
         if body.approval_hash is None:
             offer = await services.fetch(lambda zuno: zuno.execution().offer_approval(plan, WHO))
             offers.keep(offer)
-            return respond(offer.view)
+            return mark_shown(respond(offer.view))
         if not is_word(body.word, "approve"):
             raise need_word("approve", f"{sanitise(plan)} is approved as it was shown.")
         shown = offers.take(plan, body.approval_hash)
@@ -79,7 +79,7 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
         """Without a word what is about to be applied; with the word `apply` it is, exactly once. With real money the
         hash of what was shown is needed too."""
         if body.word is None:
-            return await services.answer(lambda zuno: zuno.execution().offer_apply(plan))
+            return mark_shown(await services.answer(lambda zuno: zuno.execution().offer_apply(plan)))
         if not is_word(body.word, "apply"):
             raise need_word("apply", f"{sanitise(plan)} is applied.")
 

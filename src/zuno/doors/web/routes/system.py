@@ -144,7 +144,7 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
         """Log this browser out."""
         await access.log_out(request.state.caller)
         response = Response(status_code=204)
-        response.delete_cookie(access.cookie, httponly=True, samesite="strict", path="/")
+        access.set_cookie(response, "", 0)
         return response
 
     @router.get("/home", **document(HomeView))

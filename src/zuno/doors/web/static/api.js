@@ -1,6 +1,8 @@
 // The server's JSON under /api/v1, its problem documents, and its event stream.
 
-const ROOT = "/api/v1";
+/** The path that everything is under: behind a proxy it may be more than "/". */
+export const BASE = new URL(".", import.meta.url).pathname;
+const ROOT = `${BASE}api/v1`;
 
 /** What the server refused or could not do, as RFC 9457 says it. */
 export class Problem extends Error {
@@ -73,7 +75,7 @@ export function takeCode() {
 
 /** A session of this browser's own for a code: its cookie is set by the answer, its header's secret is kept here. */
 export async function logIn(code) {
-  const answer = await ask("/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) });
+  const answer = await ask(`${BASE}login`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) });
   const document = await readJson(answer);
   if (!answer.ok) throw new Problem(answer.status, document ?? {});
   held = document.secret;
@@ -106,16 +108,44 @@ export async function getText(path, { signal } = {}) {
   return answer.text();
 }
 
+const FACTOR = "urn:zuno:problem:factor";
+const codes = new Map(); // codes of the second factor by the act they were typed for, while it is not done
+let askCode = async () => null;
+
+/** `ask(sentence)` brings the code that was typed, or null. */
+export function useFactor(ask) {
+  askCode = ask;
+}
+
+/** Post, and where the server wants a code of the second factor, ask for it; what is shown before an act keeps it. */
+async function postWithCode(path, body, signal) {
+  for (;;) {
+    const code = codes.get(path);
+    codes.delete(path);
+    try {
+      const answer = await request("POST", path, body, signal, undefined, code ? { "X-Zuno-Factor": code } : {});
+      if (code && answer?.approvalHash && !body.word) codes.set(path, code);
+      return answer;
+    } catch (error) {
+      if (code && error.status === 409) codes.set(path, code);
+      if (error.type !== FACTOR) throw error;
+      const typed = await askCode(error.message);
+      if (!typed) throw error;
+      codes.set(path, typed);
+    }
+  }
+}
+
 export async function post(path, body = {}, { signal } = {}) {
   try {
-    return await request("POST", path, body, signal);
+    return await postWithCode(path, body, signal);
   } finally {
     if (session && !session.mayAct) loadSession().catch(() => {}); // somebody may have let it act meanwhile
   }
 }
 
-async function request(method, path, body, signal, accept = "application/json") {
-  const headers = { Accept: accept, ...(body === undefined ? {} : { "Content-Type": "application/json" }) };
+async function request(method, path, body, signal, accept = "application/json", more = {}) {
+  const headers = { Accept: accept, ...more, ...(body === undefined ? {} : { "Content-Type": "application/json" }) };
   const answer = await send(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
   const document = await readJson(answer);
   if (!answer.ok) throw new Problem(answer.status, document ?? {});

@@ -1,7 +1,7 @@
 // The shell: which page is shown, the mode that must never be mistaken, theme, connection to the server.
-import { EventStream, currentSession, documentAddress, get, getText, isSameDesk, loadSession, logIn, post, read, takeCode, watchSession } from "./api.js";
+import { EventStream, currentSession, documentAddress, get, getText, isSameDesk, loadSession, logIn, post, read, takeCode, useFactor, watchSession } from "./api.js";
 import { h, replace, s } from "./dom.js";
-import { button, keepAges, loading, problemNotice, titleNumbers, toast } from "./widgets.js";
+import { askForCode, button, keepAges, loading, problemNotice, titleNumbers, toast } from "./widgets.js";
 
 const TABS = [
   ["#/", "Home", "home"],
@@ -251,6 +251,7 @@ stream.watchState(drawConnection);
 titleNumbers(main);
 keepAges(main);
 watchSession(followSession, showSignedOut);
+useFactor(askForCode);
 stream.onReturn(lookAgain);
 await useCode();
 addEventListener("hashchange", async () => {

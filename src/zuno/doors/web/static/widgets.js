@@ -175,28 +175,38 @@ export function facts(pairs) {
 }
 
 /** Ask for a word to be typed, as the terminal does. The answer is true when it was. */
-export function askForWord({ title, word, action, content, danger }) {
+export async function askForWord({ word, ...more }) {
+  const label = ["Type ", h("code", null, word), " to go on"];
+  return (await askForText({ ...more, label, fits: (text) => text === word, hint: "Nothing happens until the word is there and the button is pressed." })) !== null;
+}
+
+/** Ask for a code of the second factor; null where none was typed. */
+export function askForCode(sentence) {
+  return askForText({ title: "Second factor", action: "Go on", content: [h("p", null, sentence)], label: ["Code of your authenticator app"], hint: "Six digits; each code is good once.", fits: (text) => /^[0-9]{6}$/.test(text), field: { inputmode: "numeric", autocomplete: "one-time-code", maxlength: "6" } });
+}
+
+function askForText({ title, label, hint, fits, action, content, danger, field: more }) {
   return new Promise((resolve) => {
     const heading = uniqueId("ask");
     const field = uniqueId("word");
-    const input = h("input", { id: field, type: "text", autocomplete: "off", autocapitalize: "none", spellcheck: "false", "aria-describedby": `${field}-hint` });
+    const input = h("input", { id: field, type: "text", autocomplete: "off", autocapitalize: "none", spellcheck: "false", "aria-describedby": `${field}-hint`, ...more });
     const go = h("button", { type: "submit", class: `button primary ${danger ? "danger" : ""}`, disabled: true }, action);
     const dialog = h("dialog", { class: "ask", "aria-labelledby": heading },
-      h("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); if (matches()) finish(true); } },
+      h("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); if (matches()) finish(input.value.trim()); } },
         h("h2", { id: heading }, title),
         h("div", { class: "ask-content", tabindex: "0", role: "region", "aria-label": "What will be done" }, content),
-        h("label", { for: field }, "Type ", h("code", null, word), " to go on"),
+        h("label", { for: field }, label),
         input,
-        h("p", { class: "hint", id: `${field}-hint` }, "Nothing happens until the word is there and the button is pressed."),
-        h("div", { class: "ask-actions" }, button("Not now", () => finish(false)), go)));
-    const matches = () => input.value.trim() === word;
+        h("p", { class: "hint", id: `${field}-hint` }, hint),
+        h("div", { class: "ask-actions" }, button("Not now", () => finish(null)), go)));
+    const matches = () => fits(input.value.trim());
     const finish = (answer) => {
       dialog.close();
       dialog.remove();
       resolve(answer);
     };
     input.addEventListener("input", () => { go.disabled = !matches(); });
-    dialog.addEventListener("cancel", () => finish(false));
+    dialog.addEventListener("cancel", () => finish(null));
     document.body.append(dialog);
     dialog.showModal();
     input.focus();

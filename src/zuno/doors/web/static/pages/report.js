@@ -1,4 +1,5 @@
 // The page that the lab wrote with a report: somebody's HTML, shown in a frame that runs nothing and is of no origin.
+import { BASE } from "../api.js";
 import { h, replace } from "../dom.js";
 import { fillWith, loading } from "../widgets.js";
 
@@ -14,7 +15,7 @@ export async function show(root, { id }, api) {
  * script; the inner one inherits that policy, and its `sandbox` takes scripts, forms, links out and its origin away.
  */
 function drawFrame(page) {
-  const outer = h("iframe", { class: "report", src: "/report.html", title: "Report" });
+  const outer = h("iframe", { class: "report", src: `${BASE}report.html`, title: "Report" });
   outer.addEventListener("load", () => {
     const inner = outer.contentDocument.createElement("iframe");
     inner.setAttribute("sandbox", "");
