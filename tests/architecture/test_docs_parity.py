@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import typer
@@ -36,9 +37,14 @@ def commands(group: Any, prefix: str = "") -> Iterator[str]:
         yield from commands(command, f"{prefix}{name} ") if hasattr(command, "commands") else ()
 
 
+@cache
+def whole_tree() -> Any:
+    return build_command()
+
+
 def parses(line: str) -> bool:
     """Whether a line that begins with `zuno` is a command with arguments and options that it takes, or a group."""
-    command = root = cast(Any, build_command())
+    command = root = whole_tree()
     words = shlex.split(line)[1:]
     while words and hasattr(command, "commands") and words[0] in command.commands:
         command, words = command.commands[words[0]], words[1:]

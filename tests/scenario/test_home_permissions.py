@@ -54,25 +54,41 @@ def find_wide(folder: Path) -> list[str]:
     ]
 
 
+TRADING = [
+    ["trade", "run", "BTCUSDT", "--execute"],
+    ["trade", "pause"],
+    ["trade", "kill", "--yes"],
+    ["trade", "evaluate"],
+]
+
+
 @pytest.mark.slow
-def test_nothing_in_a_home_is_ever_open_to_others(tmp_path: Path, invented_market: Path) -> None:
-    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    home.mkdir(mode=0o700)
-    shutil.copytree(invented_market, home / "market")
-    for path in (home / "market", *(home / "market").rglob("*")):
+def test_nothing_in_a_home_is_ever_open_to_others(tmp_path: Path) -> None:
+    check_home(tmp_path, [])
+
+
+@pytest.mark.soak
+def test_nothing_that_trading_writes_is_open_to_others(tmp_path: Path, invented_market: Path) -> None:
+    market = tmp_path / "home" / "market"
+    shutil.copytree(invented_market, market)
+    for path in (market.parent, market, *market.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
+    check_home(tmp_path, TRADING)
+
+
+def check_home(folder: Path, trading: list[list[str]]) -> None:
+    home, elsewhere = folder / "home", folder / "elsewhere"
+    home.mkdir(mode=0o700, exist_ok=True)
     commands = [
         ["doctor"],
-        ["trade", "run", "BTCUSDT", "--execute"],
-        ["trade", "pause"],
-        ["trade", "kill", "--yes"],
+        *trading,
         ["lp", "positions"],
+        ["lp", "recommend", "rebalance", "1"],
         ["wallet", "import", "--watch", "0x" + "ab" * 20],
         ["journal", "verify"],
         ["logs"],
-        ["trade", "evaluate"],
-        ["export", "trades", "--out", str(home / "exports" / "trades.csv")],
-        ["export", "trades", "--out", str(elsewhere / "trades.csv")],
+        ["export", "lp", "--out", str(home / "exports" / "lp.csv")],
+        ["export", "lp", "--out", str(elsewhere / "lp.csv")],
     ]
     ran = subprocess.run(
         [sys.executable, "-c", WATCHED, str(home), json.dumps(commands)],
@@ -87,9 +103,9 @@ def test_nothing_in_a_home_is_ever_open_to_others(tmp_path: Path, invented_marke
     assert codes == ["0"] * len(commands), ran.stderr
     assert not [line for line in ran.stderr.splitlines() if line.startswith("WIDE ")]
     made = {path.name for path in home.rglob("*")}
-    assert {"journal.db", "journal.head", "journal.lock", "trades.csv", "node.key"} <= made
+    assert {"journal.db", "journal.head", "journal.lock", "lp.csv", "node.key"} <= made
     assert find_wide(home) == []
     assert [file.name for file in list_home(home) if file.kind is FileKind.OTHER] == ["exports/trades.csv"]
     # What the user asks for elsewhere is as the user's own umask has it.
-    assert stat.S_IMODE((elsewhere / "trades.csv").stat().st_mode) == 0o666
+    assert stat.S_IMODE((elsewhere / "lp.csv").stat().st_mode) == 0o666
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o777
