@@ -23,9 +23,11 @@ from zuno.adapters.home_files import (
     pin_database,
     read_mark,
 )
-from zuno.adapters.store.sqlite import SqliteTables
-from zuno.adapters.store.table_store import PAGE, HeadFile, Tables, TableStore
+from zuno.adapters.store.sqlite import SqliteTables, open_archive
+from zuno.adapters.store.table_store import PAGE, HeadFile, Tables, TableStore, read_stored
+from zuno.journal.blocks import build_recipe
 from zuno.journal.port import Row
+from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Broken, Refused, UsageError
 
 VerifyFolder = Callable[[Path], Awaitable[int]]
@@ -113,15 +115,23 @@ def copy_rows(source: Tables, target: Tables, upto: int | None = None) -> int:
             raise Broken("An entry cannot be copied; run `zuno journal verify`.")
         target.insert(*rows)
         seq = page[-1].seq
-    after: str | None = None
+    after, known = None, dict[int, bytes]()
     while names := source.bundle_names(after, PAGE):
-        for name in names:
-            content = source.bundle(name)
-            if content is None:
-                raise Broken(f"The bundle {name[:12]}… cannot be copied; run `zuno journal verify`.")
-            target.put_bundle(name, content)
+        with target.transaction():
+            target.store({name: _copy_bundle(name, source, target, known) for name in names})
         after = names[-1]
     return seq
+
+
+def _copy_bundle(name: str, source: Tables, target: Tables, known: dict[int, bytes]) -> bytes:
+    """What stands for a bundle in the target; an archive file stays where it is, so its name is enough."""
+    stored = source.stored(name) or b""
+    content = read_stored(source, name, stored, known)
+    if isinstance(content, str):
+        return stored
+    if content is None or digest(content) != name:
+        raise Broken(f"The bundle {name[:12]}… cannot be copied; run `zuno journal verify`.")
+    return build_recipe(content, target.put_blocks)
 
 
 async def move_to_postgres(home: Path, target: Tables, verify: Callable[[TableStore], Awaitable[int]]) -> int:
@@ -142,7 +152,7 @@ async def move_to_postgres(home: Path, target: Tables, verify: Callable[[TableSt
             source.close()
         copied = HeadFile(Path(scratch), "journal-postgres")
         copied.create(head)
-        entries = await verify(TableStore(target, copied))
+        entries = await verify(TableStore(target, copied, open_archive(home)))
         there.create(head)
         there.mark_broken(None, target.name)
         _set_mark(home, {"to": POSTGRES})

@@ -7,7 +7,8 @@ older snapshots are ignored then.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from _collections_abc import dict_items, dict_values
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -113,12 +114,12 @@ class _PackedDict(dict[Any, Any]):
     def get(self, key: Any, default: Any = None) -> Any:
         return self[key] if super().__contains__(key) else default
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> dict_values[Any, Any]:
         for key in self:
             self[key]
         return super().values()
 
-    def items(self) -> ItemsView[Any, Any]:
+    def items(self) -> dict_items[Any, Any]:
         self.values()
         return super().items()
 

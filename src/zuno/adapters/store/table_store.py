@@ -97,7 +97,7 @@ class Archive:
         if not self.exists(file):
             raise ArchiveMissing(file)
         with closing(self._open_file(self._folder / file)) as tables:
-            content = _read_stored(tables, name, tables.stored(name) or b"", known)
+            content = read_stored(tables, name, tables.stored(name) or b"", known)
         if not isinstance(content, bytes) or digest(content) != name:
             raise Broken(f"archive/{file} is damaged: the bundle {name[:12]}… is not whole there.")
         return content
@@ -227,7 +227,7 @@ class TableStore:
         for _ in range(2):  # between two looks a compaction may have moved it
             if (stored := self._tables.stored(name)) is None:
                 return None
-            content = _read_stored(self._tables, name, stored, known[""])
+            content = read_stored(self._tables, name, stored, known[""])
             if isinstance(content, str):
                 return self._archive.read(content, name, known[content])
             if content is not None:
@@ -285,7 +285,7 @@ class TableStore:
             self._head_file.mark_broken(why, self._tables.name)
 
 
-def _read_stored(tables: Tables, name: str, stored: bytes, known: dict[int, bytes]) -> bytes | str | None:
+def read_stored(tables: Tables, name: str, stored: bytes, known: dict[int, bytes]) -> bytes | str | None:
     """The bundle's bytes, or the archive file they went to; None where a block is missing. `known`: blocks read before,
     which are kept for the next bundle while they are few."""
     recipe = decode_stored(name, stored)

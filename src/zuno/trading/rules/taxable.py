@@ -9,8 +9,8 @@ from typing import Final
 from zuno.kernel.taxable import Amount, TaxableEvent, TaxableKind
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import Holding, PositionClosed, PositionOpened
-from zuno.trading.model.cycle import Exchange, Side
-from zuno.trading.model.market import Symbol
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.orders import SPOT, Fill, to_decimal
 from zuno.trading.model.trade_events import Adopted, FillBooked, FundingBooked, ManualChange, TradeClosed, TradeEvent
 
@@ -90,12 +90,10 @@ def _exchange_assets(
 ) -> TaxableEvent:
     """At a spot exchange coins against cash; of futures the contract alone moves, its value is the notional."""
     cash = Amount(quantity * price, exchange.currency)
-    if exchange in SPOT:
-        coins = Amount(quantity, symbol.base)
-        received, given = ((coins,), (cash,)) if sign > 0 else ((cash,), (coins,))
-    else:
-        contract = Amount(quantity, f"{symbol} perpetual")
-        received, given = ((contract,), ()) if sign > 0 else ((), (contract,))
+    spot = exchange in SPOT
+    bought = (Amount(quantity, symbol.base if spot else f"{symbol} perpetual"),)
+    paid = (cash,) if spot else ()
+    received, given = (bought, paid) if sign > 0 else (paid, bought)
     return TaxableEvent(at, "trade", exchange, account, received, given, cash, _BOOKED, fill_id, reference)
 
 

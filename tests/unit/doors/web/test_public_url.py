@@ -225,7 +225,7 @@ def test_a_code_stays_good_while_nothing_was_done_by_it(
         await next(answers)(scope, receive, send)
 
     page.clocks.seconds += 3600.0
-    guard = Guard(act, page.access, Metrics(lambda: 0.0))
+    guard = Guard(act, page.access, Metrics(lambda: 0.0), bytes)
     client = TestClient(guard, f"http://{HOST}", headers=FORWARDED | BEARER, client=(PROXY, 1))
     code = make_code(page, secret)
     assert client.post(f"{API}/lp/recommend", headers=code).status_code == status

@@ -8,8 +8,8 @@ from tests.unit.trading.rules.test_trading_book import UPBIT, fill
 from zuno.kernel.taxable import Amount, TaxableEvent
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import Holding, PositionClosed, PositionOpened
-from zuno.trading.model.cycle import Exchange, Side
-from zuno.trading.model.market import Symbol
+from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.market import Side, Symbol
 from zuno.trading.model.orders import FundingPayment, OrderSide
 from zuno.trading.model.trade_events import FundingBooked, ManualChange, TradeEvent
 from zuno.trading.rules.taxable import list_taxable_events
