@@ -119,7 +119,7 @@ def test_a_move_that_was_cut_off_is_finished_by_the_next(postgres: str, filled: 
     asyncio.run(ask(filled, None, "move", None, postgres))
     for name in ("db", "head"):
         os.replace(filled / f"journal.moved.{name}", filled / f"journal.{name}")
-    for name in ("home.moved", "journal.moved.broken", "journal-postgres.head"):
+    for name in ("home.mark", "journal.moved.broken", "journal-postgres.head"):
         (filled / name).unlink()
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DELETE FROM zuno.entries WHERE node = %s AND seq > 3", (key,))

@@ -49,7 +49,8 @@ def test_a_backup_is_restored_elsewhere_and_says_what_is_missing(zuno: Zuno, liv
     assert restored.document["missing"] == ["keys/node.key"]
     assert restored.document["killed"] == ["live"]
     assert there("restore", made.document["file"]).code == 3
-    assert there("journal", "verify", "--json").document == {"ok": True, "entries": entries}
+    verdict = there("journal", "verify", "--all", "--json").document
+    assert (verdict["ok"], verdict["entries"], verdict["mode"]) == (True, entries, "all")
     plans = there("plan", "list", "--json")
     assert plans.code == 0
     assert plans.document == zuno("plan", "list", "--json").document
@@ -86,7 +87,7 @@ def test_bad_input(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
 
 def test_usage_and_a_move(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
     usage = zuno("home", "usage", "--json").document
-    assert usage["bytes"] == sum(usage["kinds"].values()) == sum(place["bytes"] for place in usage["places"])
+    assert sum(place["bytes"] for place in usage["places"]) >= (lived / "journal.db").stat().st_size
     assert usage["freeBytes"] > 0
     assert {"journal.db", "wallets", "keys", "kill.lock"} <= {place["name"] for place in usage["places"]}
     assert usage["journalBytes"] >= max(place["bytes"] for place in usage["places"] if place["name"] == "journal.db")
