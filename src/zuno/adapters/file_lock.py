@@ -30,7 +30,7 @@ class FileLock:
 
     If another holds it: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` without one. `signed`:
     the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700. `shared`:
-    others may read too; the file is not made and need not be writable.
+    others may read too; neither file nor folder is made, and the file need not be writable.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FileLock:
         *,
         timeout: float = 0.0,
         signed: bool = True,
-        parents: bool = False,
+        parents: bool = True,
         shared: bool = False,
     ) -> None:
         self._path = path
@@ -63,7 +63,7 @@ class FileLock:
 
     def take(self) -> None:
         try:
-            if self._parents:
+            if self._parents and not self._shared:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = self._open()
         except OSError as error:
@@ -152,25 +152,21 @@ def monitor_lock(home: Path) -> FileLock:
     return FileLock(
         home / "monitor.lock",
         "A monitor of this home runs already ({}); `zuno alerts` shows what it saw; end it to start another.",
-        parents=True,
     )
 
 
 def telegram_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "telegram.lock", "The Telegram bot of this home runs already ({}); end it first.", parents=True
-    )
+    return FileLock(home / "telegram.lock", "The Telegram bot of this home runs already ({}); end it first.")
 
 
 def web_lock(home: Path) -> FileLock:
-    return FileLock(home / "web.lock", "The page of this home is served already ({}); end it first.", parents=True)
+    return FileLock(home / "web.lock", "The page of this home is served already ({}); end it first.")
 
 
 def collector_lock(folder: Path) -> FileLock:
     return FileLock(
         folder / "collect.lock",
         "A collector of this home runs already ({}); `zuno data status` shows what it keeps; end it to start another.",
-        parents=True,
     )
 
 
@@ -178,7 +174,6 @@ def symbol_lock(home: Path, symbol: str) -> FileLock:
     return FileLock(
         home / "leases" / f"{symbol}.lock",
         f"A run on {symbol} is in progress ({{}}); wait for it, or end it and continue with `zuno trade resume`.",
-        parents=True,
     )
 
 
@@ -186,20 +181,15 @@ def desk_lock(home: Path, name: str) -> FileLock:
     return FileLock(
         home / "leases" / f"desk-{name}.lock",
         "The trading desk of this account is running already ({}); `zuno trade stop` ends it.",
-        parents=True,
     )
 
 
 def outbox_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).", parents=True
-    )
+    return FileLock(home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).")
 
 
 def compaction_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "leases" / "compaction.lock", "This home is being compacted already ({}); wait for it.", parents=True
-    )
+    return FileLock(home / "leases" / "compaction.lock", "This home is being compacted already ({}); wait for it.")
 
 
 def wallet_lock(home: Path, name: str) -> FileLock:
@@ -259,7 +249,7 @@ class LockedFile:
 
     def change(self, make: Callable[[bytes | None], tuple[bytes | None, T]], *, wait: bool = True) -> T:
         """Replace the content by what `make` returns. `wait`: for another writer, and until it is on disk."""
-        lock = FileLock(self._path.with_suffix(".lock"), timeout=self._patience if wait else 0.0, parents=True)
+        lock = FileLock(self._path.with_suffix(".lock"), timeout=self._patience if wait else 0.0)
         with lock:
             before = self.read()
             after, answer = make(before)

@@ -81,7 +81,7 @@ def write_backup(
         raise UsageError(f"--keep needs a folder, or a name with {DATE} in it: zuno-{DATE}.zip.")
     stamp = datetime.fromtimestamp(now // 1_000, UTC).strftime("%Y%m%dT%H%M%SZ")
     target = pattern.with_name(pattern.name.replace(DATE, stamp))
-    with FileLock(home / "leases" / "backup.lock", "A backup of this home is being made by {}.", parents=True):
+    with FileLock(home / "leases" / "backup.lock", "A backup of this home is being made by {}."):
         try:
             key.ensure()
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -96,6 +96,11 @@ def list_home(home: Path) -> list[HomeFile]:
     return sorted(files, key=lambda file: file.name)
 
 
+def measure_home(home: Path) -> int:
+    """Bytes of all files but the archive's, which may lie on another disk."""
+    return sum(file.size for file in list_home(home) if not file.name.startswith("archive/"))
+
+
 def find_running(home: Path) -> list[str]:
     """The locks of this home that some process holds."""
     return [
@@ -171,7 +176,7 @@ def stage_home(home: Path) -> Iterator[Path]:
     if kept:
         raise Refused(f"{home} is not empty ({kept[0]}): name an empty folder. Nothing was written.")
     staged, turn = home.with_name(f".{home.name}.staged"), home.with_name(f".{home.name}.staged.lock")
-    with FileLock(turn, "{} writes this home already.", parents=True):
+    with FileLock(turn, "{} writes this home already."):
         try:
             shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
             staged.mkdir(mode=0o700)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from zuno.adapters.file_lock import outbox_lock
+from zuno.adapters.home_files import measure_home
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.doors.agents import AgentsView
 from zuno.doors.config import ConfigCheckView
@@ -29,7 +30,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.service.data import DataStatusView
 from zuno.trading.service.live_start import RecordGate
 from zuno.wiring.chains import Chains
-from zuno.wiring.disk_budget import MEGABYTE, describe_budget, measure_home
+from zuno.wiring.disk_budget import MEGABYTE, describe_budget
 from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000

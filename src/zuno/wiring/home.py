@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,34 +147,25 @@ class HomeKeeper:
 
     async def _verify_copy(self, folder: Path) -> int:
         """Of a home: its journal, wherever that is, and those of its peers."""
-        entries = await verify_journals(folder, self._key)
+        entries = await verify_journals(folder)
         if self._url is None:
             return entries
         from zuno.adapters.store.postgres import open_postgres
 
         return await verify_store(open_postgres(self._url, folder, self._key), self._key)
 
-    @contextmanager
-    def _open_postgres(self, url: str) -> Iterator[PostgresTables]:
+    def _open_postgres(self, url: str) -> closing[PostgresTables]:
         from zuno.adapters.store.lease import Fences
         from zuno.adapters.store.postgres import PostgresTables
 
-        tables = PostgresTables(url, self._key, Fences())
-        try:
-            yield tables
-        finally:
-            tables.close()
+        return closing(PostgresTables(url, self._key, Fences()))
 
 
-async def verify_journals(folder: Path, key: KeyFile | None = None) -> int:
-    """The entries of the journal in a home, each verified; those of its peers are verified too. `key`: of the home
-    (default: the one in it)."""
-    entries = 0
-    for place in (folder, *(path.parent for path in sorted((folder / "mesh").glob("*/journal.db")))):
-        own = KeyFile(place / ("keys/node.key" if place == folder else "peer.key"))
-        count = await verify_store(open_sqlite(place), key if key is not None and place == folder else own)
-        entries = count if place == folder else entries
-    return entries
+async def verify_journals(folder: Path) -> int:
+    """The entries of the journal in a home, each verified; those of its peers are verified too."""
+    for peer in (path.parent for path in (folder / "mesh").glob("*/journal.db")):
+        await verify_store(open_sqlite(peer), KeyFile(peer / "peer.key"))
+    return await verify_store(open_sqlite(folder), KeyFile(folder / "keys" / "node.key"))
 
 
 async def verify_store(store: JournalStore, key: KeyFile) -> int:

@@ -140,7 +140,7 @@ class JsonlMemory:
             raise build_write_error(self._path, error) from error
 
     def _lock(self) -> FileLock:
-        return FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
+        return FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS)
 
 
 def _rank_by_age(record: MemoryRecord, query: RecallQuery) -> Recalled:

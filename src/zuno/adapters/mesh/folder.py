@@ -100,7 +100,7 @@ class MeshFiles:
         if name == UP:
             path, held = self.root / "up.lock", "The mesh of this home is kept running by {} already; "
             held += "`zuno mesh status` shows it and `zuno mesh down` ends it."
-        return FileLock(path, held, parents=True)
+        return FileLock(path, held)
 
     def report(self, role: Role) -> PeerReport | None:
         with suppress(OSError, ValueError):

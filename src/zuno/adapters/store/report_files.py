@@ -52,7 +52,7 @@ class FolderOfReports:
 
     def add_lines(self, name: str, lines: Sequence[str]) -> None:
         path = self._folder / name
-        with FileLock(self._folder / LOCK, timeout=WAIT_SECONDS, signed=False, parents=True):
+        with FileLock(self._folder / LOCK, timeout=WAIT_SECONDS, signed=False):
             before = self.read(name) or b""
             held = set(before.split(b"\n"))
             fresh = [line for line in dict.fromkeys(line.encode() for line in lines) if line not in held]

@@ -315,14 +315,14 @@ class HeadFile:
     @contextmanager
     def alone(self) -> Iterator[HeldLock]:
         """Hold the journal; other processes and stores wait."""
-        lock = FileLock(self._lock, timeout=self._patience, signed=False)
+        lock = FileLock(self._lock, timeout=self._patience, signed=False, parents=False)
         with lock:
             yield HeldLock(lock.handle, self._lock)
 
     @contextmanager
     def lock_to_look(self) -> Iterator[HeldLock]:
         """As `alone`, for readers: in a home that cannot be written no lock is made."""
-        lock = FileLock(self._lock, timeout=self._patience, signed=False)
+        lock = FileLock(self._lock, timeout=self._patience, signed=False, parents=False)
         try:
             lock.take()
         except Unavailable as error:
