@@ -223,9 +223,9 @@ def _read_bounded(archive: ZipFile, name: str) -> bytes:
 def unpack_backup(path: Path, home: Path) -> Iterator[tuple[Path, Manifest]]:
     """The files of a backup in a folder that becomes the home at the end; after an error nothing is left."""
     path = path.expanduser()
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.")
     with stage_home(home.absolute()) as folder:
-        if not path.is_file():
-            raise UsageError(f"There is no file {path}.")
         with _open_archive(path) as archive:
             manifest = _read_manifest(archive, path)
             if len(archive.infolist()) != len(manifest.files) + 2:

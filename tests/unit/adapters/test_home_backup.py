@@ -14,10 +14,24 @@ from typing import Any
 
 import pytest
 
-from tests.wire.homes import NOW, append, die_at_each_step, fill_home, open_journal, read_files, write
+from tests.wire.homes import (
+    ARCHIVE_FILE,
+    NOW,
+    append,
+    die_at_each_step,
+    fill_home,
+    leave_unfinished,
+    open_journal,
+    put_bundle_forms,
+    read_bundles,
+    read_files,
+    write,
+)
+from zuno.adapters import home_files
 from zuno.adapters.home_backup import Backup, find_manifest, unpack_backup, write_backup
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.kill_lock import KillLockFile
+from zuno.journal.blocks import ArchiveMissing
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable, UsageError
 from zuno.wiring.home import verify_journals
 
@@ -104,6 +118,47 @@ async def _write_on(home: Path) -> None:
     journal = open_journal(home)
     while True:
         await append(journal, 20)
+
+
+def test_bundles_in_each_form_and_the_archive_are_carried(filled: Path, out: Path, tmp_path: Path) -> None:
+    bundles = put_bundle_forms(filled)
+    (filled / "archive").rename(tmp_path / "other disk")
+    (filled / "archive").symlink_to(tmp_path / "other disk")
+    made = back_up(filled, out / "a.zip")
+    assert f"archive/{ARCHIVE_FILE}" in {file.name for file in made.manifest.files}
+    elsewhere = tmp_path / "elsewhere"
+    assert restore(out / "a.zip", elsewhere) == 11
+    assert read_bundles(open_journal(elsewhere), bundles) == bundles
+    (elsewhere / "archive" / ARCHIVE_FILE).unlink()
+    with pytest.raises(ArchiveMissing, match=ARCHIVE_FILE):
+        read_bundles(open_journal(elsewhere), bundles)
+
+
+def test_a_bundle_that_is_archived_during_the_backup_is_in_it(
+    filled: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive file is new since the home was listed, and the journal points to it."""
+    bundles: dict[str, bytes] = {}
+    plain = home_files._hold_journal
+
+    def archive_first(path: Path) -> Any:
+        if path == filled / "journal" and not bundles:
+            bundles.update(put_bundle_forms(filled))
+        return plain(path)
+
+    monkeypatch.setattr(home_files, "_hold_journal", archive_first)
+    back_up(filled, out / "a.zip")
+    restore(out / "a.zip", tmp_path / "elsewhere")
+    assert len(bundles) == 3
+    assert read_bundles(open_journal(tmp_path / "elsewhere"), bundles) == bundles
+
+
+def test_a_write_that_was_killed_half_way_is_finished_after_the_restore(
+    filled: Path, out: Path, tmp_path: Path
+) -> None:
+    leave_unfinished(open_journal(filled))
+    back_up(filled, out / "a.zip")
+    assert restore(out / "a.zip", tmp_path / "elsewhere") == 9
 
 
 def test_keep_removes_the_oldest_of_this_home_alone(filled: Path, out: Path, tmp_path: Path) -> None:

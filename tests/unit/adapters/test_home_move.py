@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.wire.homes import die_at_each_step, fill_home, open_journal, read_files, write
+from tests.wire.homes import (
+    die_at_each_step,
+    fill_home,
+    open_journal,
+    put_bundle_forms,
+    read_bundles,
+    read_files,
+    write,
+)
 from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.home_files import check_moved
 from zuno.adapters.home_move import move_home
@@ -65,6 +73,12 @@ def test_everything_moves_and_the_old_one_says_where(filled: Path, tmp_path: Pat
         move(target, target / "below")
     with pytest.raises(Refused):
         move(target, filled)
+
+
+def test_bundles_in_each_form_and_the_archive_are_carried(filled: Path, tmp_path: Path) -> None:
+    bundles = put_bundle_forms(filled)
+    move(filled, tmp_path / "elsewhere")
+    assert read_bundles(open_journal(tmp_path / "elsewhere"), bundles) == bundles
 
 
 def test_nothing_moves_while_something_runs(filled: Path, tmp_path: Path) -> None:
