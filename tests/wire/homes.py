@@ -105,11 +105,11 @@ def put_bundle_forms(home: Path) -> dict[str, bytes]:
 
 
 def leave_unfinished(journal: ChainedJournal) -> None:
-    """A write that was killed after its row and before its head."""
+    """A write that was killed after its note and before its row: the next one says what was lost."""
 
     async def act() -> None:
-        heads: Any = journal._store._head_file  # type: ignore[attr-defined]
-        heads.replace_head = None
+        tables: Any = journal._store._tables  # type: ignore[attr-defined]
+        tables.insert = None
         with suppress(TypeError):
             await append(journal, 1)
         await journal.close()

@@ -153,12 +153,13 @@ def test_a_bundle_that_is_archived_during_the_backup_is_in_it(
     assert read_bundles(open_journal(tmp_path / "elsewhere"), bundles) == bundles
 
 
-def test_a_write_that_was_killed_half_way_is_finished_after_the_restore(
-    filled: Path, out: Path, tmp_path: Path
-) -> None:
+def test_the_note_of_an_unfinished_write_is_carried(filled: Path, out: Path, tmp_path: Path) -> None:
     leave_unfinished(open_journal(filled))
     back_up(filled, out / "a.zip")
-    assert restore(out / "a.zip", tmp_path / "elsewhere") == 9
+    assert restore(out / "a.zip", tmp_path / "elsewhere") == 8
+    shutil.copy(filled / "keys" / "node.key", tmp_path / "elsewhere" / "keys" / "node.key")
+    write(open_journal(tmp_path / "elsewhere"), 1)
+    assert asyncio.run(verify_journals(tmp_path / "elsewhere")) == 10  # with the one that says what was lost
 
 
 def test_keep_removes_the_oldest_of_this_home_alone(filled: Path, out: Path, tmp_path: Path) -> None:
