@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -83,6 +84,44 @@ def test_bad_input(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
     away = zuno("home", "move", "--to", "postgres://zuno:hushhush@127.0.0.1:1/none")
     assert (away.code, "hushhush" in away.err) == (4, False)
     assert zuno("journal", "verify").code == 0
+
+
+def test_a_backup_that_is_not_what_was_made_is_refused_with_its_own_code(
+    zuno: Zuno, lived: Path, tmp_path: Path
+) -> None:
+    whole, file, elsewhere = tmp_path / "whole.zip", tmp_path / "bad.zip", tmp_path / "elsewhere"
+    assert zuno("backup", str(whole)).code == 0
+
+    def rewrite(changed: str, content: bytes) -> None:
+        with ZipFile(whole) as source, ZipFile(file, "w") as target:
+            for name in source.namelist():
+                target.writestr(name, content if name == changed else source.read(name))
+
+    def restore() -> tuple[int, str]:
+        ran = run_zuno(elsewhere, "restore", str(file), "--json")
+        assert [path.name for path in elsewhere.iterdir() if path.name != "logs"] == []
+        return ran.code, ran.document["error"]["message"]
+
+    elsewhere.mkdir(mode=0o700)
+    file.write_bytes(whole.read_bytes()[:-5_000])
+    code, cut_off = restore()
+    assert (code, "no whole backup" in cut_off) == (4, True)
+    with ZipFile(file, "w") as foreign:
+        foreign.writestr("holiday.jpg", b"x")
+    assert restore()[0] == 4
+    rewrite("manifest.json", b'{"format": 2}')
+    code, newer = restore()
+    assert (code, "update Zuno" in newer) == (3, True)
+    with ZipFile(whole) as archive:
+        manifest = archive.read("manifest.json")
+    rewrite("manifest.json", manifest.replace(b'"seq":', b'"seq":1'))
+    code, forged = restore()
+    assert (code, "signature" in forged) == (5, True)
+    rewrite("kill.lock", b"")
+    code, unlocked = restore()  # the kill lock taken out of it
+    assert (code, "kill.lock" in unlocked) == (5, True)
+    in_use = zuno("restore", str(whole), "--json")
+    assert (in_use.code, "not empty" in in_use.document["error"]["message"]) == (3, True)
 
 
 def test_usage_and_a_move(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
