@@ -20,6 +20,7 @@ from zuno.adapters.keys.wallets import WalletFolder
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, JournalStore
+from zuno.kernel.canonical import Digest
 from zuno.kernel.units import Millis
 
 NOW = 1_790_000_000_000
@@ -120,7 +121,7 @@ def leave_unfinished(journal: ChainedJournal) -> None:
 def read_bundles(journal: ChainedJournal, names: Iterable[str]) -> dict[str, bytes | None]:
     async def act() -> dict[str, bytes | None]:
         try:
-            return {name: await journal.bundle(name) for name in names}
+            return {name: await journal.bundle(Digest(name)) for name in names}
         finally:
             await journal.close()
 

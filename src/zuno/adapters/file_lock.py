@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
-from zuno.adapters.atomic_file import build_write_error, replace_file
+from zuno.adapters.atomic_file import read_file, replace_file, translate_write_errors
 from zuno.kernel.errors import Refused, Unavailable
 
 WAIT_SECONDS: Final = 30.0
@@ -62,12 +62,10 @@ class FileLock:
         return self._handle
 
     def take(self) -> None:
-        try:
+        with translate_write_errors(self._path, "; nothing was done"):
             if self._parents and not self._shared:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = self._open()
-        except OSError as error:
-            raise build_write_error(self._path, error, "; nothing was done") from error
         try:
             self._acquire(handle)
             if self._signed:
@@ -240,12 +238,7 @@ class LockedFile:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def read(self) -> bytes | None:
-        try:
-            return self._path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
+        return read_file(self._path, "; mend its permissions")
 
     def change(self, make: Callable[[bytes | None], tuple[bytes | None, T]], *, wait: bool = True) -> T:
         """Replace the content by what `make` returns. `wait`: for another writer, and until it is on disk."""
@@ -254,10 +247,8 @@ class LockedFile:
             before = self.read()
             after, answer = make(before)
             if after is not None and after != before:
-                try:
+                with translate_write_errors(self._path):
                     replace_file(self._path, after, durable=wait)
-                except OSError as error:
-                    raise build_write_error(self._path, error) from error
             return answer
 
 

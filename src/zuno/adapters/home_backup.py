@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 from pydantic import Field, ValidationError
 
-from zuno.adapters.atomic_file import build_write_error, flush_to_disk
+from zuno.adapters.atomic_file import flush_to_disk, translate_write_errors
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.home_files import FileKind, classify_file, copy_files, list_home, stage_home
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -50,7 +50,6 @@ class Manifest(Wire):
     node: Hex64
     made_at: Annotated[int, Field(ge=0, lt=2**53)]
     seq: Annotated[int, Field(ge=0)]
-    hash: Hex64
     """Of the journal's newest entry at that moment."""
     files: tuple[SavedFile, ...]
 
@@ -82,7 +81,7 @@ def write_backup(
     stamp = datetime.fromtimestamp(now // 1_000, UTC).strftime("%Y%m%dT%H%M%SZ")
     target = pattern.with_name(pattern.name.replace(DATE, stamp))
     with FileLock(home / "leases" / "backup.lock", "A backup of this home is being made by {}."):
-        try:
+        with translate_write_errors(target):
             key.ensure()
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists() and ((before := find_manifest(target)) is None or before.node != key.public):
@@ -97,8 +96,6 @@ def write_backup(
                 flush_to_disk(draft)
                 os.replace(draft, target)
             flush_to_disk(target.parent)
-        except OSError as error:
-            raise build_write_error(target, error) from error
         removed = [] if keep is None else _remove_old(pattern, target, key.public, keep)
     return Backup(target, manifest, size, tuple(sorted(left_out)), tuple(removed))
 
@@ -108,7 +105,7 @@ def _write_archive(
 ) -> tuple[Manifest, set[str]]:
     files: list[SavedFile] = []
     left_out: set[str] = set()
-    head: dict[str, Any] = {"seq": 0, "hash": "0" * 64}
+    seq = 0
     exported = [] if export is None else export(folder)
     not_these = {*exported, "journal.db", "journal.head", "journal.lock", "kill.lock"} if exported else set()
 
@@ -123,13 +120,11 @@ def _write_archive(
         for name in copy():
             path = folder / name
             if name == "journal.head":
-                head = json.loads(path.read_bytes())["head"]
+                seq = json.loads(path.read_bytes())["head"]["seq"]
             files.append(_add(archive, name, path))
             path.unlink()
         files.sort(key=lambda file: file.name)
-        manifest = Manifest(
-            zuno=code, node=key.public, made_at=now, seq=head["seq"], hash=head["hash"], files=tuple(files)
-        )
+        manifest = Manifest(zuno=code, node=key.public, made_at=now, seq=seq, files=tuple(files))
         content = manifest.model_dump_json(by_alias=True).encode()
         archive.writestr(_MANIFEST, content, ZIP_DEFLATED)
         archive.writestr(_SIGNATURE, key.sign(_SIGNED + content).hex())

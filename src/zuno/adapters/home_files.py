@@ -16,11 +16,11 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final
 
-from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
+from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.sqlite_file import SqliteFile
+from zuno.adapters.sqlite_file import translate_sqlite
 from zuno.adapters.store.table_store import HeadFile
-from zuno.kernel.errors import Broken, Refused, Unavailable
+from zuno.kernel.errors import Broken, Refused
 
 
 class FileKind(StrEnum):
@@ -154,15 +154,15 @@ def _group(name: str) -> str:
 def _hold_journal(path: Path) -> Iterator[None]:
     heads = HeadFile(path.parent, path.name)
     with heads.alone():
-        damage = heads.read_damage("") or ("its head is missing" if heads.head() is None else None)
-        if damage is not None:
+        headless = heads.head() is None and path.with_suffix(".db").exists()
+        if damage := heads.read_damage("") or ("its head is missing" if headless else ""):
             raise Broken(f"The journal in {path.parent} is broken ({damage}); nothing was written.")
         yield
 
 
 @contextmanager
 def _open_database(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    with SqliteFile(path, lambda connection: None, "it cannot be copied.").translate_errors():
+    with translate_sqlite(path, "it cannot be copied."):
         url = f"{path.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS, isolation_level=None)) as connection:
             yield connection
@@ -176,7 +176,7 @@ def stage_home(home: Path) -> Iterator[Path]:
     if kept:
         raise Refused(f"{home} is not empty ({kept[0]}): name an empty folder. Nothing was written.")
     staged, turn = home.with_name(f".{home.name}.staged"), home.with_name(f".{home.name}.staged.lock")
-    with FileLock(turn, "{} writes this home already."):
+    with FileLock(turn, "{} writes this home already."), translate_write_errors(home):
         try:
             shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
             staged.mkdir(mode=0o700)
@@ -184,14 +184,9 @@ def stage_home(home: Path) -> Iterator[Path]:
             for folder in chain([staged], (path for path in staged.rglob("*") if path.is_dir())):
                 flush_to_disk(folder)
             shutil.rmtree(home / "logs", ignore_errors=True)
-            try:
+            with translate_write_errors(home, "; where it is a mount, name a folder inside it as --home"):
                 os.rename(staged, home)
-            except OSError as error:
-                advice = "where it is a mount, name a folder inside it as --home"
-                raise Unavailable(f"{home} cannot be replaced ({error.strerror}); {advice}.") from error
             flush_to_disk(home.parent)
-        except OSError as error:
-            raise build_write_error(home, error) from error
         finally:
             shutil.rmtree(staged, ignore_errors=True)
             turn.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from zuno.adapters.atomic_file import build_write_error, flush_to_disk
+from zuno.adapters.atomic_file import flush_to_disk, translate_write_errors
 from zuno.adapters.home_files import (
     POSTGRES,
     FileKind,
@@ -46,7 +46,7 @@ async def move_home(home: Path, target: Path, verify: VerifyFolder, heads: HeadF
     mark = read_mark(home)
     if target == home or home in target.parents:
         raise UsageError("A home is moved to another folder, outside of itself.")
-    try:
+    with translate_write_errors(target):
         with _stop_writers(home, heads):
             with stage_home(target) as staged:
                 size = _copy_all(home, staged, target)
@@ -55,8 +55,6 @@ async def move_home(home: Path, target: Path, verify: VerifyFolder, heads: HeadF
             set_mark(home, {"to": str(target)})
             heads.mark_broken(f"moved to {target}", "")  # for processes that have it open
         set_mark(target, mark)
-    except OSError as error:
-        raise build_write_error(target, error) from error
     return size, entries
 
 

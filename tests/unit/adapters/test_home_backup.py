@@ -162,6 +162,15 @@ def test_the_note_of_an_unfinished_write_is_carried(filled: Path, out: Path, tmp
     assert asyncio.run(verify_journals(tmp_path / "elsewhere")) == 10  # with the one that says what was lost
 
 
+def test_a_home_without_a_journal_is_backed_up(home: Path, out: Path, tmp_path: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "journal.lock").touch()  # somebody looked
+    (home / "kill.lock").write_text("live by hand\n")
+    assert back_up(home, out / "a.zip").manifest.seq == 0
+    assert restore(out / "a.zip", tmp_path / "elsewhere") == 0
+    assert KillLockFile(tmp_path / "elsewhere").why_locked("live") is not None
+
+
 def test_keep_removes_the_oldest_of_this_home_alone(filled: Path, out: Path, tmp_path: Path) -> None:
     other = fill_home(tmp_path / "other", 1)
     back_up(other, out / "zuno-20200101T000000Z.zip")
