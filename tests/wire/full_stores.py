@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ def try_home(disk: Path) -> dict[str, Any]:
     bundles = put_bundle_forms(home)
     told: dict[str, Any] = {}
 
-    def run(*words: str) -> Callable[[int], Awaitable[Any]]:
+    def run(*words: str) -> Callable[[int], Coroutine[None, None, None]]:
         async def act(size: int) -> None:
             zuno = Application(Settings(home=disk / "new" if words[0] == "restore" else home))
             try:
