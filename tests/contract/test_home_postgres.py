@@ -17,7 +17,19 @@ from pydantic import SecretStr
 
 from tests.wire.commands import SECONDS, run_zuno, shell
 from tests.wire.forked import ZunoProcess
-from tests.wire.homes import append, chained, fill_home, open_journal, read_files, write
+from tests.wire.homes import (
+    ARCHIVE_FILE,
+    append,
+    chained,
+    die_at_each_step,
+    fill_home,
+    leave_unfinished,
+    open_journal,
+    put_bundle_forms,
+    read_bundles,
+    read_files,
+    write,
+)
 from zuno.adapters.home_files import check_moved
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.kill_lock import KillLockFile
@@ -87,6 +99,70 @@ def test_a_journal_moves_to_postgres_byte_for_byte_and_back_by_a_backup(
     assert len(read_rows(tmp_path / "back")) == 11
 
 
+def test_bundles_in_each_form_go_to_postgres_and_come_back(postgres: str, filled: Path, tmp_path: Path) -> None:
+    bundles = put_bundle_forms(filled)
+    asyncio.run(ask(filled, None, "move", None, postgres))
+    assert read_bundles(in_postgres(filled, postgres), bundles) == bundles
+    elsewhere, back = tmp_path / "elsewhere", tmp_path / "back"
+    asyncio.run(ask(filled, postgres, "move", str(elsewhere), None))
+    assert read_bundles(in_postgres(elsewhere, postgres), bundles) == bundles
+    asyncio.run(ask(elsewhere, postgres, "backup", str(tmp_path / "a.zip")))
+    asyncio.run(ask(back, None, "restore", str(tmp_path / "a.zip")))
+    assert read_bundles(open_journal(back), bundles) == bundles
+    assert (back / "archive" / ARCHIVE_FILE).exists()
+    with psycopg.connect(postgres) as connection:
+        stored = dict(
+            connection.execute("SELECT hash, content FROM zuno.bundles WHERE hash = ANY(%s)", (list(bundles),))
+        )
+        assert all(bytes(stored[name]) != content for name, content in bundles.items())  # none as its own bytes
+
+
+def test_the_note_of_an_unfinished_write_is_carried_both_ways(postgres: str, filled: Path, tmp_path: Path) -> None:
+    leave_unfinished(open_journal(filled))
+    moved = asyncio.run(ask(filled, None, "move", None, postgres))
+    write(in_postgres(filled, postgres), 1)
+    leave_unfinished(in_postgres(filled, postgres))
+    asyncio.run(ask(filled, postgres, "backup", str(tmp_path / "a.zip")))
+    restored = asyncio.run(ask(tmp_path / "back", None, "restore", str(tmp_path / "a.zip")))
+    assert (moved.entries, restored.entries) == (8, 10)  # type: ignore[attr-defined]
+    shutil.copy(filled / "keys" / "node.key", tmp_path / "back" / "keys" / "node.key")
+    write(open_journal(tmp_path / "back"), 1)
+    assert asyncio.run(verify(open_journal(tmp_path / "back"))) == (12, True)
+
+
+@pytest.mark.parametrize("stride", [15, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_move_to_postgres_killed_at_any_step_leaves_one_journal(
+    postgres: str, filled: Path, tmp_path: Path, stride: int
+) -> None:
+    place, seen = tmp_path / "tries" / "home", set()
+
+    def before() -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(filled, place)
+
+    def after(ended: bool) -> None:
+        try:
+            check_moved(place, in_postgres=False)
+        except Refused:
+            verdict = asyncio.run(verify(in_postgres(place, postgres)))
+        else:
+            verdict = asyncio.run(verify(open_journal(place)))
+        assert verdict == (8, True)
+        assert KillLockFile(place).why_locked("live") is not None
+        seen.add((place / "home.mark").exists())
+
+    die_at_each_step(lambda: asyncio.run(ask(place, None, "move", None, postgres)), before, after, stride)
+    assert seen == {True, False}
+
+
+async def verify(journal: ChainedJournal) -> tuple[int, bool]:
+    try:
+        verdict = await journal.verify()
+        return verdict.entries, verdict.ok
+    finally:
+        await journal.close()
+
+
 def read_rows(home: Path) -> list[tuple[object, ...]]:
     with sqlite3.connect(home / "journal.db") as connection:
         rows = connection.execute("SELECT * FROM entries ORDER BY seq").fetchall()
@@ -119,7 +195,7 @@ def test_a_move_that_was_cut_off_is_finished_by_the_next(postgres: str, filled: 
     asyncio.run(ask(filled, None, "move", None, postgres))
     for name in ("db", "head"):
         os.replace(filled / f"journal.moved.{name}", filled / f"journal.{name}")
-    for name in ("home.moved", "journal.moved.broken", "journal-postgres.head"):
+    for name in ("home.mark", "journal.moved.broken", "journal-postgres.head"):
         (filled / name).unlink()
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DELETE FROM zuno.entries WHERE node = %s AND seq > 3", (key,))
@@ -142,13 +218,7 @@ def test_three_processes_write_one_journal(postgres: str, filled: Path) -> None:
         children.append(pid)
     assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0, 0]
 
-    async def verify() -> tuple[int, bool]:
-        journal = in_postgres(filled, postgres)
-        verdict = await journal.verify()
-        await journal.close()
-        return verdict.entries, verdict.ok
-
-    assert asyncio.run(verify()) == (38, True)
+    assert asyncio.run(verify(in_postgres(filled, postgres))) == (38, True)
 
 
 @pytest.mark.parametrize("moment", ["before", "before the commit", "after the commit", "after the head"])

@@ -105,7 +105,7 @@ def check_home(folder: Path, trading: list[list[str]]) -> None:
     made = {path.name for path in home.rglob("*")}
     assert {"journal.db", "journal.head", "journal.lock", "lp.csv", "node.key"} <= made
     assert find_wide(home) == []
-    assert [file.name for file in list_home(home) if file.kind is FileKind.OTHER] == ["exports/trades.csv"]
+    assert [file.name for file in list_home(home) if file.kind is FileKind.OTHER] == ["exports/lp.csv"]
     # What the user asks for elsewhere is as the user's own umask has it.
     assert stat.S_IMODE((elsewhere / "lp.csv").stat().st_mode) == 0o666
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o777

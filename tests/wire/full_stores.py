@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
+from tests.wire.homes import fill_home, open_journal, put_bundle_forms, read_bundles
 from tests.wire.watching import NOW
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.sim.world_file import SimFile
@@ -42,8 +44,11 @@ from zuno.lp.model.alerts import AlertBook
 from zuno.lp.ports.mesh import RunningMesh
 from zuno.lp.ports.samples import GasSample
 from zuno.lp.watch.rules import ChainReading, record_reading
+from zuno.settings import Settings
 from zuno.trading.model.market import HOUR_MS, Candle, Timeframe, candles
 from zuno.trading.ports.series import Batch, Origin
+from zuno.wiring import Application
+from zuno.wiring.home import verify_journals
 
 DISK = "8m"
 HOURS = candles("binance", "BTCUSDT", Timeframe.H1)
@@ -54,7 +59,7 @@ Stores = dict[str, Write]
 
 def mount_and_report(place: str) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "zuno-test", place], check=True)
-    told = asyncio.run(try_stores(Path(place))) | try_commands(Path(place))
+    told = try_home(Path(place)) | asyncio.run(try_stores(Path(place))) | try_commands(Path(place))
     sys.stdout.write(json.dumps(told))
 
 
@@ -85,6 +90,51 @@ def try_commands(disk: Path) -> dict[str, Any]:
     filler.unlink()
     verified = subprocess.run([*zuno[:5], "journal", "verify"], check=False, capture_output=True)
     told["journal verify"] = verified.returncode
+    return told
+
+
+def try_home(disk: Path) -> dict[str, Any]:
+    """What a home's own commands say with no room, with a little and with some more; the home is whole after each."""
+    home, backup = fill_home(disk / "whole"), disk / "b.zip"
+    bundles = put_bundle_forms(home)
+    told: dict[str, Any] = {}
+
+    def run(*words: str) -> Callable[[int], Coroutine[None, None, None]]:
+        async def act(size: int) -> None:
+            zuno = Application(Settings(home=disk / "new" if words[0] == "restore" else home))
+            try:
+                match words:
+                    case "backup", file:
+                        await zuno.home_desk().backup(file, None)
+                    case "restore", file:
+                        await zuno.home_desk().restore(file)
+                    case "move", folder:
+                        await zuno.home_desk().move(folder, None)
+                    case _:
+                        await zuno.compact_home(Seconds(86_400))
+            finally:
+                await zuno.close()
+
+        return act
+
+    asyncio.run(run("backup", str(backup))(0))
+    older = backup.read_bytes()
+    for words in (("backup", str(backup)), ("restore", str(backup)), ("move", str(disk / "new")), ("compact",)):
+        said = []
+        for room in (0, 16_384, 40_960):
+            filler = fill(disk)
+            os.truncate(filler, filler.stat().st_size - room)
+            said.append(asyncio.run(attempt(run(*words)))[0])
+            filler.unlink()
+            assert (backup.read_bytes(), asyncio.run(verify_journals(home))) == (older, 11), words
+            assert read_bundles(open_journal(home), bundles) == bundles, words
+            left = [path.name for path in disk.iterdir() if path.name not in ("whole", "b.zip")]
+            assert left == [], (words, left)
+        told[f"home {words[0]}"] = said
+    asyncio.run(run("compact")(0))
+    assert read_bundles(open_journal(home), bundles) == bundles
+    shutil.rmtree(home)
+    backup.unlink()
     return told
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from zuno.adapters.keys.wallets import WalletFolder
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, JournalStore
+from zuno.kernel.canonical import Digest
 from zuno.kernel.units import Millis
 
 NOW = 1_790_000_000_000
@@ -72,6 +75,57 @@ def fill_home(home: Path, entries: int = 8) -> Path:
     wallets.create()
     (home / "wallets" / f"0x{'cd' * 20}.json").write_text('{"key": "00"}')
     return home
+
+
+ARCHIVE_FILE = "bundles-2026-01.db"
+
+
+def put_bundle_forms(home: Path) -> dict[str, bytes]:
+    """Bundles as they may be stored: in blocks, as their own bytes (by an older Zuno), in an archive file."""
+    rows = [[1_767_225_600_000 + 60_000 * number, number, "x" * 20] for number in range(300)]
+    contents = {
+        form: json.dumps({"form": form, "rows": rows}, separators=(",", ":")).encode()
+        for form in ("blocks", "plain", "archived")
+    }
+
+    async def act() -> dict[str, str]:
+        store = open_sqlite(home)
+        journal = chained(store, KeyFile(home / "keys" / "node.key"))
+        names = {form: await journal.put_bundle(content) for form, content in contents.items()}
+        for name in names.values():
+            await journal.append(kind="said", author=Author("critic"), payload={}, bundle=name)
+        assert await store.archive_bundles(ARCHIVE_FILE, [names["archived"]]) == 1
+        await journal.close()
+        return dict(names)
+
+    names = asyncio.run(act())
+    with sqlite3.connect(home / "journal.db") as connection:
+        connection.execute("UPDATE bundles SET content = ? WHERE hash = ?", (contents["plain"], names["plain"]))
+    connection.close()
+    return {name: contents[form] for form, name in names.items()}
+
+
+def leave_unfinished(journal: ChainedJournal) -> None:
+    """A write that was killed after its note and before its row: the next one says what was lost."""
+
+    async def act() -> None:
+        tables: Any = journal._store._tables  # type: ignore[attr-defined]
+        tables.insert = None
+        with suppress(TypeError):
+            await append(journal, 1)
+        await journal.close()
+
+    asyncio.run(act())
+
+
+def read_bundles(journal: ChainedJournal, names: Iterable[str]) -> dict[str, bytes | None]:
+    async def act() -> dict[str, bytes | None]:
+        try:
+            return {name: await journal.bundle(Digest(name)) for name in names}
+        finally:
+            await journal.close()
+
+    return asyncio.run(act())
 
 
 def read_files(home: Path) -> dict[str, bytes]:

@@ -23,6 +23,16 @@ def keep_files_private() -> int:
     return _users_umask[0]
 
 
+def read_file(path: Path, advice: str = "") -> bytes | None:
+    """None: there is no such file. `Unavailable` for one that cannot be read."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read ({error.strerror}){advice}.") from error
+
+
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
     """Write a file (0600). `durable`: it is on disk when this returns."""
     with open_replacement(path, durable=durable) as draft:
@@ -99,6 +109,15 @@ def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailab
     if error.errno in FULL_DISK:
         return DiskFull(path)
     return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
+
+
+@contextmanager
+def translate_write_errors(path: Path, advice: str = "") -> Iterator[None]:
+    """What the system says of a write, as our own errors."""
+    try:
+        yield
+    except OSError as error:
+        raise build_write_error(path, error, advice) from error
 
 
 def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zuno.adapters.atomic_file import build_database_error
+from zuno.adapters.store.lease import CONNECT_SECONDS, translate_postgres
 from zuno.kernel.errors import Broken, Unavailable
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_CONNECT_SECONDS = 10
 
 
 def strict_serializer() -> JsonPlusSerializer:
@@ -89,16 +89,14 @@ def _open_saver(path: Path, thread: ThreadPoolExecutor) -> BaseCheckpointSaver[s
 
 @asynccontextmanager
 async def postgres_checkpoints(url: str) -> AsyncIterator[AsyncPostgresSaver]:
-    """The saver, for one run. The URL, which holds a password, is in no error."""
-    try:
+    """The saver, for one run."""
+    with translate_postgres("of the checkpoints"):
         import psycopg
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
         from psycopg.rows import dict_row
-    except ImportError as error:
-        raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
-    try:
+
         async with await psycopg.AsyncConnection.connect(
-            url, autocommit=True, prepare_threshold=0, row_factory=dict_row, connect_timeout=_CONNECT_SECONDS
+            url, autocommit=True, prepare_threshold=0, row_factory=dict_row, connect_timeout=CONNECT_SECONDS
         ) as connection:
             await connection.execute("CREATE SCHEMA IF NOT EXISTS zuno_cycles")
             await connection.execute("SET search_path = zuno_cycles")  # the saver's tables have common names
@@ -106,7 +104,3 @@ async def postgres_checkpoints(url: str) -> AsyncIterator[AsyncPostgresSaver]:
             saver = AsyncPostgresSaver(connection, serde=strict_serializer())
             await saver.setup()
             yield saver
-    except psycopg.OperationalError as error:
-        raise Unavailable(f"The checkpoints' Postgres did not answer ({type(error).__name__}).") from error
-    except psycopg.Error as error:
-        raise Broken(f"The checkpoints' Postgres cannot be used as one ({type(error).__name__}).") from error

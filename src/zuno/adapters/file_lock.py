@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
-from zuno.adapters.atomic_file import build_write_error, replace_file
+from zuno.adapters.atomic_file import read_file, replace_file, translate_write_errors
 from zuno.kernel.errors import Refused, Unavailable
 
 WAIT_SECONDS: Final = 30.0
@@ -30,7 +30,7 @@ class FileLock:
 
     If another holds it: `Refused` with `refusal`, in which `{}` is the holder, or `Unavailable` without one. `signed`:
     the holder's pid and start time are written into the file. `parents`: missing folders are made, 0700. `shared`:
-    others may read too; the file is not made and need not be writable.
+    others may read too; neither file nor folder is made, and the file need not be writable.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FileLock:
         *,
         timeout: float = 0.0,
         signed: bool = True,
-        parents: bool = False,
+        parents: bool = True,
         shared: bool = False,
     ) -> None:
         self._path = path
@@ -62,12 +62,10 @@ class FileLock:
         return self._handle
 
     def take(self) -> None:
-        try:
-            if self._parents:
+        with translate_write_errors(self._path, "; nothing was done"):
+            if self._parents and not self._shared:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = self._open()
-        except OSError as error:
-            raise build_write_error(self._path, error, "; nothing was done") from error
         try:
             self._acquire(handle)
             if self._signed:
@@ -152,25 +150,21 @@ def monitor_lock(home: Path) -> FileLock:
     return FileLock(
         home / "monitor.lock",
         "A monitor of this home runs already ({}); `zuno alerts` shows what it saw; end it to start another.",
-        parents=True,
     )
 
 
 def telegram_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "telegram.lock", "The Telegram bot of this home runs already ({}); end it first.", parents=True
-    )
+    return FileLock(home / "telegram.lock", "The Telegram bot of this home runs already ({}); end it first.")
 
 
 def web_lock(home: Path) -> FileLock:
-    return FileLock(home / "web.lock", "The page of this home is served already ({}); end it first.", parents=True)
+    return FileLock(home / "web.lock", "The page of this home is served already ({}); end it first.")
 
 
 def collector_lock(folder: Path) -> FileLock:
     return FileLock(
         folder / "collect.lock",
         "A collector of this home runs already ({}); `zuno data status` shows what it keeps; end it to start another.",
-        parents=True,
     )
 
 
@@ -178,7 +172,6 @@ def symbol_lock(home: Path, symbol: str) -> FileLock:
     return FileLock(
         home / "leases" / f"{symbol}.lock",
         f"A run on {symbol} is in progress ({{}}); wait for it, or end it and continue with `zuno trade resume`.",
-        parents=True,
     )
 
 
@@ -186,20 +179,15 @@ def desk_lock(home: Path, name: str) -> FileLock:
     return FileLock(
         home / "leases" / f"desk-{name}.lock",
         "The trading desk of this account is running already ({}); `zuno trade stop` ends it.",
-        parents=True,
     )
 
 
 def outbox_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).", parents=True
-    )
+    return FileLock(home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).")
 
 
 def compaction_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "leases" / "compaction.lock", "This home is being compacted already ({}); wait for it.", parents=True
-    )
+    return FileLock(home / "leases" / "compaction.lock", "This home is being compacted already ({}); wait for it.")
 
 
 def wallet_lock(home: Path, name: str) -> FileLock:
@@ -250,24 +238,17 @@ class LockedFile:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def read(self) -> bytes | None:
-        try:
-            return self._path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
+        return read_file(self._path, "; mend its permissions")
 
     def change(self, make: Callable[[bytes | None], tuple[bytes | None, T]], *, wait: bool = True) -> T:
         """Replace the content by what `make` returns. `wait`: for another writer, and until it is on disk."""
-        lock = FileLock(self._path.with_suffix(".lock"), timeout=self._patience if wait else 0.0, parents=True)
+        lock = FileLock(self._path.with_suffix(".lock"), timeout=self._patience if wait else 0.0)
         with lock:
             before = self.read()
             after, answer = make(before)
             if after is not None and after != before:
-                try:
+                with translate_write_errors(self._path):
                     replace_file(self._path, after, durable=wait)
-                except OSError as error:
-                    raise build_write_error(self._path, error) from error
             return answer
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.file_lock import FileLock
-from zuno.adapters.sqlite_file import SqliteFile
+from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.adapters.sqlite_file import translate_sqlite
+from zuno.adapters.store.table_store import HeadFile
 from zuno.kernel.errors import Broken, Refused
 
 
@@ -37,23 +41,23 @@ class FileKind(StrEnum):
 _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.CACHE, False, ".*.partial */.*.partial journal.moved.* .moving-*"),
     (FileKind.MONEY, True, "kill.lock spend.json spend-viewers.json telegram.db"),
-    (FileKind.MONEY, False, "restored.json"),
-    (FileKind.LOCK, False, "*.lock leases/* home.moved mesh/*/axl.pid devnet.json"),
+    (FileKind.LOCK, True, "journal.lock mesh/*/journal.lock"),
+    (FileKind.LOCK, False, "*.lock leases/* home.mark mesh/*/axl.pid devnet.json"),
     (FileKind.KEY, True, "keys/*.pub peer.pub mesh/*/peer.pub wallets/0x*.json"),
     (FileKind.KEY, False, "keys/* wallets/* *.key web-factors.json"),
     (FileKind.LOGIN, True, "web-*.json"),
     (FileKind.LOGIN, False, "web-token"),
     (FileKind.LOG, False, "logs/* *.log *.log.before history"),
-    (FileKind.RECORD, True, "journal.db journal*.head journal*.broken mesh/*/journal.db mesh/*/journal.*"),
+    (FileKind.RECORD, True, "journal.db journal.head mesh/*/journal.db mesh/*/journal.head"),
+    (FileKind.RECORD, False, "journal*.head journal*.broken mesh/*/journal.*"),
     (FileKind.RECORD, True, "archive/* zuno.toml wallets.* alerts.json outbox.db samples.db sim.json"),
     (FileKind.RECORD, True, "market/own/* lab/* mesh/mesh.json mesh/*/axl.json"),
     (FileKind.CACHE, False, "cycles.db memory/* market/synthetic/* chains/* devnet/* reports/* charts/* mesh/*"),
 )
 """The first that fits counts; a star stands for folders too. `True`: a backup takes it. A private key is never taken; a
-wallet is, where it is encrypted by its passphrase."""
-RESTORED: Final = "restored.json"
-MARK: Final = "home.moved"
-"""Says where a home, or its journal, was moved to; in a new folder, where it comes from."""
+wallet is, where it is encrypted by its passphrase. A journal's lock holds the note of an unfinished write."""
+MARK: Final = "home.mark"
+"""Says to which entry a home was restored, where it, or its journal, was moved to, and where a copy comes from."""
 POSTGRES: Final = "postgres"
 _BESIDE_DATABASE: Final = ("-wal", "-shm", "-journal")
 
@@ -78,18 +82,23 @@ def classify_file(name: str) -> tuple[FileKind, bool]:
 
 
 def list_home(home: Path) -> list[HomeFile]:
-    """Every file, sorted by name; symlinks are neither followed nor listed."""
+    """Every file, sorted by name; symlinks are neither followed nor listed, but for the archive's folder, which may lie
+    on another disk."""
     files: list[HomeFile] = []
-    for folder, _, names in os.walk(home):
+    archive = home / "archive"
+    for folder, _, names in chain(os.walk(home), os.walk(archive) if archive.is_symlink() else ()):
         for path in (Path(folder) / name for name in names):
-            try:
+            with suppress(FileNotFoundError):
                 status = path.lstat()
-            except FileNotFoundError:
-                continue
-            if path.is_file() and not path.is_symlink():
-                name = path.relative_to(home).as_posix()
-                files.append(HomeFile(name, *classify_file(name), status.st_size))
+                if stat.S_ISREG(status.st_mode):
+                    name = path.relative_to(home).as_posix()
+                    files.append(HomeFile(name, *classify_file(name), status.st_size))
     return sorted(files, key=lambda file: file.name)
+
+
+def measure_home(home: Path) -> int:
+    """Bytes of all files but the archive's, which may lie on another disk."""
+    return sum(file.size for file in list_home(home) if not file.name.startswith("archive/"))
 
 
 def find_running(home: Path) -> list[str]:
@@ -101,46 +110,86 @@ def find_running(home: Path) -> list[str]:
     ]
 
 
+def copy_files(home: Path, folder: Path, names: Iterable[str], *, held: bool = False) -> Iterator[str]:
+    """Copy files of a home to a folder while everything runs, and say each that is there: a database as it is at one
+    moment, a journal with its head, market data with the database that names them. `held`: the caller holds the home's
+    own journal. Whoever keeps the copies flushes them."""
+    ordered = sorted(names, key=lambda name: (not _group(name).endswith("journal"), _group(name), name))
+    for group, members in groupby(ordered, _group):
+        copied: list[str] = []
+        with ExitStack() as reading:
+            databases: dict[str, sqlite3.Connection] = {}
+            with ExitStack() as alone:
+                if group.endswith("journal") and not (held and group == "journal"):
+                    alone.enter_context(_hold_journal(home / group))
+                if group == "market" and (home / "market" / "own" / "series.db").exists():
+                    market = alone.enter_context(_open_database(home / "market" / "own" / "series.db", "rw"))
+                    market.execute("BEGIN IMMEDIATE")
+                for name in members:
+                    (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    with suppress(FileNotFoundError):  # gone since it was listed
+                        if name.endswith(".db"):
+                            databases[name] = reading.enter_context(_open_database(home / name, "ro"))
+                            databases[name].execute("BEGIN")
+                            databases[name].execute("SELECT count(*) FROM sqlite_master").fetchone()
+                        else:
+                            shutil.copyfile(home / name, folder / name)
+                        copied.append(name)
+            for name, source in databases.items():
+                with _open_database(folder / name, "rwc") as target:
+                    target.execute("PRAGMA synchronous = OFF")
+                    source.backup(target)
+        yield from copied
+
+
+def _group(name: str) -> str:
+    """What is copied as of the same moment."""
+    file = name.rpartition("/")[2]
+    if file.startswith("journal."):
+        return name.removesuffix(file) + "journal"
+    return "market" if name.startswith("market/own/") else name
+
+
 @contextmanager
-def pin_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """A read transaction: what others commit meanwhile is not seen through it."""
-    with translate_sqlite(path):
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30, isolation_level=None)
-        try:
-            connection.execute("BEGIN")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+def _hold_journal(path: Path) -> Iterator[None]:
+    heads = HeadFile(path.parent, path.name)
+    with heads.alone():
+        headless = heads.head() is None and path.with_suffix(".db").exists()
+        if damage := heads.read_damage("") or ("its head is missing" if headless else ""):
+            raise Broken(f"The journal in {path.parent} is broken ({damage}); nothing was written.")
+        yield
+
+
+@contextmanager
+def _open_database(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    with translate_sqlite(path, "it cannot be copied."):
+        url = f"{path.absolute().as_uri()}?mode={mode}"
+        with closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS, isolation_level=None)) as connection:
             yield connection
-        finally:
-            connection.close()
 
 
-def copy_database(source: sqlite3.Connection, path: Path) -> None:
-    """All of a pinned database in a new file, by SQLite's own copy. Whoever keeps the file flushes it."""
-    with translate_sqlite(path):
-        target = sqlite3.connect(path, isolation_level=None)
+@contextmanager
+def stage_home(home: Path) -> Iterator[Path]:
+    """A folder beside a home that is not there yet or holds nothing but logs; at the end it becomes the home, at once.
+    After an error nothing is left. `Refused` for a home that holds anything."""
+    kept = [file.name for file in list_home(home) if not file.name.startswith("logs/")]
+    if kept:
+        raise Refused(f"{home} is not empty ({kept[0]}): name an empty folder. Nothing was written.")
+    staged, turn = home.with_name(f".{home.name}.staged"), home.with_name(f".{home.name}.staged.lock")
+    with FileLock(turn, "{} writes this home already."), translate_write_errors(home):
         try:
-            target.execute("PRAGMA synchronous = OFF")
-            source.backup(target)
+            shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
+            staged.mkdir(mode=0o700)
+            yield staged
+            for folder in chain([staged], (path for path in staged.rglob("*") if path.is_dir())):
+                flush_to_disk(folder)
+            shutil.rmtree(home / "logs", ignore_errors=True)
+            with translate_write_errors(home, "; where it is a mount, name a folder inside it as --home"):
+                os.rename(staged, home)
+            flush_to_disk(home.parent)
         finally:
-            target.close()
-
-
-def translate_sqlite(path: Path) -> AbstractContextManager[None]:
-    return SqliteFile(path, lambda connection: None, "it cannot be copied.").translate_errors()
-
-
-def mark_restored(home: Path, seq: int) -> None:
-    replace_file(home / RESTORED, json.dumps({"seq": seq}).encode() + b"\n")
-
-
-def read_restored(home: Path) -> int:
-    """The newest entry when the home was restored; 0: it never was."""
-    try:
-        return int(json.loads((home / RESTORED).read_bytes())["seq"])
-    except FileNotFoundError:
-        return 0
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Broken(f"{home / RESTORED} cannot be read; it says to which entry this home was restored.") from error
+            shutil.rmtree(staged, ignore_errors=True)
+            turn.unlink(missing_ok=True)
 
 
 def check_moved(home: Path, *, in_postgres: bool) -> None:
@@ -155,11 +204,18 @@ def check_moved(home: Path, *, in_postgres: bool) -> None:
         raise Refused(f"{home} is a copy that was not finished; {origin} is the home. Delete the copy and move again.")
 
 
-def read_mark(home: Path) -> dict[str, str]:
+def read_mark(home: Path) -> dict[str, Any]:
+    """`to` and `from`: places; `restored`: the newest entry when the home was restored."""
     try:
         mark = json.loads((home / MARK).read_bytes())
+        if isinstance(mark, dict) and isinstance(mark.get("restored", 0), int):
+            return mark
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError) as error:
-        raise Broken(f"{home / MARK} cannot be read; it says where this home was moved.") from error
-    return mark if isinstance(mark, dict) else {}
+    except (OSError, ValueError):
+        pass
+    raise Broken(f"{home / MARK} cannot be read; it says whether this home was moved or restored.")
+
+
+def set_mark(home: Path, mark: dict[str, Any]) -> None:
+    replace_file(home / MARK, json.dumps(mark).encode() + b"\n")

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, LiteralString
 
-from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
+from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name
@@ -23,11 +23,7 @@ _WAIT_SECONDS: Final = 0.5
 """How long a kill waits for another writer before it writes all the same."""
 _SHARED: Final = (LIVE_ACCOUNT, DEMO_ACCOUNT)
 """Other homes may hold the keys of the same account; accounts on paper are each home's own."""
-_SCHEMA: Final[tuple[LiteralString, ...]] = (
-    "SELECT pg_advisory_xact_lock(hashtext('zuno kills schema'))",
-    "CREATE SCHEMA IF NOT EXISTS zuno",
-    "CREATE TABLE IF NOT EXISTS zuno.kills (account text PRIMARY KEY, said text NOT NULL)",
-)
+_SCHEMA: Final[LiteralString] = "CREATE TABLE IF NOT EXISTS zuno.kills (account text PRIMARY KEY, said text NOT NULL)"
 
 
 def find_home(home: str | None, environment: Mapping[str, str]) -> Path:
@@ -49,7 +45,7 @@ class KillLockFile:
 
     def __init__(self, home: Path, database_url: str | None = None) -> None:
         self.path = home / FILE
-        self._turn = FileLock(home / "leases" / FILE, timeout=_WAIT_SECONDS, parents=True)
+        self._turn = FileLock(home / "leases" / FILE, timeout=_WAIT_SECONDS)
         self._url = database_url
         self._ready = False
 
@@ -135,24 +131,20 @@ class KillLockFile:
         return Refused(f"{self.path} locks every account ({why}); look at it, and remove it by hand to lift it.")
 
     def _write(self, kills: Mapping[str, str]) -> None:
-        try:
+        with translate_write_errors(self.path):
             if kills:
                 replace_file(self.path, _encode(kills))
             else:
                 self.path.unlink()
                 flush_to_disk(self.path.parent)
-        except OSError as error:
-            raise build_write_error(self.path, error) from error
 
     def _query(self, statement: LiteralString, *values: str) -> dict[str, str]:
-        from zuno.adapters.store.lease import connect
+        from zuno.adapters.store.lease import connect, create_schema
 
         assert self._url is not None
         with connect(self._url) as connection:
             if not self._ready:
-                with connection.transaction():
-                    for made in _SCHEMA:
-                        connection.execute(made)
+                create_schema(connection, _SCHEMA)
                 self._ready = True
             answer = connection.execute(statement, values)
             return dict(answer.fetchall()) if answer.description else {}

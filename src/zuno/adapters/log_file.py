@@ -52,7 +52,7 @@ class HomeLog(WatchedFileHandler):
 def _rotate(path: Path) -> None:
     """One process at a time, and only while the file is still too long: a second one would set aside an almost empty
     file and push a full one out."""
-    with suppress(Unavailable), FileLock(path.with_suffix(".lock"), signed=False):
+    with suppress(Unavailable), FileLock(path.with_suffix(".lock"), signed=False, parents=False):
         if path.stat().st_size <= MAX_BYTES:
             return
         for number in range(KEPT_FILES, 1, -1):

@@ -33,9 +33,7 @@ _MANAGER: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
 def serve_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "leases" / "serve.lock", "This home is served already ({}); `zuno status` shows it.", parents=True
-    )
+    return FileLock(home / "leases" / "serve.lock", "This home is served already ({}); `zuno status` shows it.")
 
 
 class PartProcesses:

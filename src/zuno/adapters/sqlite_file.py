@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.atomic_file import build_database_error, build_write_error
+from zuno.adapters.atomic_file import build_database_error, translate_write_errors
 from zuno.kernel.errors import Broken
 
 T = TypeVar("T")
@@ -49,12 +49,12 @@ class SqliteFile:
 
     def read(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
         """Run `act` in one read transaction; None where there is no file."""
-        with self._lock, self.translate_errors():
+        with self._lock, translate_sqlite(self.path, self._remedy):
             return self._within("BEGIN", act) if self._connection is not None or self.exists() else None
 
     def write(self, act: Callable[[sqlite3.Connection], T]) -> T:
         """Run `act` in one write transaction, alone among all processes."""
-        with self._lock, self.translate_errors():
+        with self._lock, translate_sqlite(self.path, self._remedy):
             return self._within("BEGIN IMMEDIATE", act)
 
     async def fetch(self, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -71,19 +71,6 @@ class SqliteFile:
                 self._connection.close()
                 self._connection = None
 
-    @contextmanager
-    def translate_errors(self) -> Iterator[None]:
-        """Busy, full and unreachable are `Unavailable` or `DiskFull`; the rest is `Broken`."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", None)
-            if code is None:
-                raise  # the module's own complaint about our call: a bug
-            if code & 0xFF in MAY_PASS:
-                raise build_database_error(self.path, error) from error
-            raise Broken(f"{self.path} is damaged ({error}); {self._remedy}") from error
-
     def _within(self, begin: str, act: Callable[[sqlite3.Connection], T]) -> T:
         if self._connection is None:
             self._connection = self._open()
@@ -92,10 +79,8 @@ class SqliteFile:
             return act(connection)
 
     def _open(self) -> sqlite3.Connection:
-        try:
+        with translate_write_errors(self.path.parent):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise build_write_error(self.path.parent, error) from error
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
             _log_ahead(connection)
@@ -107,6 +92,20 @@ class SqliteFile:
         with suppress(OSError):
             self.path.chmod(0o600)
         return connection
+
+
+@contextmanager
+def translate_sqlite(path: Path, remedy: str) -> Iterator[None]:
+    """Busy, full and unreachable are `Unavailable` or `DiskFull`; the rest is `Broken`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None:
+            raise  # the module's own complaint about our call: a bug
+        if code & 0xFF in MAY_PASS:
+            raise build_database_error(path, error) from error
+        raise Broken(f"{path} is damaged ({error}); {remedy}") from error
 
 
 def create_tables(schema: Sequence[str]) -> Callable[[sqlite3.Connection], None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from collections import Counter
+from typing import Protocol
 
 from zuno.kernel.view import ForeignText, View
 from zuno.present.document import Document, Tone, document, facts, lines, table
@@ -27,10 +28,7 @@ class PlaceView(View):
 
 class HomeUsageView(View):
     home: ForeignText
-    bytes: int
     free_bytes: int
-    kinds: dict[str, int]
-    """Bytes of each kind."""
     places: tuple[PlaceView, ...]
     """Largest first."""
     entries: int
@@ -39,32 +37,26 @@ class HomeUsageView(View):
     days: float
     """From the first entry to the newest."""
     cycles: int
-    journal_bytes_per_day: float | None
-    journal_bytes_per_cycle: float | None
-    """All the journal over all trading cycles."""
 
     def to_document(self) -> Document:
+        kinds: Counter[str] = Counter()
+        for place in self.places:
+            kinds[place.kind] += place.bytes
+        size = self.journal_bytes
         rows = (
-            (
-                foreign(place.name),
-                place.kind,
-                count(place.files),
-                megabytes(place.bytes),
-                "yes" if place.in_backup else "",
-            )
-            for place in self.places
+            (foreign(row.name), row.kind, count(row.files), megabytes(row.bytes), "yes" if row.in_backup else "")
+            for row in self.places
         )
-        day, cycle = self.journal_bytes_per_day, self.journal_bytes_per_cycle
         return document(
-            f"{megabytes(self.bytes)} in the home, {megabytes(self.free_bytes)} free on its disk",
+            f"{megabytes(kinds.total())} in the home, {megabytes(self.free_bytes)} free on its disk",
             facts(
-                ("by kind", ", ".join(f"{kind} {megabytes(size)}" for kind, size in self.kinds.items())),
-                ("journal", "in Postgres" if self.journal_bytes is None else megabytes(self.journal_bytes)),
+                ("by kind", ", ".join(f"{kind} {megabytes(held)}" for kind, held in kinds.items())),
+                ("journal", "in Postgres" if size is None else megabytes(size)),
                 ("entries", count(self.entries)),
                 ("recorded", number(self.days, 1, unit="d")),
-                None if day is None else ("growth per day", megabytes(day)),
+                ("growth per day", megabytes(size / self.days)) if size and self.days >= 1 else None,
                 ("trading cycles", count(self.cycles)),
-                None if cycle is None else ("per cycle", megabytes(cycle)),
+                ("per cycle", megabytes(size / self.cycles)) if size and self.cycles else None,
             ),
             table(("place", "kind", "files", "size", "in backup"), rows, spare=("files", "in backup")),
             context=foreign(self.home),
@@ -72,14 +64,12 @@ class HomeUsageView(View):
 
 
 class BackupView(View):
-    LEFT_OUT: ClassVar = frozenset({"hash"})
     file: ForeignText
     bytes: int
     files: int
     node: str
     seq: int
     """Of the journal's newest entry in it."""
-    hash: str
     left_out: tuple[ForeignText, ...]
     """Files that are not Zuno's, and wallets that are not encrypted."""
     removed: tuple[ForeignText, ...]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import ZunoError
@@ -17,22 +15,9 @@ if TYPE_CHECKING:
     from zuno.journal.compaction import HomeCompaction
     from zuno.kernel.notify import Outbox
 
-ARCHIVE: Final = "archive"
 MEGABYTE: Final = 1_000_000
 _WARN_SHARE: Final = 0.8
 _DAY, _HOUR = 86_400.0, 3_600.0
-
-
-def measure_home(home: Path) -> int:
-    """Bytes of all files in a home but its archive, which may lie on another disk."""
-    total = 0
-    for folder, folders, files in os.walk(home):
-        if Path(folder) == home and ARCHIVE in folders:
-            folders.remove(ARCHIVE)
-        for file in files:
-            with suppress(OSError):  # a file that was replaced meanwhile
-                total += os.lstat(os.path.join(folder, file)).st_size
-    return total
 
 
 def describe_budget(used: int, budget: int) -> str | None:

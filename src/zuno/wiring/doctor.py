@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from zuno.adapters.file_lock import outbox_lock
+from zuno.adapters.home_files import measure_home
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.doors.agents import AgentsView
 from zuno.doors.config import ConfigCheckView
@@ -29,7 +30,7 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.service.data import DataStatusView
 from zuno.trading.service.live_start import RecordGate
 from zuno.wiring.chains import Chains
-from zuno.wiring.disk_budget import MEGABYTE, describe_budget, measure_home
+from zuno.wiring.disk_budget import MEGABYTE, describe_budget
 from zuno.wiring.outbox import find_push_gaps
 
 LITTLE_ROOM: Final = 1_000_000_000
@@ -54,8 +55,12 @@ def build_doctor(
     """`more`: checks of the exchanges and the mandate."""
 
     async def look_at_home() -> list[CheckView]:
-        budget = settings.disk_budget_mb * MEGABYTE
-        return [_home_line(settings.home), _room_line(settings.home), *_budget_lines(settings.home, budget)]
+        budget, lines = settings.disk_budget_mb * MEGABYTE, [_home_line(settings.home), _room_line(settings.home)]
+        if budget:
+            text = describe_budget(measure_home(settings.home), budget)
+            advice = "`zuno home compact --older 90d` archives old bundles" if text else ""
+            lines.append(_line("disk", "warn" if text else "ok", text or "the home is within its disk budget", advice))
+        return lines
 
     async def look_at_store() -> list[CheckView]:
         kind = "SQLite in the home" if settings.database_url is None else "Postgres"
@@ -69,7 +74,9 @@ def build_doctor(
         return lines
 
     async def look_at_keys() -> list[CheckView]:
-        return [_key_line(key)]
+        if not key.exists():
+            return [_line("keys", "off", "this home has no signing key yet; the first entry of the journal makes one")]
+        return [_line("keys", "ok", f"entries are signed by {key.public[:16]}…")]
 
     async def look_at_market() -> list[CheckView]:
         status = await data()
@@ -82,7 +89,15 @@ def build_doctor(
         return [_line("market", "ok", f"{settings.market}: {status.origin}, {past}")]
 
     async def look_at_models() -> list[CheckView]:
-        return _model_lines(await agents())
+        view = await agents()
+        spoken = [chair for chair in view.chairs if chair.models]
+        if view.install is not None:
+            return [_line("models", "warn", "a model's key is set and the models are not installed", view.install)]
+        if not spoken:
+            advice = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY to let models argue"
+            return [_line("models", "off", "no key: rules speak for every agent", advice)]
+        names = ", ".join(sorted({chair.models[0] for chair in spoken}))
+        return [_line("models", "ok", f"{len(spoken)} of {len(view.chairs)} agents by {names}; keys are not tried")]
 
     async def look_at_chains() -> list[CheckView]:
         named = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
@@ -228,31 +243,6 @@ def _room_line(home: Path) -> CheckView:
     if free < NO_ROOM:
         return _line("disk", "fail", text, "make room: what cannot be written down is not done")
     return _line("disk", "warn" if free < LITTLE_ROOM else "ok", text, "make room" if free < LITTLE_ROOM else "")
-
-
-def _budget_lines(home: Path, budget: int) -> list[CheckView]:
-    if not budget:
-        return []
-    if (text := describe_budget(measure_home(home), budget)) is None:
-        return [_line("disk", "ok", "the home is within its disk budget")]
-    return [_line("disk", "warn", text, "`zuno home compact --older 90d` archives old bundles")]
-
-
-def _key_line(key: KeyFile) -> CheckView:
-    if not key.exists():
-        return _line("keys", "off", "this home has no signing key yet; the first entry of the journal makes one")
-    return _line("keys", "ok", f"entries are signed by {key.public[:16]}…")
-
-
-def _model_lines(view: AgentsView) -> list[CheckView]:
-    if view.install is not None:
-        return [_line("models", "warn", "a model's key is set and the models are not installed", view.install)]
-    spoken = [chair for chair in view.chairs if chair.models]
-    if not spoken:
-        advice = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY to let models argue"
-        return [_line("models", "off", "no key: rules speak for every agent", advice)]
-    names = ", ".join(sorted({chair.models[0] for chair in spoken}))
-    return [_line("models", "ok", f"{len(spoken)} of {len(view.chairs)} agents by {names}; keys are not tried")]
 
 
 async def _chain_line(chains: Chains, name: str, now: Callable[[], Millis]) -> CheckView:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zuno.adapters import home_backup, home_move
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.home_files import FileKind, HomeFile, check_moved, list_home, mark_restored
+from zuno.adapters.home_files import check_moved, list_home, set_mark
 from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.kill_lock import FILE as KILL_LOCK
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.store.table_store import HeadFile
@@ -53,44 +54,26 @@ class HomeKeeper:
         self._journal = journal
 
     async def usage(self) -> HomeUsageView:
-        files = await asyncio.to_thread(list_home, self._home)
-        places: dict[tuple[str, str], list[HomeFile]] = {}
-        for file in files:
+        places: dict[tuple[str, str], tuple[int, int, bool]] = {}
+        for file in await asyncio.to_thread(list_home, self._home):
             parts = file.name.removesuffix("-wal").removesuffix("-shm").split("/")
-            place = "/".join(parts[: 2 if parts[0] in ("market", "mesh") else 1])
-            places.setdefault((place, file.kind.value), []).append(file)
+            place = "/".join(parts[: 2 if parts[0] in ("market", "mesh") else 1]), file.kind.value
+            files, size, saved = places.get(place, (0, 0, False))
+            places[place] = files + 1, size + file.size, saved or file.saved
         rows = [
-            PlaceView(
-                name=name,
-                kind=kind,
-                files=len(held),
-                bytes=sum(file.size for file in held),
-                in_backup=any(file.saved for file in held),
-            )
-            for (name, kind), held in places.items()
+            PlaceView(name=name, kind=kind, files=files, bytes=size, in_backup=saved)
+            for (name, kind), (files, size, saved) in places.items()
         ]
-        kinds = {kind.value: sum(file.size for file in files if file.kind is kind) for kind in FileKind}
-        journal, first, cycles = self._journal(), 0, 0
-        newest = await journal.latest(1)
-        async for entry in journal.entries():
-            first = entry.at
-            break
-        async for _ in journal.entries(kind=STARTED):
-            cycles += 1
-        days = (newest[0].at - first) / _DAY_MS if newest else 0.0
-        size = None if self._url else sum(file.size for file in files if file.name.startswith("journal.db"))
+        journal = self._journal()
+        newest, oldest = await journal.latest(1), await anext(journal.entries(), None)
         return HomeUsageView(
             home=str(self._home),
-            bytes=sum(kinds.values()),
             free_bytes=shutil.disk_usage(self._home).free,
-            kinds={kind: held for kind, held in kinds.items() if held},
             places=tuple(sorted(rows, key=lambda row: row.bytes, reverse=True)),
             entries=newest[0].seq if newest else 0,
-            journal_bytes=size,
-            days=days,
-            cycles=cycles,
-            journal_bytes_per_day=size / days if size is not None and days >= 1 else None,
-            journal_bytes_per_cycle=size / cycles if size is not None and cycles else None,
+            journal_bytes=None if self._url else sum(row.bytes for row in rows if row.name == "journal.db"),
+            days=0.0 if oldest is None else (newest[0].at - oldest.at) / _DAY_MS,
+            cycles=len([None async for _ in journal.entries(kind=STARTED)]),
         )
 
     async def backup(self, file: str, keep: int | None) -> BackupView:
@@ -103,8 +86,7 @@ class HomeKeeper:
             self._key,
             code_version(),
             unix_millis(),
-            None if self._url is None else self._export_journal,
-            None if self._url is None else self._kill_lock.read_content(),
+            None if self._url is None else self._export,
         )
         return BackupView(
             file=str(made.path),
@@ -112,18 +94,16 @@ class HomeKeeper:
             files=len(made.manifest.files),
             node=made.manifest.node,
             seq=made.manifest.seq,
-            hash=made.manifest.hash,
             left_out=made.left_out,
             removed=tuple(map(str, made.removed)),
         )
 
-    def _export_journal(self, folder: Path) -> bytes | None:
-        heads = HeadFile(self._home, "journal-postgres")
+    def _export(self, folder: Path) -> list[str]:
         with self._open_postgres(self._url or "") as source:
-            with heads.alone():
-                head, last = heads.head(), source.last()
-            home_move.export_journal(source, head, 0 if last is None else last.seq, folder)
-        return head
+            home_move.export_journal(source, HeadFile(self._home, "journal-postgres"), folder)
+        if (kills := self._kill_lock.read_content()) is not None:
+            (folder / KILL_LOCK).write_bytes(kills)
+        return [path.name for path in folder.iterdir()]
 
     async def restore(self, file: str) -> RestoreView:
         if self._url is not None:
@@ -132,7 +112,7 @@ class HomeKeeper:
             entries = await verify_journals(folder)
             if KeyFile(folder / "keys" / "node.key").public != manifest.node or entries < manifest.seq:
                 raise Broken(f"{file} does not hold the journal that its manifest names; nothing was written.")
-            mark_restored(folder, entries)
+            set_mark(folder, {"restored": entries})
             keys = [path.with_suffix(".key") for path in folder.rglob("*.pub")]
             missing = [str(path.relative_to(folder)) for path in keys if not path.exists()]
             killed = sorted(account for account, _ in KillLockFile(folder).list_kills())
@@ -153,8 +133,8 @@ class HomeKeeper:
         check_moved(self._home, in_postgres=self._url is not None)
         in_file = self._url is None
         if folder is not None and to is None:
-            target = home_move.find_target(self._home, folder)
             heads = HeadFile(self._home, "journal" if in_file else "journal-postgres")
+            target = Path(folder).expanduser().absolute()  # noqa: ASYNC240 (words alone)
             size, entries = await home_move.move_home(self._home, target, self._verify_copy, heads)
             todo = f"Set ZUNO_HOME to {target}. The old folder refuses to start and still holds the keys: delete it."
             return HomeMoveView(moved_to=str(target), entries=entries, bytes=size, todo=todo)
@@ -167,34 +147,25 @@ class HomeKeeper:
 
     async def _verify_copy(self, folder: Path) -> int:
         """Of a home: its journal, wherever that is, and those of its peers."""
-        entries = await verify_journals(folder, self._key)
+        entries = await verify_journals(folder)
         if self._url is None:
             return entries
         from zuno.adapters.store.postgres import open_postgres
 
         return await verify_store(open_postgres(self._url, folder, self._key), self._key)
 
-    @contextmanager
-    def _open_postgres(self, url: str) -> Iterator[PostgresTables]:
+    def _open_postgres(self, url: str) -> closing[PostgresTables]:
         from zuno.adapters.store.lease import Fences
         from zuno.adapters.store.postgres import PostgresTables
 
-        tables = PostgresTables(url, self._key, Fences())
-        try:
-            yield tables
-        finally:
-            tables.close()
+        return closing(PostgresTables(url, self._key, Fences()))
 
 
-async def verify_journals(folder: Path, key: KeyFile | None = None) -> int:
-    """The entries of the journal in a home, each verified; those of its peers are verified too. `key`: of the home
-    (default: the one in it)."""
-    entries = 0
-    for place in (folder, *(path.parent for path in sorted((folder / "mesh").glob("*/journal.db")))):
-        own = KeyFile(place / ("keys/node.key" if place == folder else "peer.key"))
-        count = await verify_store(open_sqlite(place), key if key is not None and place == folder else own)
-        entries = count if place == folder else entries
-    return entries
+async def verify_journals(folder: Path) -> int:
+    """The entries of the journal in a home, each verified; those of its peers are verified too."""
+    for peer in (path.parent for path in (folder / "mesh").glob("*/journal.db")):
+        await verify_store(open_sqlite(peer), KeyFile(peer / "peer.key"))
+    return await verify_store(open_sqlite(folder), KeyFile(folder / "keys" / "node.key"))
 
 
 async def verify_store(store: JournalStore, key: KeyFile) -> int:

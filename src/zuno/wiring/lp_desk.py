@@ -350,7 +350,7 @@ class LpWiring(SharedWiring):
         from time import perf_counter
 
         from zuno.adapters.file_lock import wallet_lock
-        from zuno.adapters.home_files import read_restored
+        from zuno.adapters.home_files import read_mark
         from zuno.lp.execute.context import ExecutionContext
 
         journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
@@ -373,7 +373,7 @@ class LpWiring(SharedWiring):
             limits=self._limits(),
             timeouts=self._timeouts(opened.info),
             killed=self.kill_lock.why_locked,
-            restored=read_restored(self._settings.home),
+            restored=read_mark(self._settings.home).get("restored", 0),
         )
 
     def _limits(self) -> SpendingLimits:

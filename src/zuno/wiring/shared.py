@@ -179,9 +179,9 @@ class SharedWiring(ABC):
     def compaction(self) -> HomeCompaction:
         from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.file_lock import compaction_lock
+        from zuno.adapters.home_files import measure_home
         from zuno.journal.compaction import HomeCompaction
         from zuno.lp.model.plan_events import PlanApproved
-        from zuno.wiring.disk_budget import measure_home
 
         home, journal = self._settings.home, self.journal()
         assert self._own_store is not None

@@ -188,11 +188,11 @@ def test_looking_creates_nothing(path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_missing_folder_is_made_only_where_that_is_wanted(tmp_path: Path) -> None:
+def test_a_missing_folder_is_made_where_that_is_wanted(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
-        FileLock(tmp_path / "gone" / "a.lock").take()
+        FileLock(tmp_path / "gone" / "a.lock", parents=False).take()
     assert not (tmp_path / "gone").exists()
-    with FileLock(tmp_path / "made" / "a.lock", parents=True):
+    with FileLock(tmp_path / "made" / "a.lock"):
         assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o700
 
 

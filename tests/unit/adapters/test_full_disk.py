@@ -63,7 +63,9 @@ def test_it_is_exit_4_and_nothing_is_lost(told: dict[str, Any]) -> None:
     assert told["journal verify"] == 0
     code, said = told["backup"]
     assert (code, "No room" in said, told["older backup"]) == (4, True, True)
-    assert set(told) == {*STORES, "command line", "journal verify", "backup", "older backup"}
+    assert {told[f"home {act}"][0] for act in ("backup", "restore", "move", "compact")} == {"DiskFull"}
+    assert {kind for act in ("backup", "restore", "move") for kind in told[f"home {act}"]} == {"DiskFull"}
+    assert set(told["home compact"]) <= {"DiskFull", ""}
 
 
 @pytest.mark.parametrize(("number", "full"), [(ENOSPC, True), (EDQUOT, True), (EFBIG, True), (EIO, False)])

@@ -40,7 +40,7 @@ def kind(name: str) -> FileKind:
         ("journal.db", FileKind.RECORD, True),
         ("journal.db-wal", FileKind.RECORD, False),
         ("journal.head", FileKind.RECORD, True),
-        ("journal.lock", FileKind.LOCK, False),
+        ("journal.lock", FileKind.LOCK, True),
         ("kill.lock", FileKind.MONEY, True),
         ("leases/kill.lock", FileKind.LOCK, False),
         ("keys/node.key", FileKind.KEY, False),

@@ -9,10 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.wire.homes import die_at_each_step, fill_home, open_journal, read_files, write
+from tests.wire.homes import (
+    die_at_each_step,
+    fill_home,
+    open_journal,
+    put_bundle_forms,
+    read_bundles,
+    read_files,
+    write,
+)
 from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.home_files import check_moved
-from zuno.adapters.home_move import find_target, move_home
+from zuno.adapters.home_move import move_home
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.table_store import HeadFile
 from zuno.kernel.errors import Broken, Refused, UsageError
@@ -25,7 +33,7 @@ def filled(home: Path) -> Path:
 
 
 def move(home: Path, target: Path) -> tuple[int, int]:
-    return asyncio.run(move_home(home, find_target(home, str(target)), verify_journals, HeadFile(home, "journal")))
+    return asyncio.run(move_home(home, target, verify_journals, HeadFile(home, "journal")))
 
 
 def opens(home: Path) -> bool:
@@ -48,7 +56,8 @@ def test_everything_moves_and_the_old_one_says_where(filled: Path, tmp_path: Pat
     size, entries = move(filled, target)
     after = read_files(target)
     assert entries == 8
-    assert size == sum(len(content) for name, content in after.items() if not name.endswith(("-shm", "-wal")))
+    ours = (content for name, content in after.items() if not name.endswith(("-shm", "-wal", "home.mark")))
+    assert size == sum(map(len, ours))
     gone = {name for name in before if name not in after}
     assert {name for name in gone if not name.endswith((".lock", "-wal", "-shm"))} == set()
     assert after["keys/node.key"] == before["keys/node.key"]
@@ -61,9 +70,15 @@ def test_everything_moves_and_the_old_one_says_where(filled: Path, tmp_path: Pat
     with pytest.raises(Broken, match="moved to"):  # a process that had it open all the time
         write(open_journal(filled), 1)
     with pytest.raises(UsageError):
-        find_target(target, str(target / "below"))
+        move(target, target / "below")
     with pytest.raises(Refused):
-        find_target(target, str(filled))
+        move(target, filled)
+
+
+def test_bundles_in_each_form_and_the_archive_are_carried(filled: Path, tmp_path: Path) -> None:
+    bundles = put_bundle_forms(filled)
+    move(filled, tmp_path / "elsewhere")
+    assert read_bundles(open_journal(tmp_path / "elsewhere"), bundles) == bundles
 
 
 def test_nothing_moves_while_something_runs(filled: Path, tmp_path: Path) -> None:

@@ -236,13 +236,7 @@ def _metrics(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | 
     if interest is None or _place(names, ("open",)) is not None:
         return None
     if wanted is not None:
-        chosen = (
-            interest
-            if wanted.feed is market.Feed.OPEN_INTEREST
-            else ratio
-            if wanted.feed is market.Feed.LONG_SHORT
-            else None
-        )
+        chosen = {market.Feed.OPEN_INTEREST: interest, market.Feed.LONG_SHORT: ratio}.get(wanted.feed)
         return None if chosen is None else ((SeriesColumns(wanted, (chosen,)),), ())
     symbol = _symbol(head)
     both = [SeriesColumns(market.open_interest(BINANCE, symbol), (interest,))]
@@ -299,6 +293,14 @@ def name_symbol(text: str) -> market.Symbol:
         if letters in (symbol, symbol.base, f"{symbol.base}USD", f"{symbol}USDT"):
             return symbol
     raise NotNeeded(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(market.Symbol)}.")
+
+
+def is_about(text: str, series: market.Series[Any]) -> bool:
+    """Whether somebody else's symbol is that of a series."""
+    try:
+        return name_symbol(text).value == series.name.partition("/")[0]
+    except Refused:
+        return False
 
 
 def _named_lengths(head: FileHead) -> set[str]:

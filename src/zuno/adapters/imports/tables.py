@@ -15,7 +15,7 @@ from zuno.adapters.imports.layouts import (
     RecognisedFile,
     clean_name,
     find_layout,
-    name_symbol,
+    is_about,
     symbol_column,
     time_column,
 )
@@ -113,21 +113,13 @@ def build_block(
     lines = np.arange(low + 1, low + 1 + len(times), dtype=np.int64)
     unread: list[UnreadLine] = []
     if symbols is not None:
-        own = targets[0].series.name.partition("/")[0]
-        whose = {symbol: _own_name(symbol) for symbol in set(symbols.tolist())}
-        mine = np.array([whose[symbol] == own for symbol in symbols.tolist()], dtype=bool)
+        own = {symbol: is_about(str(symbol), targets[0].series) for symbol in set(symbols.tolist())}
+        mine = np.array([own[symbol] for symbol in symbols.tolist()], dtype=bool)
         unread = [UnreadLine(int(line), f"it is about {symbols[line - low - 1]}") for line in lines[~mine]]
         times, lines = times[mine], lines[mine]
         numbers = {place: column[mine] for place, column in numbers.items()}
     columns = tuple(build_columns(target, times, numbers) for target in targets)
     return ImportBlock(columns, lines, tuple(unread), len(times) + len(unread), done, targets[0].parts)
-
-
-def _own_name(symbol: object) -> str:
-    try:
-        return name_symbol(str(symbol)).value
-    except Refused:
-        return ""
 
 
 def _moments(values: Any, kind: str, dates: str, low: int) -> NDArray[np.int64]:

@@ -28,11 +28,11 @@ from zuno.adapters.imports.layouts import (
     SeriesColumns,
     clean_name,
     find_layout,
-    name_symbol,
+    is_about,
     symbol_column,
     time_column,
 )
-from zuno.kernel.errors import Malformed, Refused, ZunoError
+from zuno.kernel.errors import Malformed, Refused
 from zuno.kernel.text import plain_text
 from zuno.trading.measure.columns import WIDTH
 from zuno.trading.model.market import MacroRelease, Series
@@ -209,11 +209,7 @@ class TextTable(RecognisedFile):
         return times, {place: _filled(arrays[f"c{place}"]) for place in wanted}
 
     def _is_own(self, symbol: str | None) -> bool:
-        names = {target.series.name.partition("/")[0] for target in self._layout.targets}
-        try:
-            return {name_symbol(symbol or "").value} == names
-        except ZunoError:
-            return False
+        return is_about(symbol or "", self._layout.targets[0].series)
 
     # -- line by line
 

@@ -214,7 +214,7 @@ class LightRagMemoryIndex:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _file_lock(self) -> FileLock:
-        return FileLock(self._folder.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)
+        return FileLock(self._folder.with_suffix(".lock"), timeout=WAIT_SECONDS)
 
     async def _run(self, act: Callable[[Any], Awaitable[T]]) -> T:
         """In a thread and an event loop of its own: LightRAG keeps locks and tasks of the loop it was opened in."""

@@ -118,7 +118,7 @@ class SqliteMemoryIndex:
             self._insert(connection, drop_repeats(records), vector_of)
 
         def rebuild() -> None:
-            with FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True):
+            with FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS):
                 try:
                     self._write(act)
                 except Broken:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from zuno.adapters.atomic_file import build_write_error, replace_file
+from zuno.adapters.atomic_file import read_file, replace_file, translate_write_errors
 from zuno.adapters.file_lock import FileLock
-from zuno.kernel.errors import Broken, Unavailable, UsageError
+from zuno.kernel.errors import Broken, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh, Table
@@ -41,14 +41,9 @@ class MeshFiles:
         return self.root / role.value
 
     def table(self) -> Table | None:
+        text = read_file(self._table)
         try:
-            text = self._table.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{self._table} cannot be read ({error.strerror}).") from error
-        try:
-            return _parse_table(text)
+            return None if text is None else _parse_table(text)
         except ValueError:
             raise Broken(f"{self._table} is damaged; put it back from a copy, or from another machine's.") from None
 
@@ -100,7 +95,7 @@ class MeshFiles:
         if name == UP:
             path, held = self.root / "up.lock", "The mesh of this home is kept running by {} already; "
             held += "`zuno mesh status` shows it and `zuno mesh down` ends it."
-        return FileLock(path, held, parents=True)
+        return FileLock(path, held)
 
     def report(self, role: Role) -> PeerReport | None:
         with suppress(OSError, ValueError):
@@ -138,12 +133,10 @@ class MeshFiles:
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
-        try:
+        with translate_write_errors(path):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(mode=0o700, exist_ok=True)
             replace_file(path, content, durable=False)
-        except OSError as error:
-            raise build_write_error(path, error) from error
 
 
 def _parse_table(text: bytes) -> Table:

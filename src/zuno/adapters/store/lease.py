@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS: Final = 30.0
 """How long a lease outlives a process that stopped renewing it, by the database's clock."""
-_CONNECT_SECONDS: Final = 10
-_SCHEMA: Final[tuple[LiteralString, ...]] = (
-    "SELECT pg_advisory_xact_lock(hashtext('zuno leases schema'))",
-    "CREATE SCHEMA IF NOT EXISTS zuno",
-    """CREATE TABLE IF NOT EXISTS zuno.leases (
-        name text PRIMARY KEY, token bigint NOT NULL, holder text NOT NULL, expires timestamptz NOT NULL)""",
-)
+CONNECT_SECONDS: Final = 10
+_SCHEMA: Final[LiteralString] = """CREATE TABLE IF NOT EXISTS zuno.leases (
+    name text PRIMARY KEY, token bigint NOT NULL, holder text NOT NULL, expires timestamptz NOT NULL)"""
 _TAKE: Final[LiteralString] = """
     INSERT INTO zuno.leases AS lease VALUES (%(name)s, 1, %(holder)s, clock_timestamp() + %(lasts)s)
     ON CONFLICT (name) DO UPDATE
@@ -83,9 +79,7 @@ class PostgresLease:
 
     def take(self) -> None:
         with connect(self._url) as connection:
-            with connection.transaction():
-                for statement in _SCHEMA:
-                    connection.execute(statement)
+            create_schema(connection, _SCHEMA)
             taken = connection.execute(_TAKE, self._values(holder=self._holder)).fetchone()
             if taken is None:
                 held = connection.execute("SELECT holder FROM zuno.leases WHERE name = %s", (self._name,)).fetchone()
@@ -135,16 +129,36 @@ class PostgresLease:
 
 @contextmanager
 def connect(url: str) -> Iterator[psycopg.Connection]:
-    """A connection for one query. Errors never hold the URL, which has a password."""
-    try:
+    """A connection for one query."""
+    with translate_postgres("of leases and kills"):
         import psycopg
-    except ImportError as error:
-        raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
-    try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection:
+
+        with psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS) as connection:
             connection.execute("SET statement_timeout = '10s'")
             yield connection
-    except psycopg.OperationalError as error:
-        raise Unavailable(f"The Postgres of leases and kills did not answer ({type(error).__name__}).") from error
-    except psycopg.Error as error:
-        raise Broken(f"The Postgres of leases and kills cannot be used as one ({type(error).__name__}).") from error
+
+
+def create_schema(connection: psycopg.Connection, *statements: LiteralString) -> None:
+    """One process at a time: IF NOT EXISTS alone is no shield against a race."""
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('zuno schema'))")
+        for statement in ("CREATE SCHEMA IF NOT EXISTS zuno", *statements):
+            connection.execute(statement)
+
+
+@contextmanager
+def translate_postgres(which: str) -> Iterator[None]:
+    """Our errors for the vendor's; they never hold the URL, which has a password."""
+    try:
+        import psycopg
+
+        try:
+            yield
+        except psycopg.errors.UniqueViolation as error:
+            raise Broken("An entry of that number is in the journal already.") from error
+        except (psycopg.OperationalError, psycopg.errors.InsufficientPrivilege) as error:
+            raise Unavailable(f"The Postgres {which} did not answer ({type(error).__name__}).") from error
+        except psycopg.Error as error:
+            raise Broken(f"The Postgres {which} cannot be used as one ({type(error).__name__}).") from error
+    except ImportError as error:
+        raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error

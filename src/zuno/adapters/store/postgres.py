@@ -10,20 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 from zlib import compress
 
-from zuno.adapters.store.lease import Fences
+from zuno.adapters.store.lease import CONNECT_SECONDS, Fences, create_schema, translate_postgres
 from zuno.adapters.store.sqlite import open_archive
 from zuno.adapters.store.table_store import HeadFile, TableStore
 from zuno.journal.blocks import unpack
 from zuno.journal.port import DamagedRow, Row
-from zuno.kernel.errors import Broken, Unavailable, UsageError
+from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.signing import NodeKey
 
 if TYPE_CHECKING:
     import psycopg
 
 _SCHEMA: tuple[LiteralString, ...] = (
-    "SELECT pg_advisory_xact_lock(hashtext('zuno journal schema'))",  # IF NOT EXISTS alone is no shield against a race
-    "CREATE SCHEMA IF NOT EXISTS zuno",
     """CREATE TABLE IF NOT EXISTS zuno.entries (
         node text NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, request_id text, kind text NOT NULL,
         body bytea NOT NULL, hash text NOT NULL, signature text NOT NULL, PRIMARY KEY (node, seq))""",
@@ -35,7 +33,6 @@ _SCHEMA: tuple[LiteralString, ...] = (
         node text NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, hash bytea NOT NULL, content bytea NOT NULL,
         PRIMARY KEY (node, id), UNIQUE (node, hash))""",
 )
-_CONNECT_SECONDS = 10
 
 
 def open_postgres(url: str, home: Path, key: NodeKey, fences: Fences | None = None) -> TableStore:
@@ -157,9 +154,7 @@ class PostgresTables:
     def transaction(self) -> Iterator[None]:
         with self._vendor() as connection:
             if not self._ready:
-                with connection.transaction():
-                    for statement in _SCHEMA:
-                        connection.execute(statement)
+                create_schema(connection, *_SCHEMA)
                 self._ready = True
             with connection.transaction():
                 self._fences.check(connection)
@@ -167,25 +162,19 @@ class PostgresTables:
 
     @contextmanager
     def _vendor(self) -> Iterator[psycopg.Connection]:
-        """The connection. Errors never hold the URL, which has a password."""
         try:
-            import psycopg
-        except ImportError as error:
-            raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
-        try:
-            if self._connection is None or self._connection.closed:
-                _check_url(self._url)
-                self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
-                self._connection.execute("SET synchronous_commit = on")
-                self._connection.execute("SET statement_timeout = '30s'")
-            yield self._connection
-        except psycopg.errors.UniqueViolation as error:
-            raise Broken("An entry of that number is in the journal already.") from error
-        except (psycopg.OperationalError, psycopg.errors.InsufficientPrivilege) as error:
+            with translate_postgres("of the journal"):
+                import psycopg
+
+                if self._connection is None or self._connection.closed:
+                    _check_url(self._url)
+                    self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+                    self._connection.execute("SET synchronous_commit = on")
+                    self._connection.execute("SET statement_timeout = '30s'")
+                yield self._connection
+        except Unavailable:
             self.close()
-            raise Unavailable(f"The journal's Postgres did not answer ({type(error).__name__}).") from error
-        except psycopg.Error as error:
-            raise Broken(f"The journal's Postgres cannot be used as one ({type(error).__name__})") from error
+            raise
 
 
 def _check_url(url: str) -> None:

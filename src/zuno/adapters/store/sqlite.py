@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 from zlib import compress
 
-from zuno.adapters.atomic_file import build_database_error
-from zuno.adapters.sqlite_file import MAY_PASS
+from zuno.adapters.sqlite_file import MAY_PASS, translate_sqlite
 from zuno.adapters.store.table_store import Archive, HeadFile, TableStore
 from zuno.journal.blocks import unpack
 from zuno.journal.port import DamagedRow, Row
@@ -227,15 +226,8 @@ class SqliteTables:
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         return connection
 
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """Busy, full and unreachable are `Unavailable` or `DiskFull`; the rest is `Broken`."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode & 0xFF in MAY_PASS:
-                raise build_database_error(self._path, error) from error
-            raise Broken(f"{self._path.name} cannot be read as a journal ({error})") from error
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        return translate_sqlite(self._path, "put it back from a backup.")
 
 
 @contextmanager

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
 
 home = group("What the home holds on disk, and moving it.")
-BackupFile = Annotated[str, typer.Argument(metavar="FILE", help="Backup file.")]
 
 
 def backup(
@@ -29,7 +28,7 @@ def backup(
     return zuno.home_desk().backup(file, keep)
 
 
-def restore(zuno: Zuno, /, file: BackupFile) -> Answer:
+def restore(zuno: Zuno, /, file: Annotated[str, typer.Argument(metavar="FILE", help="Backup file.")]) -> Answer:
     """Restore a backup into an empty home, and verify its journal."""
     return zuno.home_desk().restore(file)
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.unit.journal.test_blocks import bundle, rows
 from zuno.adapters.file_lock import compaction_lock
+from zuno.adapters.home_files import measure_home
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import SqliteTables, open_sqlite
 from zuno.adapters.store.table_store import Archive
@@ -27,7 +28,7 @@ from zuno.journal.port import Author
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, DiskFull, Refused
 from zuno.kernel.units import Millis, Seconds
-from zuno.wiring.disk_budget import keep_within_budget, measure_home
+from zuno.wiring.disk_budget import keep_within_budget
 
 DAY_MS = 86_400_000
 BEGAN = 1_767_225_600_000
