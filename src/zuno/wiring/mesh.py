@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from random import Random
 from time import perf_counter
 
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import ProcessIdentity, start_time
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles, listen_host
 from zuno.adapters.mesh.processes import Processes
+from zuno.adapters.part_processes import end_process
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.transport.inbox import InProcess
 from zuno.journal.journal import ChainedJournal
@@ -71,7 +71,7 @@ class Meshes:
             default_transport,
             self._open_endpoint,
             self._rejoin,
-            _end_process,
+            lambda pid: end_process(ProcessIdentity(pid, start_time(pid) or ""), (signal.SIGTERM,), _END_SECONDS),
             lambda: self._peer_processes().end_orphans(),
         )
 
@@ -242,28 +242,3 @@ def build_local_debate(
 
 def default_transport() -> str:
     return "axl" if find_spec("iroh") is None else "iroh"
-
-
-async def _end_process(pid: int) -> bool:
-    """Ask a process to end and wait; returns whether it did."""
-    try:
-        os.kill(pid, signal.SIGTERM)
-        waited = 0.0
-        while waited < _END_SECONDS:
-            await asyncio.sleep(0.05)
-            waited += 0.05
-            os.kill(pid, 0)
-            if _is_zombie(pid):
-                return True
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        raise Unavailable(f"Process {pid} is somebody else's and cannot be ended from here.") from None
-    return False
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
-    except OSError:
-        return False

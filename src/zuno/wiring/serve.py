@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.file_lock import FileLock, monitor_lock, telegram_lock, web_lock
+from zuno.adapters.file_lock import FileLock, mesh_lock, monitor_lock, telegram_lock, web_lock
 from zuno.adapters.part_processes import PartProcesses, ServiceManager, serve_lock
 from zuno.doors.serve import PART_NAMES, Part, PartView, ServeBackends, ServeReport, Supervisor
 from zuno.doors.status import StatusView
@@ -23,6 +23,7 @@ from zuno.kernel.errors import Unavailable, UsageError, ZunoError
 from zuno.kernel.notify import NoticeLabel, Outbox
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
+from zuno.wiring.disk_budget import measure_home
 from zuno.wiring.outbox import build_drain
 
 if TYPE_CHECKING:
@@ -111,10 +112,8 @@ def _find_missing(settings: Settings, options: Mapping[str, str]) -> dict[str, s
 
 def _list_locks(home: Path) -> dict[str, FileLock]:
     """What each part holds while it runs. The desk's lock is its account's."""
-    from zuno.adapters.mesh.folder import UP, MeshFiles
-
-    mesh, monitor, page, bot = MeshFiles(home).lock(UP), monitor_lock(home), web_lock(home), telegram_lock(home)
-    return {"mesh": mesh, "monitor": monitor, "page": page, "telegram": bot}
+    locks = {"mesh": mesh_lock, "monitor": monitor_lock, "page": web_lock, "telegram": telegram_lock}
+    return {name: lock(home) for name, lock in locks.items()}
 
 
 def _find_running(home: Path) -> tuple[PartView, ...]:
@@ -140,15 +139,6 @@ def _keep_report(home: Path, report: ServeReport) -> None:
     """On a full disk the old one stays."""
     with suppress(OSError, Unavailable):
         replace_file(home / "leases" / "serve.json", report.model_dump_json(by_alias=True).encode(), durable=False)
-
-
-def _measure_home(home: Path) -> int:
-    size = 0
-    for folder, _, files in os.walk(home):
-        for name in files:
-            with suppress(OSError):
-                size += os.lstat(os.path.join(folder, name)).st_size
-    return size
 
 
 async def read_status(
@@ -207,7 +197,7 @@ async def read_status(
         open_trades=None if book is None else len(book.trades),
         open_orders=None if book is None else len(book.open_orders) + len(book.resting),
         locks=None if book is None and not locks else tuple(locks),
-        used_bytes=_measure_home(home),
+        used_bytes=measure_home(home),
         free_bytes=shutil.disk_usage(home).free,
         entries=None if record is None else 0 if newest is None else newest.seq,
         newest=None if newest is None else newest.at,
