@@ -347,6 +347,7 @@ class Supervisor:
         needed = [track.view for track in self._wanted if track.name in ESSENTIAL and track.view.state != "ended"]
         if self._started and not self._told_ready and all(part.state in ("ready", "elsewhere") for part in needed):
             self._told_ready = True
+            self._save()  # whoever hears of it and looks sees the same
             self._tell("serving", "The service is ready.")
             self._with.manager("READY=1")
         if feed and all(part.pid is not None or part.state == "elsewhere" for part in needed):
