@@ -57,6 +57,15 @@ class RecordedView(View):
         return () if self.computed_by is None else (f"computed by Zuno {self.computed_by}: {self.computed_why}",)
 
 
+class EventView(View):
+    """One thing that happened to a process in the foreground, worth a line."""
+
+    at: int
+    """Unix milliseconds."""
+    event: str
+    text: ForeignText
+
+
 class VerdictView(View):
     """An answer that is yes or no: `ok` false is exit code 5, with the whole document still on stdout."""
 

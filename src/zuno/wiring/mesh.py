@@ -27,7 +27,6 @@ from zuno.lp.agents.scout import Observe, Scout
 from zuno.lp.agents.strategist import Recall, Strategist
 from zuno.lp.mesh.delivery import Outgoing
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.message_handler import MessageHandler
 from zuno.lp.mesh.peer import Peer
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
@@ -233,11 +232,9 @@ def build_local_debate(
     seats: Mapping[Role, Seat] | None = None,
 ) -> LocalDebateRunner:
     """A debate in this process. `patience`: seconds after which a debate without an end has failed."""
-    transport = InProcess()
     key.ensure()
-    peers = build_agents(journal, observe, model_context, seats).values()
-    handlers = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
-    return LocalDebateRunner(handlers, transport, journal, key, unix_millis, request_id, rounds, patience)
+    peers = tuple(build_agents(journal, observe, model_context, seats).values())
+    return LocalDebateRunner(peers, InProcess(), journal, key, unix_millis, request_id, rounds, patience)
 
 
 def default_transport() -> str:

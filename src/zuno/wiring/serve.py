@@ -76,7 +76,6 @@ def build_supervisor(
                     (*COMMANDS[name], *shlex.split(options.get(name, ""))),
                     missing.get(name, ""),
                     locks[name].holder if name in locks else lambda: None,
-                    slow=name == "monitor",
                 )
                 for name in PART_NAMES
             ],

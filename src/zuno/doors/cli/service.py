@@ -7,14 +7,14 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from zuno.doors.cli import run_command
 from zuno.kernel.children import BEAT_BYTE, BEAT_SECONDS, READY_BYTE
 from zuno.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
-    from zuno.kernel.view import View
+    from zuno.kernel.view import EventView, View
 
 Event = TypeVar("Event", bound="View")
 supervisor: list[Callable[[bytes], None]] = []
@@ -22,17 +22,7 @@ supervisor: list[Callable[[bytes], None]] = []
 _beating: list[asyncio.Task[None]] = []
 
 
-class TimedEvent(Protocol):
-    """One thing that happened to a process, at a moment in Unix milliseconds."""
-
-    @property
-    def at(self) -> int: ...
-
-    @property
-    def text(self) -> str: ...
-
-
-def event_line(event: TimedEvent) -> str:
+def event_line(event: EventView) -> str:
     from zuno.kernel.numbers_text import time_text
 
     return f"{time_text(event.at // 1000)}  {event.text}"

@@ -14,6 +14,7 @@ from zuno.doors.cli.trade import put
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.export import ExportView
+    from zuno.doors.serve import ServeEventView
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
 
@@ -118,10 +119,13 @@ async def serve_home(
     json: Annotated[bool, typer.Option("--json", help="One JSON document per event.")] = False,
 ) -> View:
     """Run desk, monitor, pushes, bot, page and LP peers as one service until Ctrl-C or SIGTERM."""
-    from zuno.doors.cli.service import serve
+    from zuno.doors.cli.service import event_line, serve
+
+    def write(event: ServeEventView) -> str:
+        return f"{event.part:<8} | {event.text}" if event.event == "line" else event_line(event)
 
     supervisor = zuno.supervisor(without or (), {"desk": desk, "page": page, "mesh": mesh})
-    return await serve(supervisor.run, lambda event: event.write_line(), json=json)
+    return await serve(supervisor.run, write, json=json)
 
 
 def status(zuno: Zuno, /) -> Answer:
