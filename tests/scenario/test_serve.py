@@ -45,8 +45,8 @@ def chat(api: TelegramApi) -> dict[str, str]:
     }
 
 
-async def until(holds: Callable[[], Any]) -> Any:
-    async with asyncio.timeout(WAIT_SECONDS):
+async def until(holds: Callable[[], Any], seconds: float = WAIT_SECONDS) -> Any:
+    async with asyncio.timeout(seconds):
         while True:
             if found := holds():
                 return found
@@ -226,6 +226,12 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
             states = [part.state for part in parts(report).values()]
             return report is not None and report.pid == pid and report.started and set(states) <= {"ready", "ended"}
 
+        async def wait_until_up(pid: int) -> None:
+            try:
+                await until(partial(is_up, pid), 600)
+            except TimeoutError:
+                raise AssertionError(read_report(market)) from None
+
         def is_replaced(name: str, pid: int) -> bool:
             return parts(read_report(market))[name].pid not in (None, pid)
 
@@ -233,7 +239,7 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
         try:
             process = start()
             while killed < 50:
-                await until(partial(is_up, process.pid))
+                await wait_until_up(process.pid)
                 api.say(ALICE, "/version")
                 await api.until(lambda: any("zuno " in message.text for message in api.sent))
                 victim = victims[killed % len(victims)]
@@ -252,7 +258,7 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
                 deaths += 1
                 await until(partial(is_replaced, victim, part.pid))
                 await asyncio.sleep(2)
-            await until(partial(is_up, process.pid))
+            await wait_until_up(process.pid)
             process.terminate()
             assert process.wait(120) == 0
         finally:

@@ -34,17 +34,20 @@ async def serve(
     *,
     json: bool,
     beside: Sequence[Callable[[], Coroutine[None, None, object]]] = (),
+    ready: Callable[[Event], bool] = lambda event: True,
+    ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
 ) -> View:
     """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
     lines could not be written: nobody had asked it to. `beside`: begun with it and cancelled with its end, whatever
-    comes of it."""
+    comes of it. `ready`: whether it does its work once it says so. `ending`: as of `stop_on_signals`."""
     from zuno.kernel.view import write_document
 
-    stop = stop_on_signals()
+    stop = stop_on_signals(ending)
     unread: list[OSError] = []
 
     def hear(event: Event) -> None:
-        report_ready()
+        if ready(event):
+            report_ready()
         try:
             written = write_document(event) if json else line(event)
             sys.stdout.write(written + "\n")
