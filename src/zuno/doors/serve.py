@@ -20,8 +20,6 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import EventView, ForeignText, View
 from zuno.present.document import Document, document
 
-PART_NAMES: Final = ("mesh", "monitor", "desk", "page", "telegram")
-"""In the order in which they are started; they are ended the other way round."""
 ESSENTIAL: Final = frozenset({"monitor", "desk"})
 """A service manager is told READY once these are ready, and its watchdog is fed while they live."""
 POLICY: Final = RestartPolicy(Backoff(1.0, 60.0), long_life=10.0, most_deaths=10)
@@ -121,6 +119,7 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class ServeBackends:
     parts: Sequence[Part]
+    """In the order in which they are started; they are ended the other way round."""
     start: Callable[[str, Sequence[str], Callable[[str], None]], PartChild]
     end_orphans: Callable[[Sequence[str]], Awaitable[tuple[int, ...]]]
     """End what a killed `zuno serve` left; which processes those were."""

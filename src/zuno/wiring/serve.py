@@ -16,7 +16,7 @@ from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock, mesh_lock, monitor_lock, telegram_lock, web_lock
 from zuno.adapters.part_processes import PartProcesses, ServiceManager, serve_lock
-from zuno.doors.serve import PART_NAMES, Part, PartView, ServeBackends, ServeReport, Supervisor
+from zuno.doors.serve import Part, PartView, ServeBackends, ServeReport, Supervisor
 from zuno.doors.status import StatusView
 from zuno.kernel.accounts import KillLock, short_name
 from zuno.kernel.errors import Unavailable, UsageError, ZunoError
@@ -51,8 +51,9 @@ def build_supervisor(
     check: Callable[[], Awaitable[object]],
 ) -> Supervisor:
     """`options`: further words of a part's command, as typed in a terminal. `UsageError` for a part there is not."""
-    if unknown := [name for name in without if name not in (*PART_NAMES, PUSHES)]:
-        raise UsageError(f"{unknown[0][:40]!r} is no part; there are {', '.join((*PART_NAMES, PUSHES))}.")
+    known = (*COMMANDS, PUSHES)
+    if unknown := [name for name in without if name not in known]:
+        raise UsageError(f"{unknown[0][:40]!r} is no part; there are {', '.join(known)}.")
     home = settings.home
     missing = _find_missing(settings, options) | dict.fromkeys(without, "it is not wanted")
     locks, processes, manager = _list_locks(home), PartProcesses(home), ServiceManager(os.environ)
@@ -73,11 +74,11 @@ def build_supervisor(
             parts=[
                 Part(
                     name,
-                    (*COMMANDS[name], *shlex.split(options.get(name, ""))),
+                    (*words, *shlex.split(options.get(name, ""))),
                     missing.get(name, ""),
                     locks[name].holder if name in locks else lambda: None,
                 )
-                for name in PART_NAMES
+                for name, words in COMMANDS.items()
             ],
             start=processes.start,
             end_orphans=processes.end_orphans,
