@@ -85,6 +85,9 @@ class ServeEventView(EventView):
     part: str | None
     pid: int | None
 
+    def write_line(self) -> str:
+        return f"{self.part:<8} | {self.text}" if self.event == "line" else super().write_line()
+
 
 class ServeEndView(View):
     restarts: dict[str, int]

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 
 MAX_TEXT_CHARS: Final = 2_000
@@ -64,6 +65,9 @@ class EventView(View):
     """Unix milliseconds."""
     event: str
     text: ForeignText
+
+    def write_line(self) -> str:
+        return f"{time_text(self.at // 1000)}  {self.text}"
 
 
 class VerdictView(View):

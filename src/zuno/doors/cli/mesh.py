@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +11,9 @@ from zuno.doors.cli import run_command
 from zuno.doors.cli.options import command, group, whole_number
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable
+
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
@@ -58,14 +59,20 @@ def mesh_init(
 @command(mesh, "up")
 async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
-    from zuno.doors.cli.service import event_line, serve
+    from zuno.doors.cli.service import serve
 
     with _Board(live=not json) as board:
 
         def run(hear: Callable[[MeshEventView], None], stop: asyncio.Event) -> Awaitable[View]:
             return zuno.mesh_host().up(transport, hear, board.show, stop)
 
-        return await serve(run, event_line, json=json, ready=lambda event: event.event == "up", ending=(signal.SIGINT,))
+        return await serve(
+            run,
+            lambda event: event.write_line(),
+            json=json,
+            ready=lambda event: event.event == "up",
+            ending=(signal.SIGINT,),
+        )
 
 
 @command(mesh, "down")

@@ -14,18 +14,12 @@ from zuno.kernel.children import BEAT_BYTE, BEAT_SECONDS, READY_BYTE
 from zuno.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
-    from zuno.kernel.view import EventView, View
+    from zuno.kernel.view import View
 
 Event = TypeVar("Event", bound="View")
 supervisor: list[Callable[[bytes], None]] = []
 """Sends to the `zuno serve` that this process is a part of, where it is one."""
 _beating: list[asyncio.Task[None]] = []
-
-
-def event_line(event: EventView) -> str:
-    from zuno.kernel.numbers_text import time_text
-
-    return f"{time_text(event.at // 1000)}  {event.text}"
 
 
 async def serve(

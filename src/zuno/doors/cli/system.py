@@ -14,7 +14,6 @@ from zuno.doors.cli.trade import put
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.export import ExportView
-    from zuno.doors.serve import ServeEventView
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
 
@@ -119,13 +118,10 @@ async def serve_home(
     json: Annotated[bool, typer.Option("--json", help="One JSON document per event.")] = False,
 ) -> View:
     """Run desk, monitor, pushes, bot, page and LP peers as one service until Ctrl-C or SIGTERM."""
-    from zuno.doors.cli.service import event_line, serve
-
-    def write(event: ServeEventView) -> str:
-        return f"{event.part:<8} | {event.text}" if event.event == "line" else event_line(event)
+    from zuno.doors.cli.service import serve
 
     supervisor = zuno.supervisor(without or (), {"desk": desk, "page": page, "mesh": mesh})
-    return await serve(supervisor.run, write, json=json)
+    return await serve(supervisor.run, lambda event: event.write_line(), json=json)
 
 
 def status(zuno: Zuno, /) -> Answer:
@@ -227,9 +223,9 @@ Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event
 @command(telegram, "run")
 async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
     """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
-    from zuno.doors.cli.service import event_line, serve
+    from zuno.doors.cli.service import serve
 
-    return await serve(zuno.telegram().run, event_line, json=json)
+    return await serve(zuno.telegram().run, lambda event: event.write_line(), json=json)
 
 
 @command(telegram, "setup")

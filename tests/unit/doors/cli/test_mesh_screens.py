@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from zuno.doors.cli.service import event_line
 from zuno.lp.service.mesh import MeshTableView, MeshView, PeerView, RoleLine
 from zuno.lp.service.mesh_supervisor import MeshEventView
 from zuno.present.text import to_text
@@ -48,6 +47,6 @@ def test_addresses_of_another_machine_s_table_are_plain() -> None:
 
 
 def test_an_event_quotes_a_peer_s_last_words_in_plain_ones() -> None:
-    line = event_line(MeshEventView(at=1_700_000_000_000, event="died", role="critic", pid=1, text=EVIL))
+    line = MeshEventView(at=1_700_000_000_000, event="died", role="critic", pid=1, text=EVIL).write_line()
     assert harmless(line)
     assert "ok[2J31m and more" in line
