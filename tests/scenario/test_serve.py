@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -44,8 +45,8 @@ def chat(api: TelegramApi) -> dict[str, str]:
     }
 
 
-async def until(holds: Callable[[], Any]) -> Any:
-    async with asyncio.timeout(WAIT_SECONDS):
+async def until(holds: Callable[[], Any], seconds: float = WAIT_SECONDS) -> Any:
+    async with asyncio.timeout(seconds):
         while True:
             if found := holds():
                 return found
@@ -157,9 +158,17 @@ def read_until(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
     raise AssertionError(f"it ended before {event}")
 
 
+def fetch_figures(port: int) -> str:
+    """Empty while nobody serves them, or the monitor has not looked yet."""
+    with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        figures: str = answer.read().decode()
+        return figures if "zuno_monitor_age_seconds " in figures else ""
+    return ""
+
+
 @pytest.mark.slow
 async def test_a_service_that_is_killed_leaves_nothing_and_the_next_one_starts_cleanly(
-    home: Path, tmp_path: Path, zuno: Zuno
+    home: Path, tmp_path: Path, zuno: Zuno, unused_tcp_port: int
 ) -> None:
     words = [part for name in ("desk", "page", "telegram", "mesh") for part in ("--without", name)]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -181,11 +190,19 @@ async def test_a_service_that_is_killed_leaves_nothing_and_the_next_one_starts_c
             first.wait(60)
             await until(lambda: is_gone(monitor))
         assert zuno("status", "--json").document["pid"] is None
-        with serving(home, *words) as second:
+        with serving(home, *words, **told, ZUNO_METRICS_PORT=str(unused_tcp_port)) as second:
             assert "killed" in read_until(second, "note")["text"]
             read_until(second, "serving")
+            figures = await until(lambda: fetch_figures(unused_tcp_port))
+            assert "zuno_monitor_age_seconds " in figures
+            manager.setblocking(False)
+            with suppress(BlockingIOError):  # a queue that is full takes nothing more
+                while manager.recv(1_000):
+                    pass
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
+            while b"STOPPING=1" not in seen:
+                seen = manager.recv(1_000)
     assert zuno("journal", "verify").code == 0
 
 
@@ -213,6 +230,12 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
             states = [part.state for part in parts(report).values()]
             return report is not None and report.pid == pid and report.started and set(states) <= {"ready", "ended"}
 
+        async def wait_until_up(pid: int) -> None:
+            try:
+                await until(partial(is_up, pid), 600)
+            except TimeoutError:
+                raise AssertionError(read_report(market)) from None
+
         def is_replaced(name: str, pid: int) -> bool:
             return parts(read_report(market))[name].pid not in (None, pid)
 
@@ -220,7 +243,7 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
         try:
             process = start()
             while killed < 50:
-                await until(partial(is_up, process.pid))
+                await wait_until_up(process.pid)
                 api.say(ALICE, "/version")
                 await api.until(lambda: any("zuno " in message.text for message in api.sent))
                 victim = victims[killed % len(victims)]
@@ -239,7 +262,7 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
                 deaths += 1
                 await until(partial(is_replaced, victim, part.pid))
                 await asyncio.sleep(2)
-            await until(partial(is_up, process.pid))
+            await wait_until_up(process.pid)
             process.terminate()
             assert process.wait(120) == 0
         finally:

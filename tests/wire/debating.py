@@ -36,7 +36,6 @@ from zuno.lp.agents.observe import observe
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.envelope import Envelope, from_bytes
-from zuno.lp.mesh.message_handler import MessageHandler
 from zuno.lp.model.ballot import Exposure, RiskProfile
 from zuno.lp.model.debate import (
     Capital,
@@ -169,9 +168,8 @@ class Table:
             Critic(self._recall, model_context),
             Arbiter(self._recall, model_context),
         )
-        handlers = [MessageHandler(peer, self.transport, self.journal, self.key, self.now) for peer in peers]
         return LocalDebateRunner(
-            handlers, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
+            peers, self.transport, self.journal, self.key, self.now, self.request, max_rounds, self.patience
         )
 
     def model_context(self) -> ModelContext:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.wire.telegram_api import ALICE, BOB, GROUP, TOKEN, WAIT_SECONDS, TelegramApi
-from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
+from zuno.doors.telegram_door import TelegramEndView
 from zuno.journal.port import Entry
+from zuno.kernel.view import EventView
 from zuno.settings import Settings
 from zuno.wiring.application import Application
 
@@ -19,7 +20,7 @@ from zuno.wiring.application import Application
 @dataclass
 class RunningBot:
     zuno: Application
-    events: list[TelegramEventView] = field(default_factory=list)
+    events: list[EventView] = field(default_factory=list)
     end: TelegramEndView | None = None
     """Once it ended."""
 

@@ -118,7 +118,7 @@ class FileLock:
     def process(self) -> ProcessIdentity | None:
         """The process that signed the lock, if the lock is held and that process lives."""
         with suppress(OSError):
-            signature = _parse(self._path.read_bytes())
+            signature = parse_process(self._path.read_bytes())
             return signature if signature is not None and self.is_held() and signature.alive else None
         return None
 
@@ -134,7 +134,7 @@ class FileLock:
             fcntl.flock(handle, fcntl.LOCK_UN)
             limit = max(self._timeout, _LOOK_SECONDS) if only_looked_at else self._timeout
             if time.monotonic() - began >= limit:
-                signature = _parse(os.pread(handle, 200, 0)) if self._signed else None
+                signature = parse_process(os.pread(handle, 200, 0)) if self._signed else None
                 raise self._busy("another process" if signature is None else f"process {signature.pid}")
             time.sleep(_POLL_SECONDS)
 
@@ -144,6 +144,13 @@ class FileLock:
         return Unavailable(
             f"{holder.capitalize()} holds {self._path} for more than {self._timeout:g} s; find it and end it."
         )
+
+
+def mesh_lock(home: Path) -> FileLock:
+    held = (
+        "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and `zuno mesh down` ends it."
+    )
+    return FileLock(home / "mesh" / "up.lock", held)
 
 
 def monitor_lock(home: Path) -> FileLock:
@@ -214,7 +221,8 @@ def _signature(pid: int) -> bytes:
     return f"{pid} {start_time(pid) or ''}".encode()
 
 
-def _parse(content: bytes) -> ProcessIdentity | None:
+def parse_process(content: bytes) -> ProcessIdentity | None:
+    """Written as pid and start time; None for anything else."""
     pid, _, started = content.decode("ascii", "replace").partition(" ")
     return ProcessIdentity(int(pid), started) if pid.isascii() and pid.isdigit() and len(pid) < 20 else None
 

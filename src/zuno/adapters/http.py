@@ -14,7 +14,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 import httpx2
 
 from zuno.kernel.backoff import SPREAD, Backoff
-from zuno.kernel.errors import Malformed, Unavailable, Unreachable
+from zuno.kernel.errors import Malformed, Unavailable, Unreachable, ZunoError
 
 TOO_MANY_REQUESTS = 429
 WORTH_RETRYING = frozenset({408, TOO_MANY_REQUESTS})
@@ -23,6 +23,7 @@ OK = 200
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 CLIENT_LOG = logging.getLogger("httpx2")
 """Its lines quote whole addresses."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +171,31 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
         return max(0.0, (until - now).total_seconds())
     except (TypeError, ValueError):
         return None
+
+
+class DeadManPing:
+    """A dead man's switch: a URL is asked after every round, so that whoever keeps it sees when none comes any more.
+
+    Never raises. A failure is logged once, until a ping gets through again; the URL, which is a secret, never is."""
+
+    def __init__(self, url: str, part: str, *, timeout: float = 5.0) -> None:
+        """`part`: takes the place of `{part}` in the URL."""
+        whole = httpx2.URL(url.replace("{part}", part))
+        self._url, self._query = str(whole.copy_with(query=None)).rstrip("/"), dict(whole.params)
+        self._limits = RequestLimits(timeout=timeout, attempts=1)
+        self._failing = False
+        CLIENT_LOG.addFilter(SecretFilter(self._url))
+
+    async def __call__(self, ok: bool) -> None:
+        url = self._url if ok else f"{self._url}/fail"
+        try:
+            async with httpx2.AsyncClient(timeout=self._limits.timeout, follow_redirects=False) as client:
+                answer = await HttpClient("the ping's server", client, self._limits, reads=()).get(url, self._query)
+            if answer.status >= 300:
+                raise Unavailable(f"the ping's server answers HTTP {answer.status}")
+            self._failing = False
+        except (ZunoError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+            if not self._failing:
+                known = error if isinstance(error, ZunoError) else type(error).__name__
+                _LOG.warning("no ping (ZUNO_PING_URL): %s; the desk goes on", known)
+            self._failing = True

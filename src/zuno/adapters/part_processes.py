@@ -1,4 +1,4 @@
-"""Parts of `zuno serve` as child processes, and the service manager it reports to.
+"""Child processes, those of `zuno serve` among them, and the service manager it reports to.
 
 A part's stdin is a socket: its end tells the part that `zuno serve` is gone, and the part writes a byte a second into
 it while its loop runs. What a part prints comes back line by line.
@@ -8,28 +8,133 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.file_lock import FileLock
-from zuno.adapters.mesh.processes import LoggedChild, end_orphan, note_child
+from zuno.adapters.file_lock import FileLock, ProcessIdentity, parse_process, start_time
 from zuno.kernel.children import PART_VARIABLE, READY_BYTE
 from zuno.kernel.errors import Unavailable
+from zuno.kernel.text import plain_text
 
 ORPHAN_SECONDS: Final = 30.0
 """How long a part may take to end once its `zuno serve` is gone."""
-_LOOK: Final = 0.1
+GRACE: Final = 5.0
+LOOK: Final = 0.05
+_LARGEST_LOG: Final = 4 * 1024 * 1024
+_LAST_BYTES: Final = 16 * 1024
 _LONGEST_LINE: Final = 8_192
 _MANAGER: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 """Variables of a service manager: they are meant for `zuno serve` alone."""
+
+
+class LoggedChild:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def wait(self) -> int:
+        while (code := self._process.poll()) is None:
+            _shorten(self._log)
+            await asyncio.sleep(LOOK)  # a thread that waits could not be given up
+        return code
+
+    def signal(self, *, hard: bool = False) -> None:
+        if self._process.poll() is None:  # not reaped yet, so the number is still its own
+            with suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
+
+    def last_words(self) -> str:
+        """The last line it logged, if it ended by itself."""
+        code = self._process.poll()
+        if code is not None and code < 0:
+            return f"it was killed, and its log {self._log} cannot say why"
+        with suppress(OSError):
+            with open(self._log, "rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_BYTES))
+                lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+            if lines:
+                return plain_text(lines[-1].removeprefix("zuno: "), 300)
+        return f"its log {self._log} is empty"
+
+
+def _shorten(log: Path) -> None:
+    """Keep one old copy of a long log and start over; a line written at this instant may be lost."""
+    with suppress(OSError):
+        if log.stat().st_size > _LARGEST_LOG:
+            shutil.copyfile(log, log.with_suffix(".log.before"))
+            os.truncate(log, 0)
+
+
+def start_logged(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> LoggedChild:
+    try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _shorten(log)
+        with open(log, "ab") as words:
+            # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children itself.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environment,
+            )
+    except OSError as error:
+        raise Unavailable(f"{command[0]} could not be started ({error.strerror}).") from error
+    return LoggedChild(process, log)
+
+
+def note_child(path: Path, pid: int) -> None:
+    """Write down a child's pid and start time, so that a later run can end it without hitting a reused pid."""
+    if (began := start_time(pid)) is not None:
+        path.write_text(f"{pid} {began}", encoding="ascii")
+
+
+async def end_orphans(notes: Iterable[Path]) -> tuple[int, ...]:
+    """End the noted processes that still are the same ones; returns their pids."""
+    orphans = {path: _read_note(path) for path in notes}
+    living = [orphan for orphan in orphans.values() if orphan is not None and orphan.alive]
+    await asyncio.gather(*map(end_process, living), return_exceptions=True)
+    for path in orphans:
+        with suppress(OSError):
+            os.unlink(path)
+    return tuple(orphan.pid for orphan in living)
+
+
+def _read_note(path: Path) -> ProcessIdentity | None:
+    with suppress(OSError):
+        return parse_process(path.read_bytes())
+    return None
+
+
+async def end_process(
+    process: ProcessIdentity, signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGKILL), patience: float = 0
+) -> bool:
+    """Send one after the other, each with its time to be heeded; whether it has ended."""
+    for number in signals:
+        try:
+            process.send(number)
+        except PermissionError:
+            raise Unavailable(f"Process {process.pid} is somebody else's and cannot be ended from here.") from None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience or GRACE):
+                while process.alive:  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK)
+            return True
+    return False
 
 
 def serve_lock(home: Path) -> FileLock:
@@ -62,8 +167,7 @@ class PartProcesses:
 
     async def end_orphans(self, names: Sequence[str]) -> tuple[int, ...]:
         """Parts of a killed `zuno serve` that have not ended by themselves."""
-        ended = await asyncio.gather(*(end_orphan(self._note(name)) for name in names))
-        return tuple(pid for pid in ended if pid is not None)
+        return await end_orphans(map(self._note, names))
 
     def _note(self, name: str) -> Path:
         return self._home / "leases" / f"serve-{name}.pid"
@@ -88,7 +192,7 @@ class PartProcess(LoggedChild):
     async def wait(self) -> int:
         while (code := self._process.poll()) is None:
             self._read()
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(2 * LOOK)
         if not self._output.closed:
             self._read()
             self._tell(self._unread)

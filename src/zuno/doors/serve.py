@@ -12,17 +12,14 @@ from typing import Any, ClassVar, Final, Literal, Protocol
 
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy
-from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Outbox, Severity
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import EventView, ForeignText, View
 from zuno.present.document import Document, document
 
-PART_NAMES: Final = ("mesh", "monitor", "desk", "page", "telegram")
-"""In the order in which they are started; they are ended the other way round."""
 ESSENTIAL: Final = frozenset({"monitor", "desk"})
 """A service manager is told READY once these are ready, and its watchdog is fed while they live."""
 POLICY: Final = RestartPolicy(Backoff(1.0, 60.0), long_life=10.0, most_deaths=10)
@@ -58,8 +55,6 @@ class PartView(View):
     pid: int | None = None
     since: int | None = None
     """Unix milliseconds: when this process of it started."""
-    seen: int | None = None
-    """Unix milliseconds of its last sign of life."""
     restarts: int = 0
     why: ForeignText = ""
 
@@ -85,15 +80,13 @@ class ServeReport(View):
         return tuple(troubles) or (() if self.started else ("it is starting",))
 
 
-class ServeEventView(View):
-    at: int
+class ServeEventView(EventView):
     event: ServeEventKind
     part: str | None
     pid: int | None
-    text: ForeignText
 
     def write_line(self) -> str:
-        return f"{self.part:<8} | {self.text}" if self.event == "line" else f"{iso(Millis(self.at))}  {self.text}"
+        return f"{self.part:<8} | {self.text}" if self.event == "line" else super().write_line()
 
 
 class ServeEndView(View):
@@ -124,13 +117,12 @@ class Part:
     """Why it is left out; empty: it is run."""
     find_holder: Callable[[], int | None] = lambda: None
     """The process that runs it elsewhere, where one does."""
-    slow: bool = False
-    """Its first line may take minutes: it is ready once its loop runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeBackends:
     parts: Sequence[Part]
+    """In the order in which they are started; they are ended the other way round."""
     start: Callable[[str, Sequence[str], Callable[[str], None]], PartChild]
     end_orphans: Callable[[Sequence[str]], Awaitable[tuple[int, ...]]]
     """End what a killed `zuno serve` left; which processes those were."""
@@ -329,13 +321,12 @@ class Supervisor:
     def _look_at(self, track: _Track, child: PartChild) -> None:
         if child.beats != track.beats:
             track.beats, track.silent = child.beats, 0
-            track.view = track.view.model_copy(update={"seen": self._with.now()})
         else:
             track.silent += 1
         if track.silent == MOST_SILENT_LOOKS:
             self._tell("note", f"The {track.name} has given no sign of life for {track.silent} s: it is killed.", track)
             child.signal(hard=True)
-        if track.view.state != "ready" and (child.ready or (track.part.slow and child.beats)):
+        if track.view.state != "ready" and child.ready:
             track.ready_at = self._with.stopwatch()
             self._settle(track, "ready", f"The {track.name} is ready.", state="ready", why="")
         steady = track.view.state == "ready" and self._with.stopwatch() - track.ready_at >= STEADY_SECONDS
@@ -347,6 +338,7 @@ class Supervisor:
         needed = [track.view for track in self._wanted if track.name in ESSENTIAL and track.view.state != "ended"]
         if self._started and not self._told_ready and all(part.state in ("ready", "elsewhere") for part in needed):
             self._told_ready = True
+            self._save()  # whoever hears of it and looks sees the same
             self._tell("serving", "The service is ready.")
             self._with.manager("READY=1")
         if feed and all(part.pid is not None or part.state == "elsewhere" for part in needed):

@@ -41,7 +41,7 @@ class StatusView(View):
     entries: int | None
     newest: int | None
     notes: tuple[ForeignText, ...]
-    LEFT_OUT: ClassVar = frozenset({"PartView.seen", "PartView.why"})
+    LEFT_OUT: ClassVar = frozenset({"PartView.why"})
     """What is amiss is among the troubles."""
 
     def to_document(self) -> Document:

@@ -6,19 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import EventView, ForeignText, View
 from zuno.present.document import Document, Mark, document, facts, lines
 from zuno.present.values import foreign
-
-
-class TelegramEventView(View):
-    """One thing that happened to the process."""
-
-    at: int
-    """Unix milliseconds."""
-    event: str
-    """`polling`, `unreachable`, `refused`, `conflict`, `locked`, …"""
-    text: ForeignText
 
 
 class TelegramEndView(View):
@@ -62,7 +52,7 @@ class TelegramSetupView(View):
 
 
 class TelegramDoor(Protocol):
-    async def run(self, hear: Callable[[TelegramEventView], None], stop: asyncio.Event) -> TelegramEndView:
+    async def run(self, hear: Callable[[EventView], None], stop: asyncio.Event) -> TelegramEndView:
         """Answer until `stop`. `UsageError` for a token or a setting that cannot be used."""
 
     async def setup(self, tell: Callable[[str], None], stop: asyncio.Event) -> TelegramSetupView:

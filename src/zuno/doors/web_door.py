@@ -6,21 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import EventView, View
 from zuno.present.document import Document, document
 
 PORT: Final = 8420
 LOOPBACK: Final = "127.0.0.1"
 
 
-class WebEventView(View):
-    """One thing that happened to the process."""
-
-    at: int
-    """Unix milliseconds."""
-    event: str
-    """`serving`, `warning`, …"""
-    text: ForeignText
+class WebEventView(EventView):
     url: str | None = None
     """The login link: for one login, within two minutes."""
 

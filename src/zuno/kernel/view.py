@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 
 MAX_TEXT_CHARS: Final = 2_000
@@ -55,6 +56,18 @@ class RecordedView(View):
     def computed_notes(self) -> tuple[str, ...]:
         """What a door says of a view that was computed for this look."""
         return () if self.computed_by is None else (f"computed by Zuno {self.computed_by}: {self.computed_why}",)
+
+
+class EventView(View):
+    """One thing that happened to a process in the foreground, worth a line."""
+
+    at: int
+    """Unix milliseconds."""
+    event: str
+    text: ForeignText
+
+    def write_line(self) -> str:
+        return f"{time_text(self.at // 1000)}  {self.text}"
 
 
 class VerdictView(View):

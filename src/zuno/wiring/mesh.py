@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from random import Random
 from time import perf_counter
 
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import ProcessIdentity, start_time
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.mesh.folder import MeshFiles, listen_host
 from zuno.adapters.mesh.processes import Processes
+from zuno.adapters.part_processes import end_process
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.transport.inbox import InProcess
 from zuno.journal.journal import ChainedJournal
@@ -27,7 +27,6 @@ from zuno.lp.agents.scout import Observe, Scout
 from zuno.lp.agents.strategist import Recall, Strategist
 from zuno.lp.mesh.delivery import Outgoing
 from zuno.lp.mesh.envelope import Envelope
-from zuno.lp.mesh.message_handler import MessageHandler
 from zuno.lp.mesh.peer import Peer
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
@@ -71,7 +70,7 @@ class Meshes:
             default_transport,
             self._open_endpoint,
             self._rejoin,
-            _end_process,
+            lambda pid: end_process(ProcessIdentity(pid, start_time(pid) or ""), (signal.SIGTERM,), _END_SECONDS),
             lambda: self._peer_processes().end_orphans(),
         )
 
@@ -233,37 +232,10 @@ def build_local_debate(
     seats: Mapping[Role, Seat] | None = None,
 ) -> LocalDebateRunner:
     """A debate in this process. `patience`: seconds after which a debate without an end has failed."""
-    transport = InProcess()
     key.ensure()
-    peers = build_agents(journal, observe, model_context, seats).values()
-    handlers = [MessageHandler(peer, transport, journal, key, unix_millis) for peer in peers]
-    return LocalDebateRunner(handlers, transport, journal, key, unix_millis, request_id, rounds, patience)
+    peers = tuple(build_agents(journal, observe, model_context, seats).values())
+    return LocalDebateRunner(peers, InProcess(), journal, key, unix_millis, request_id, rounds, patience)
 
 
 def default_transport() -> str:
     return "axl" if find_spec("iroh") is None else "iroh"
-
-
-async def _end_process(pid: int) -> bool:
-    """Ask a process to end and wait; returns whether it did."""
-    try:
-        os.kill(pid, signal.SIGTERM)
-        waited = 0.0
-        while waited < _END_SECONDS:
-            await asyncio.sleep(0.05)
-            waited += 0.05
-            os.kill(pid, 0)
-            if _is_zombie(pid):
-                return True
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        raise Unavailable(f"Process {pid} is somebody else's and cannot be ended from here.") from None
-    return False
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
-    except OSError:
-        return False

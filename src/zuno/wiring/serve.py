@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.file_lock import FileLock, monitor_lock, telegram_lock, web_lock
+from zuno.adapters.file_lock import FileLock, mesh_lock, monitor_lock, telegram_lock, web_lock
 from zuno.adapters.home_files import list_home
 from zuno.adapters.part_processes import PartProcesses, ServiceManager, serve_lock
-from zuno.doors.serve import PART_NAMES, Part, PartView, ServeBackends, ServeReport, Supervisor
+from zuno.doors.serve import Part, PartView, ServeBackends, ServeReport, Supervisor
 from zuno.doors.status import StatusView
 from zuno.kernel.accounts import KillLock, short_name
 from zuno.kernel.errors import Unavailable, UsageError, ZunoError
@@ -51,8 +51,9 @@ def build_supervisor(
     check: Callable[[], Awaitable[object]],
 ) -> Supervisor:
     """`options`: further words of a part's command, as typed in a terminal. `UsageError` for a part there is not."""
-    if unknown := [name for name in without if name not in (*PART_NAMES, PUSHES)]:
-        raise UsageError(f"{unknown[0][:40]!r} is no part; there are {', '.join((*PART_NAMES, PUSHES))}.")
+    known = (*COMMANDS, PUSHES)
+    if unknown := [name for name in without if name not in known]:
+        raise UsageError(f"{unknown[0][:40]!r} is no part; there are {', '.join(known)}.")
     home = settings.home
     missing = _find_missing(settings, options) | dict.fromkeys(without, "it is not wanted")
     locks, processes, manager = _list_locks(home), PartProcesses(home), ServiceManager(os.environ)
@@ -73,12 +74,11 @@ def build_supervisor(
             parts=[
                 Part(
                     name,
-                    (*COMMANDS[name], *shlex.split(options.get(name, ""))),
+                    (*words, *shlex.split(options.get(name, ""))),
                     missing.get(name, ""),
                     locks[name].holder if name in locks else lambda: None,
-                    slow=name == "monitor",
                 )
-                for name in PART_NAMES
+                for name, words in COMMANDS.items()
             ],
             start=processes.start,
             end_orphans=processes.end_orphans,
@@ -112,10 +112,8 @@ def _find_missing(settings: Settings, options: Mapping[str, str]) -> dict[str, s
 
 def _list_locks(home: Path) -> dict[str, FileLock]:
     """What each part holds while it runs. The desk's lock is its account's."""
-    from zuno.adapters.mesh.folder import UP, MeshFiles
-
-    mesh, monitor, page, bot = MeshFiles(home).lock(UP), monitor_lock(home), web_lock(home), telegram_lock(home)
-    return {"mesh": mesh, "monitor": monitor, "page": page, "telegram": bot}
+    locks = {"mesh": mesh_lock, "monitor": monitor_lock, "page": web_lock, "telegram": telegram_lock}
+    return {name: lock(home) for name, lock in locks.items()}
 
 
 def _find_running(home: Path) -> tuple[PartView, ...]:

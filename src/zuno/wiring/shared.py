@@ -215,7 +215,7 @@ class SharedWiring(ABC):
 
     def _build_ping(self, part: str) -> Callable[[bool], Awaitable[None]] | None:
         """What is asked after each round of a part; None where no URL is set."""
-        from zuno.adapters.notifier.ping import DeadManPing
+        from zuno.adapters.http import DeadManPing
 
         url = self._settings.ping_url
         return None if url is None else DeadManPing(url.get_secret_value(), part)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import random
-import re
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import telegram_lock
-from zuno.adapters.http import SecretFilter, is_loopback
+from zuno.adapters.http import SecretFilter
+from zuno.adapters.notifier.telegram import check_bot
 from zuno.adapters.store.chat_store import SqliteChatStore
 from zuno.doors.chat.desk import ChatDesk
 from zuno.doors.zuno import Zuno
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from zuno.doors.telegram_door import TelegramDoor
 
 INSTALL: Final = "`make telegram` in a checkout, or pip install 'zuno[telegram]'"
-_TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
 _CLIENT_LOGS: Final = ("telegram", "httpx", "httpcore")
 
 
@@ -42,8 +41,7 @@ def build_telegram(
         raise Unavailable(f"The Telegram bot needs python-telegram-bot: {INSTALL}.")
     from zuno.doors.telegram.access import Access
     from zuno.doors.telegram.bot import BotBackends
-    from zuno.doors.telegram.command_table import COMMANDS
-    from zuno.doors.telegram.free_text import answer_free_text
+    from zuno.doors.telegram.command_table import COMMANDS, answer_free_text
     from zuno.doors.telegram.money_commands import CARDS
     from zuno.doors.telegram.process import TelegramProcess
 
@@ -76,12 +74,7 @@ def _read_token(settings: Settings) -> str:
             "ZUNO_TELEGRAM_BOT_TOKEN is not set: write /newbot to @BotFather in Telegram, set it to the token you get,"
             " then run `zuno telegram setup`."
         )
-    token = settings.telegram_bot_token.get_secret_value().strip()
-    if not _TOKEN.fullmatch(token):
-        raise UsageError("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; @BotFather gives digits, a colon and a secret.")
-    if settings.telegram_api_base_url.startswith("http://") and not is_loopback(settings.telegram_api_base_url):
-        raise UsageError("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
-    return token
+    return check_bot(settings.telegram_bot_token.get_secret_value(), settings.telegram_api_base_url)
 
 
 def _hide_in_logs(token: str) -> None:

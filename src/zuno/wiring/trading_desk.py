@@ -15,7 +15,6 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.settings import Settings
-from zuno.wiring.disk_budget import MEGABYTE, build_disk_watch
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
 from zuno.wiring.recordings import Recordings
@@ -309,6 +308,7 @@ class TradingWiring(SharedWiring):
     def trade_desk(self) -> TradeDesk:
         from zuno.adapters.file_lock import desk_lock
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
+        from zuno.wiring.disk_budget import MEGABYTE, build_disk_watch
 
         self._chains.require_writable()
         live = self._settings.market == "live"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from zuno.adapters.mesh.processes import note_child
-from zuno.adapters.part_processes import PartProcess, PartProcesses, ServiceManager
+from zuno.adapters.part_processes import PartProcess, PartProcesses, ServiceManager, note_child
 from zuno.kernel.children import PART_VARIABLE
 
 SERVED = "from zuno.adapters.part_processes import follow_supervisor as f; f(); import time; print('on', flush=True); "

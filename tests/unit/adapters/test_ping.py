@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from zuno.adapters.notifier.ping import DeadManPing
+from zuno.adapters.http import DeadManPing
 
 
 class PingServer(ThreadingHTTPServer):

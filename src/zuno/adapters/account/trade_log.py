@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -28,11 +28,13 @@ from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry
-from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.performance import AccountHistory, trace_account
 from zuno.trading.rules.trading_book import TradingBook
+
+if TYPE_CHECKING:
+    from zuno.trading.model.memory import ClosedTrade
 
 _DESK: Final = Author("desk")
 _ENTRY: Final = TypeAdapter(TradeEntry)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from zuno.adapters.atomic_file import read_file, replace_file, translate_write_errors
-from zuno.adapters.file_lock import FileLock
+from zuno.adapters.file_lock import FileLock, mesh_lock
 from zuno.kernel.errors import Broken, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
@@ -91,11 +91,10 @@ class MeshFiles:
         return self.free_port(host)
 
     def lock(self, name: str) -> FileLock:
-        path, held = self.root / name / "peer.lock", f"The {name} of this home runs already, as {{}}; end it first."
         if name == UP:
-            path, held = self.root / "up.lock", "The mesh of this home is kept running by {} already; "
-            held += "`zuno mesh status` shows it and `zuno mesh down` ends it."
-        return FileLock(path, held)
+            return mesh_lock(self.root.parent)
+        held = f"The {name} of this home runs already, as {{}}; end it first."
+        return FileLock(self.root / name / "peer.lock", held)
 
     def report(self, role: Role) -> PeerReport | None:
         with suppress(OSError, ValueError):

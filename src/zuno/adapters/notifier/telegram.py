@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import httpx2
 
-from zuno.adapters.http import CLIENT_LOG, LOOPBACK, SecretFilter
+from zuno.adapters.http import CLIENT_LOG, SecretFilter, is_loopback
 from zuno.kernel.chat_text import break_links, format_text
 from zuno.kernel.errors import UsageError
 from zuno.kernel.notify import Button, Fact, Notice, OutboxEntry, RetryLater, SendResult, Sent, Severity, Undeliverable
@@ -56,17 +56,11 @@ class TelegramNotifier:
         timeout: float = TIMEOUT,
         translate: Callable[[str], str] = lambda sentence: sentence,
     ) -> None:
-        if not _TOKEN.fullmatch(token.strip()):
-            raise UsageError(
-                "ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; BotFather gives digits, a colon and a secret."
-            )
+        token = check_bot(token, base_url)
         if not _CHAT.fullmatch(chat_id.strip()):
             raise UsageError("ZUNO_TELEGRAM_CHAT_ID is not a chat; give its number or @name.")
-        url = httpx2.URL(base_url)
-        if url.scheme == "http" and url.host not in LOOPBACK:
-            raise UsageError("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
-        self._url = f"{base_url.rstrip('/')}/bot{token.strip()}"
-        self._hush = SecretFilter(token.strip())
+        self._url = f"{base_url.rstrip('/')}/bot{token}"
+        self._hush = SecretFilter(token)
         self._chat = chat_id.strip()
         self._timeout = timeout
         self._translate = translate
@@ -123,6 +117,15 @@ class TelegramNotifier:
             # Redirects are not followed: the body is for this server alone.
             self._client = httpx2.AsyncClient(timeout=self._timeout, follow_redirects=False)
         return self._client
+
+
+def check_bot(token: str, base_url: str) -> str:
+    """The token without spaces around it. `UsageError` for one that is none, or that would travel in the open."""
+    if not _TOKEN.fullmatch(token.strip()):
+        raise UsageError("ZUNO_TELEGRAM_BOT_TOKEN is not a bot's token; @BotFather gives digits, a colon and a secret.")
+    if base_url.startswith("http://") and not is_loopback(base_url):
+        raise UsageError("ZUNO_TELEGRAM_API_BASE_URL must be https: the bot's token travels in the address.")
+    return token.strip()
 
 
 def _keyboard(number: int, buttons: Sequence[Button]) -> list[list[dict[str, str]]]:

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import EARLIEST, LATEST, complete_at, find_row_fault, is_valid_candle, row_id
-from zuno.trading.model.market import Candle, Series
+from zuno.trading.model.market import Candle, Series, timeframe_of
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source, WriteCounts
 
 Key: TypeAlias = tuple[Millis, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,9 @@ from zuno.doors.cli import run_command
 from zuno.doors.cli.options import command, group, whole_number
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable
+
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
@@ -57,26 +59,20 @@ def mesh_init(
 @command(mesh, "up")
 async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
-    from zuno.doors.cli.service import report_ready, stop_on_signals
-    from zuno.kernel.view import write_document
+    from zuno.doors.cli.service import serve
 
-    stop = stop_on_signals((signal.SIGINT,))
     with _Board(live=not json) as board:
 
-        def hear(event: MeshEventView) -> None:
-            if event.event == "up":
-                report_ready()
-            try:
-                if json:
-                    sys.stdout.write(write_document(event) + "\n")
-                    sys.stdout.flush()
-                else:
-                    board.say(event)
-            except OSError:  # nobody reads our lines any more
-                run_command.discard_stdout()
-                stop.set()
+        def run(hear: Callable[[MeshEventView], None], stop: asyncio.Event) -> Awaitable[View]:
+            return zuno.mesh_host().up(transport, hear, board.show, stop)
 
-        return await zuno.mesh_host().up(transport, hear, board.show, stop)
+        return await serve(
+            run,
+            lambda event: event.write_line(),
+            json=json,
+            ready=lambda event: event.event == "up",
+            ending=(signal.SIGINT,),
+        )
 
 
 @command(mesh, "down")
@@ -149,11 +145,3 @@ class _Board:
 
         if self._live is not None:
             self._live.update(Text.from_ansi(paint_document(view.to_document())), refresh=True)
-
-    def say(self, event: MeshEventView) -> None:
-        from rich.text import Text
-
-        from zuno.doors.cli.service import event_line
-        from zuno.kernel.view import sanitise
-
-        self._console.print(Text(sanitise(event_line(event))), soft_wrap=True)

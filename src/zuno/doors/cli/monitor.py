@@ -33,8 +33,9 @@ def monitor_once(zuno: Zuno, /) -> Answer:
 @command(monitor, "run")
 async def monitor_run(zuno: Zuno, /, json: Lines = False) -> View:
     """Check every ZUNO_MONITOR_INTERVAL_MS until Ctrl-C or SIGTERM."""
-    from zuno.doors.cli.service import serve
+    from zuno.doors.cli.service import report_ready, serve
 
+    report_ready()  # the first look may take minutes
     return await serve(
         zuno.monitor(announce=True).run, format_tick, json=json, beside=(zuno.upgrade_journal, zuno.serve_metrics)
     )

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from zuno.doors.cli import run_command
 from zuno.kernel.children import BEAT_BYTE, BEAT_SECONDS, READY_BYTE
@@ -22,39 +22,26 @@ supervisor: list[Callable[[bytes], None]] = []
 _beating: list[asyncio.Task[None]] = []
 
 
-class TimedEvent(Protocol):
-    """One thing that happened to a process, at a moment in Unix milliseconds."""
-
-    @property
-    def at(self) -> int: ...
-
-    @property
-    def text(self) -> str: ...
-
-
-def event_line(event: TimedEvent) -> str:
-    from zuno.kernel.numbers_text import time_text
-
-    return f"{time_text(event.at // 1000)}  {event.text}"
-
-
 async def serve(
     run: Callable[[Callable[[Event], None], asyncio.Event], Awaitable[View]],
     line: Callable[[Event], str],
     *,
     json: bool,
     beside: Sequence[Callable[[], Coroutine[None, None, object]]] = (),
+    ready: Callable[[Event], bool] = lambda event: True,
+    ending: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
 ) -> View:
     """`line` is how a person reads it; a script gets a JSON document a line. `Unavailable` where it ended because its
     lines could not be written: nobody had asked it to. `beside`: begun with it and cancelled with its end, whatever
-    comes of it."""
+    comes of it. `ready`: whether it does its work once it says so. `ending`: as of `stop_on_signals`."""
     from zuno.kernel.view import write_document
 
-    stop = stop_on_signals()
+    stop = stop_on_signals(ending)
     unread: list[OSError] = []
 
     def hear(event: Event) -> None:
-        report_ready()
+        if ready(event):
+            report_ready()
         try:
             written = write_document(event) if json else line(event)
             sys.stdout.write(written + "\n")

@@ -223,9 +223,9 @@ Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event
 @command(telegram, "run")
 async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
     """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
-    from zuno.doors.cli.service import event_line, serve
+    from zuno.doors.cli.service import serve
 
-    return await serve(zuno.telegram().run, event_line, json=json)
+    return await serve(zuno.telegram().run, lambda event: event.write_line(), json=json)
 
 
 @command(telegram, "setup")

@@ -115,6 +115,6 @@ async def web_factor_remove(zuno: Zuno, /, name: FactorName) -> View:
 
 
 async def _serve_page(zuno: Zuno, host: str, port: int, public_url: str | None, json: bool) -> View:
-    from zuno.doors.cli.service import event_line, serve
+    from zuno.doors.cli.service import serve
 
-    return await serve(zuno.web(host, port, public_url).run, event_line, json=json)
+    return await serve(zuno.web(host, port, public_url).run, lambda event: event.write_line(), json=json)

@@ -28,7 +28,7 @@ from zuno.doors.telegram.api import (
 from zuno.doors.telegram.commands import LONGEST_LINE, ChatRequest, Command, Level, Replies, TypedCommand, read_command
 from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
-from zuno.doors.telegram_door import TelegramEndView, TelegramEventView
+from zuno.doors.telegram_door import TelegramEndView
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Author, Journal
 from zuno.kernel.backoff import SPREAD, Backoff
@@ -37,6 +37,7 @@ from zuno.kernel.chat_text import format_text
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.kernel.view import EventView
 
 KIND: Final = "chat"
 """Of the journal's entries about what was asked and answered here."""
@@ -66,7 +67,7 @@ BUSY: Final = Reply("Busy: too many of your requests wait, and this one was not 
 OWNERS_ONLY: Final = Reply("Only an owner may do this.")
 _log = logging.getLogger("zuno.telegram")
 
-Tell = Callable[[TelegramEventView], None]
+Tell = Callable[[EventView], None]
 FreeText = Callable[[ChatRequest, Zuno], Replies]
 
 
@@ -230,7 +231,7 @@ class TelegramBot:
 
     def _hear(self, hear: Tell, event: str, text: str) -> None:
         _log.info(text)
-        hear(TelegramEventView(at=self._on.now(), event=event, text=text))
+        hear(EventView(at=self._on.now(), event=event, text=text))
 
     def _greeting(self, name: str) -> str:
         owners, viewers, groups = len(self._access.owners), len(self._access.viewers), len(self._access.groups)

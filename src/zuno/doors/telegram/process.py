@@ -14,10 +14,11 @@ from zuno.doors.telegram.access import PRIVATE, Access
 from zuno.doors.telegram.api import check_token, explain, open_bot, until_stopped
 from zuno.doors.telegram.bot import BotBackends, TelegramBot
 from zuno.doors.telegram.commands import Command
-from zuno.doors.telegram_door import TelegramEndView, TelegramEventView, TelegramSetupView
+from zuno.doors.telegram_door import TelegramEndView, TelegramSetupView
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.lock import ProcessLock
+from zuno.kernel.view import EventView
 
 HOW_TO_UNLOCK: Final = (
     "plans can be shown and approved, not applied. Set ZUNO_PASSPHRASE_FILE to a file (0600) with its passphrase, or"
@@ -46,7 +47,7 @@ class TelegramProcess:
         self._on = backends
         self._lock = lock
 
-    async def run(self, hear: Callable[[TelegramEventView], None], stop: asyncio.Event) -> TelegramEndView:
+    async def run(self, hear: Callable[[EventView], None], stop: asyncio.Event) -> TelegramEndView:
         self._lock.take()
         try:
             if self._zuno.unlock_wallet() is None:  # now, while somebody may be at the terminal: later nobody is asked
@@ -56,12 +57,12 @@ class TelegramProcess:
             await self._on.store.close()
             self._lock.leave()
 
-    async def _tell_locked(self, hear: Callable[[TelegramEventView], None]) -> None:
+    async def _tell_locked(self, hear: Callable[[EventView], None]) -> None:
         """A wallet with a key here that could not be unlocked; of one that is only watched there is nothing to say."""
         for wallet in (await self._zuno.wallets().show()).wallets:
             if wallet.acts and not wallet.watch_only:
                 text = f"{wallet.address} stays locked: {HOW_TO_UNLOCK}"
-                hear(TelegramEventView(at=self._on.now(), event="locked", text=text))
+                hear(EventView(at=self._on.now(), event="locked", text=text))
 
     async def setup(self, tell: Callable[[str], None], stop: asyncio.Event) -> TelegramSetupView:
         self._lock.take()

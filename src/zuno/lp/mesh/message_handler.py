@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from zuno.journal.port import Author, Journal
@@ -15,10 +14,9 @@ from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.lp.mesh.delivery import LIFETIME_MS
 from zuno.lp.mesh.envelope import LONGEST_TEXT, Envelope, from_bytes, insert_signature, message_id, signed_part
-from zuno.lp.mesh.peer import OutgoingMessage, Peer
+from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.debate import AgentThought, Arguing, FlowFailed, Role, Thought
-from zuno.lp.ports.transport import Transport
+from zuno.lp.model.debate import Arguing, FlowFailed, Role
 
 Now = Callable[[], int]
 """Unix milliseconds."""
@@ -62,47 +60,6 @@ class EnvelopeSigner:
         signed = signed_part(unsigned)
         signature = self.key.sign(signed).hex()
         return unsigned.model_copy(update={"sig": signature}), insert_signature(signed, signature)
-
-
-class MessageHandler:
-    """One role's place on a transport. It answers for as long as it is run; a debate's end is the CLI's to see."""
-
-    def __init__(self, peer: Peer, transport: Transport, journal: Journal, key: NodeKey, now: Now) -> None:
-        self._peer = peer
-        self._transport = transport
-        self._journal = journal
-        self._key = key
-        self._now = now
-        self._signer = EnvelopeSigner(peer.role, key, now)
-
-    async def run(self) -> None:
-        while True:
-            await self.answer((await self._transport.receive(self._peer.role)).data)
-
-    async def answer(self, data: bytes) -> None:
-        """Answer a message. One that cannot be read, is not signed or is too old is dropped."""
-        try:
-            heard = open_envelope(data, self._key, self._peer.role, self._now())
-        except Malformed:
-            return
-        says: list[OutgoingMessage]
-
-        async def think(thought: Thought) -> None:
-            with suppress(ZunoError):  # narration: the debate carries it all the same
-                await self._say(heard, OutgoingMessage(Role.CLI, AgentThought(thought=thought)), journaled=False)
-
-        try:
-            says = list(await self._peer.handle(heard, think))
-        except ZunoError as error:
-            says = [OutgoingMessage(Role.CLI, flow_failure(self._peer.role, error))]
-        for say in says:
-            await self._say(heard, say)
-
-    async def _say(self, heard: Envelope, say: OutgoingMessage, *, journaled: bool = True) -> None:
-        envelope, body = self._signer.sign_message(heard.request_id, say, heard.id)
-        if journaled:
-            await journal_envelope(self._journal, envelope, body)
-        await self._transport.send(say.to, body)
 
 
 async def journal_envelope(journal: Journal, envelope: Envelope, body: bytes | None = None) -> None:

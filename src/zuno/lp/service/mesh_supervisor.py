@@ -11,7 +11,7 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import EventView, View
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import MeshFolder, PeerProcesses, PeerReport, RunningMesh
 from zuno.lp.service.mesh import MeshService, MeshView, format_pids, silent_sentence
@@ -33,14 +33,10 @@ Hear = Callable[["MeshEventView"], None]
 Show = Callable[[MeshView], None]
 
 
-class MeshEventView(View):
-    """Something worth a line."""
-
-    at: int
+class MeshEventView(EventView):
     event: Event
     role: str | None
     pid: int | None
-    text: ForeignText
 
 
 class UpEndView(View):

@@ -25,7 +25,6 @@ from zuno.kernel.errors import (
     ZunoError,
 )
 from zuno.kernel.numbers_text import decimal_text, money_text
-from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import base_and_quote, market_name, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import FEE_TIERS
@@ -53,6 +52,7 @@ from zuno.lp.service.views import (
 )
 
 if TYPE_CHECKING:
+    from zuno.kernel.taxable import TaxableEvent
     from zuno.lp.service.archive import EndedPosition
 
 VOLATILITY_HOURS = 720

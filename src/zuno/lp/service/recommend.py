@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Protocol
@@ -18,8 +18,8 @@ from zuno.kernel.logs import log_under
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import sanitise
 from zuno.lp.mesh.envelope import Envelope, to_bytes
-from zuno.lp.mesh.message_handler import EnvelopeSigner, MessageHandler, Now, journal_envelope, open_envelope
-from zuno.lp.mesh.peer import OutgoingMessage
+from zuno.lp.mesh.message_handler import EnvelopeSigner, Now, flow_failure, journal_envelope, open_envelope
+from zuno.lp.mesh.peer import OutgoingMessage, Peer
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import (
     AgentThought,
@@ -134,7 +134,7 @@ class DebateRunner(Protocol):
 class LocalDebateRunner:
     """Where one debate is held: the peers on their transport, and the journal all of it goes into."""
 
-    handlers: Sequence[MessageHandler]
+    peers: Sequence[Peer]
     transport: Transport
     journal: Journal
     key: NodeKey
@@ -150,19 +150,48 @@ class LocalDebateRunner:
         opening = signer.envelope(self.request_id, OutgoingMessage(Role.SCOUT, start), None)
         await journal_envelope(self.journal, opening)
         await self.transport.send(Role.SCOUT, to_bytes(opening))
-        running = [asyncio.ensure_future(handler.run()) for handler in self.handlers]
+        running = [asyncio.ensure_future(self._attend(peer)) for peer in self.peers]
         ending = asyncio.ensure_future(self._wait_for_end(listen))
         try:
             done, _ = await asyncio.wait([ending, *running], timeout=self.patience, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 raise await self._record_timeout(signer, opening)
             if not ending.done():
-                next(task for task in running if task.done()).result()  # a handler ends only by our own bug
+                next(task for task in running if task.done()).result()  # a peer ends only by our own bug
             return await ending
         finally:
             for task in (ending, *running):
                 task.cancel()
             await asyncio.gather(ending, *running, return_exceptions=True)
+
+    async def _attend(self, peer: Peer) -> None:
+        """One peer's part: it answers for as long as it runs; the debate's end is the owner's to see."""
+        signer = EnvelopeSigner(peer.role, self.key, self.now)
+        while True:
+            received = await self.transport.receive(peer.role)
+            try:
+                heard = open_envelope(received.data, self.key, peer.role, self.now())
+            except Malformed:  # what cannot be read, is not signed or is too old is dropped
+                continue
+            await self._answer(peer, heard, signer)
+
+    async def _answer(self, peer: Peer, heard: Envelope, signer: EnvelopeSigner) -> None:
+        async def say(message: OutgoingMessage, *, journaled: bool = True) -> None:
+            envelope, body = signer.sign_message(heard.request_id, message, heard.id)
+            if journaled:
+                await journal_envelope(self.journal, envelope, body)
+            await self.transport.send(message.to, body)
+
+        async def think(thought: Thought) -> None:
+            with suppress(ZunoError):  # narration: the debate carries it all the same
+                await say(OutgoingMessage(Role.CLI, AgentThought(thought=thought)), journaled=False)
+
+        try:
+            answers = await peer.handle(heard, think)
+        except ZunoError as error:
+            answers = [OutgoingMessage(Role.CLI, flow_failure(peer.role, error))]
+        for answer in answers:
+            await say(answer)
 
     async def _record_timeout(self, signer: EnvelopeSigner, opening: Envelope) -> Unavailable:
         """A timeout is journaled like any other end."""

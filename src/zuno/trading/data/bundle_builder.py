@@ -9,7 +9,6 @@ from typing import Any, Final
 from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, count_repeated_rows, find_gap
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.features import CADENCE_DAYS
@@ -32,6 +31,7 @@ from zuno.trading.model.market import (
     Timeframe,
     alive,
     candles,
+    timeframe_of,
 )
 from zuno.trading.model.venues import BINANCE, neighbour_series, wanted_series
 from zuno.trading.ports.series import RejectedRow, SeriesStore, Slice

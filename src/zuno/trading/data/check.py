@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of
+from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar
 from zuno.trading.measure.columns import measure_overlaps, to_columns
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
@@ -28,7 +28,7 @@ from zuno.trading.measure.data_quality import (
     find_gaps,
     print_interval,
 )
-from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe
+from zuno.trading.model.market import MINUTE_MS, Candle, Feed, MacroRelease, Series, Timeframe, timeframe_of
 from zuno.trading.ports.series import Batch, Flaw, SeriesStore, Source, Span
 
 Fetch: TypeAlias = Callable[[Series[Candle], Millis, Millis], Awaitable[Sequence[Candle]]]

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeAlias
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.trading.measure import columns as measured
-from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import find_row_fault, print_interval
 from zuno.trading.model.market import (
     DAY_MS,
@@ -25,6 +24,7 @@ from zuno.trading.model.market import (
     Timeframe,
     candles,
     parse_series,
+    timeframe_of,
 )
 from zuno.trading.model.venues import PERPETUALS, UPBIT
 from zuno.trading.ports.imports import NotNeeded

@@ -18,7 +18,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 from zuno.kernel.errors import Broken, Unavailable, Unreachable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
-from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
 from zuno.trading.model.market import (
     DAY_MS,
@@ -34,6 +33,7 @@ from zuno.trading.model.market import (
     Symbol,
     Timeframe,
     alive,
+    timeframe_of,
 )
 from zuno.trading.model.venues import BINANCE, OKX, UPBIT, neighbour_series, wanted_series
 from zuno.trading.ports.feeds import (

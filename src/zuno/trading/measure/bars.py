@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.trading.measure.portable import round_prices
-from zuno.trading.model.market import Candle, Series, Timeframe
+from zuno.trading.model.market import Candle, Timeframe
 
 Floats: TypeAlias = NDArray[np.float64]
 LOOKBACK: Final = 1_000
@@ -69,11 +69,6 @@ def exact_bars(timeframe: Timeframe, candles: Sequence[Candle]) -> Bars:
 
 _EXACT: Final = Context(prec=800)
 """Digits enough for the sum of any doubles."""
-
-
-def timeframe_of(series: Series[Any]) -> Timeframe:
-    """How long the bars of a series of candles are. `ValueError` for a series that has none."""
-    return Timeframe(series.name.rpartition("/")[2])
 
 
 def total(volumes: Iterable[float]) -> float:

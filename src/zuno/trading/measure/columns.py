@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import bars_per_bar, timeframe_of, total
+from zuno.trading.measure.bars import bars_per_bar, total
 from zuno.trading.measure.data_quality import (
     EARLIEST,
     INTERVAL_HOURS,
@@ -26,7 +26,17 @@ from zuno.trading.measure.data_quality import (
     MOST,
     print_interval,
 )
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Funding, Level, MarkAndIndex, Series, Timeframe
+from zuno.trading.model.market import (
+    DAY_MS,
+    HOUR_MS,
+    Candle,
+    Funding,
+    Level,
+    MarkAndIndex,
+    Series,
+    Timeframe,
+    timeframe_of,
+)
 from zuno.trading.ports.series import Columns
 
 Mask: TypeAlias = NDArray[np.bool_]

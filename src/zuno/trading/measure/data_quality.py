@@ -10,7 +10,6 @@ from math import isfinite
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.market import (
     DAY_MS,
     MINUTE_MS,
@@ -29,6 +28,7 @@ from zuno.trading.model.market import (
     TapeEvent,
     Text,
     Timeframe,
+    timeframe_of,
 )
 
 EARLIEST: Final = -2_208_988_800_000

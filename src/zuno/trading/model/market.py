@@ -361,6 +361,11 @@ def candles(venue: str, symbol: str, timeframe: Timeframe) -> Series[Candle]:
     return Series(Feed.CANDLES, venue, f"{symbol}/{timeframe}", Candle)
 
 
+def timeframe_of(series: Series[Any]) -> Timeframe:
+    """How long the bars of a series of candles are. `ValueError` for a series that has none."""
+    return Timeframe(series.name.rpartition("/")[2])
+
+
 def funding_next(venue: str, symbol: str) -> Series[Funding]:
     """The venue's own prediction of the next rate, each time it was read."""
     return Series(Feed.FUNDING, venue, f"{symbol}/next", Funding)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import TradeEvent
+
+if TYPE_CHECKING:
+    from zuno.trading.model.memory import ClosedTrade
 
 
 class TradeLog(Protocol):

@@ -9,14 +9,14 @@ from math import inf
 
 import numpy as np
 
-from zuno.trading.measure.bars import Bars, bars, timeframe_of
+from zuno.trading.measure.bars import Bars, bars
 from zuno.trading.measure.features import fresh_rows
 from zuno.trading.measure.indicators import drop_invalid_bars
 from zuno.trading.model.account import Account, Holding
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD, Exchange
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles, parse_hours
+from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles, parse_hours, timeframe_of
 from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.rules.draft import RuleName
 

@@ -32,9 +32,8 @@ from zuno.trading.data.intake import (
     is_streamed,
     poll_schedule_of,
 )
-from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol
+from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol, timeframe_of
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore

@@ -24,8 +24,7 @@ from zuno.trading.data.intake import (
     is_streamed,
     kept_since,
 )
-from zuno.trading.measure.bars import timeframe_of
-from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol
+from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol, timeframe_of
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore, Source
 from zuno.trading.service.data import format_minute

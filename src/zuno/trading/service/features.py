@@ -15,7 +15,6 @@ from zuno.kernel.units import Millis
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import silent_venues
-from zuno.trading.measure.bars import timeframe_of
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot
 from zuno.trading.model.chart import numbers
@@ -29,6 +28,7 @@ from zuno.trading.model.market import (
     candles,
     parse_mode,
     parse_symbol,
+    timeframe_of,
 )
 from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted_series
 from zuno.trading.ports.chart import Painter

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
-import pytest
-from rich.console import Console
-
-from zuno.doors.cli import layout
-from zuno.doors.cli.mesh import _Board
 from zuno.lp.service.mesh import MeshTableView, MeshView, PeerView, RoleLine
 from zuno.lp.service.mesh_supervisor import MeshEventView
 from zuno.present.text import to_text
@@ -53,13 +46,7 @@ def test_addresses_of_another_machine_s_table_are_plain() -> None:
     assert harmless(printed(MeshTableView(folder="f", roles=(line,), said="said")))
 
 
-def test_an_event_quotes_a_peer_s_last_words_in_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(file=io.StringIO(), width=100, color_system=None)
-    monkeypatch.setattr(layout, "console", lambda: console)
-    event = MeshEventView.model_construct(at=1_700_000_000_000, event="died", role="critic", pid=1, text=EVIL)
-    with _Board(live=True) as board:
-        board.say(event)
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    assert harmless(file.getvalue())
-    assert "ok[2J31m and more" in file.getvalue()
+def test_an_event_quotes_a_peer_s_last_words_in_plain_ones() -> None:
+    line = MeshEventView(at=1_700_000_000_000, event="died", role="critic", pid=1, text=EVIL).write_line()
+    assert harmless(line)
+    assert "ok[2J31m and more" in line

@@ -10,8 +10,7 @@ from zuno.doors.chat.desk import ChatAnswer, SourceRecord
 from zuno.doors.chat.proposals import COMMANDS as PROPOSABLE
 from zuno.doors.chat.proposals import Proposal
 from zuno.doors.chat.tools import TOOLS
-from zuno.doors.telegram.command_table import COMMANDS
-from zuno.doors.telegram.free_text import show_answer
+from zuno.doors.telegram.command_table import COMMANDS, show_answer
 
 KNOWN = {f"/{name}" for command in COMMANDS for name in (command.name, *command.aliases)}
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.wire.resampling import resample_bars
 from zuno.kernel.units import Millis
-from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, timeframe_of, total
+from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar, total
 from zuno.trading.measure.data_quality import describe_disagreement, find_row_fault
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Timeframe, candles, funding
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Candle, Timeframe, candles, funding, timeframe_of
 
 MIDNIGHT = Millis(1_767_225_600_000)
 """2026-01-01, a Thursday."""
