@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import Unavailable, UsageError
+from zuno.kernel.units import Address, HexId
+from zuno.lp.model.chains import CHAINS, ChainInfo, chain_named
 from zuno.lp.model.history import read_no_plans
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.process import DevnetProcess
     from zuno.adapters.chain.sim.chain import SimChain
     from zuno.adapters.prices.coingecko import CoinGecko
-    from zuno.kernel.units import Address, HexId
-    from zuno.lp.model.chains import ChainInfo
     from zuno.lp.ports.chain import Chain
     from zuno.lp.ports.market import Feeds, PriceFeed
     from zuno.lp.ports.spending import Writer
@@ -153,8 +153,6 @@ class Chains:
 
             self._devnet_url = self.devnet().url()
             return self._rpc(DEVNET, (self._devnet_url,), WALLET)
-        from zuno.lp.model.chains import CHAINS, chain_named
-
         info = chain_named(name)
         if info is None:
             known = ", ".join((*LOCAL_CHAINS, *(chain.name for chain in CHAINS)))

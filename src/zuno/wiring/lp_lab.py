@@ -247,8 +247,6 @@ class LabDesk:
         return {arm: self.decider(arm) for arm in arms}
 
     def decider(self, arm: str) -> Decide:
-        from zuno.lab.lp.arms import Arm
-
         async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:

@@ -8,21 +8,19 @@ import random
 import re
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import telegram_lock
 from zuno.adapters.http import SecretFilter, is_loopback
 from zuno.adapters.store.chat_store import SqliteChatStore
 from zuno.doors.chat.desk import ChatDesk
+from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Journal
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes, find_push_gaps
-
-if TYPE_CHECKING:
-    from zuno.doors.telegram_door import TelegramDoor
 
 INSTALL: Final = "`make telegram` in a checkout, or pip install 'zuno[telegram]'"
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")

@@ -329,9 +329,6 @@ def build_desk_arm(
 
 
 def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
-    from zuno.lab.trading.arms import Arm
-    from zuno.trading.run.nodes import Cycle
-
     if arm in ALONE:
         return build_single_expert(ALONE[arm])
     if arm is Arm.VOTE:

@@ -12,8 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import desk_lock
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
 from zuno.settings import Settings
 from zuno.wiring.disk_budget import MEGABYTE, build_disk_watch
 from zuno.wiring.markets import Markets
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import JournalTradeLog, LoggedTradeRecord
     from zuno.doors.doctor import Doctor
     from zuno.journal.audit import JournalAudit
-    from zuno.kernel.units import Millis
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.learn.evaluator import Evaluator
     from zuno.trading.model.account import Account
@@ -248,7 +249,6 @@ class TradingWiring(SharedWiring):
         return gate
 
     def account(self, name: str | None = None) -> AccountDesk:
-        from zuno.adapters.file_lock import desk_lock
         from zuno.trading.execute.reconcile import ask_exchange
         from zuno.trading.model.cycle import Exchange
         from zuno.trading.model.orders import ExchangeAnswer
@@ -307,7 +307,6 @@ class TradingWiring(SharedWiring):
         )
 
     def trade_desk(self) -> TradeDesk:
-        from zuno.adapters.file_lock import desk_lock
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
 
         self._chains.require_writable()
