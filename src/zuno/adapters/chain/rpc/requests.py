@@ -65,8 +65,13 @@ def height(at_least: int) -> RpcRequest:
     return RpcRequest("eth_blockNumber", [], check_height)
 
 
-def code(account: Address) -> RpcRequest:
-    return RpcRequest("eth_getCode", [to_checksum_address(account), "latest"], lambda result: bytes.fromhex(result[2:]))
+def code(account: Address, at: str = "latest") -> RpcRequest:
+    return RpcRequest("eth_getCode", [to_checksum_address(account), at], lambda result: bytes.fromhex(result[2:]))
+
+
+def block(at: str, *, whole: bool = False) -> RpcRequest:
+    """`at`: a number in hex, or `latest`. `whole`: with its transactions."""
+    return RpcRequest("eth_getBlockByNumber", [at, whole])
 
 
 def receipt(tx: HexId) -> RpcRequest:
