@@ -86,14 +86,8 @@ class Chains:
         """Notice that another process moved the sim or restarted the devnet."""
         if self._sim is not None:
             self._sim.refresh()
-        if "devnet" in self._opened and not self._devnet_stays():
+        if "devnet" in self._opened and self.find_devnet() != self._devnet_url:
             self._left.append(self._opened.pop("devnet"))
-
-    def _devnet_stays(self) -> bool:
-        try:
-            return self.devnet().url() == self._devnet_url
-        except Unavailable:
-            return False
 
     def writer(self, name: str) -> Writer:
         opened = self.open_chain(name)
@@ -117,12 +111,12 @@ class Chains:
             self._settings.home, packages, DEFAULT_SEED, tell=lambda line: print(line, file=sys.stderr, flush=True)
         )
 
-    def devnet_runs(self) -> bool:
+    def find_devnet(self) -> str | None:
+        """Where the devnet answers; None: it does not run."""
         try:
-            self.devnet().url()
+            return self.devnet().url()
         except Unavailable:
-            return False
-        return True
+            return None
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
         from zuno.adapters.prices.feeds import ChainGas, NativePrice

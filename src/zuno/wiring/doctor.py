@@ -69,7 +69,9 @@ def build_doctor(
         return lines
 
     async def look_at_keys() -> list[CheckView]:
-        return [_key_line(key)]
+        if not key.exists():
+            return [_line("keys", "off", "this home has no signing key yet; the first entry of the journal makes one")]
+        return [_line("keys", "ok", f"entries are signed by {key.public[:16]}…")]
 
     async def look_at_market() -> list[CheckView]:
         status = await data()
@@ -82,7 +84,15 @@ def build_doctor(
         return [_line("market", "ok", f"{settings.market}: {status.origin}, {past}")]
 
     async def look_at_models() -> list[CheckView]:
-        return _model_lines(await agents())
+        view = await agents()
+        if view.install is not None:
+            return [_line("models", "warn", "a model's key is set and the models are not installed", view.install)]
+        spoken = [chair for chair in view.chairs if chair.models]
+        if not spoken:
+            advice = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY to let models argue"
+            return [_line("models", "off", "no key: rules speak for every agent", advice)]
+        names = ", ".join(sorted({chair.models[0] for chair in spoken}))
+        return [_line("models", "ok", f"{len(spoken)} of {len(view.chairs)} agents by {names}; keys are not tried")]
 
     async def look_at_chains() -> list[CheckView]:
         named = [chain.name for chain in CHAINS if settings.rpc_urls(chain.name)]
@@ -236,23 +246,6 @@ def _budget_lines(home: Path, budget: int) -> list[CheckView]:
     if (text := describe_budget(measure_home(home), budget)) is None:
         return [_line("disk", "ok", "the home is within its disk budget")]
     return [_line("disk", "warn", text, "`zuno home compact --older 90d` archives old bundles")]
-
-
-def _key_line(key: KeyFile) -> CheckView:
-    if not key.exists():
-        return _line("keys", "off", "this home has no signing key yet; the first entry of the journal makes one")
-    return _line("keys", "ok", f"entries are signed by {key.public[:16]}…")
-
-
-def _model_lines(view: AgentsView) -> list[CheckView]:
-    if view.install is not None:
-        return [_line("models", "warn", "a model's key is set and the models are not installed", view.install)]
-    spoken = [chair for chair in view.chairs if chair.models]
-    if not spoken:
-        advice = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY to let models argue"
-        return [_line("models", "off", "no key: rules speak for every agent", advice)]
-    names = ", ".join(sorted({chair.models[0] for chair in spoken}))
-    return [_line("models", "ok", f"{len(spoken)} of {len(view.chairs)} agents by {names}; keys are not tried")]
 
 
 async def _chain_line(chains: Chains, name: str, now: Callable[[], Millis]) -> CheckView:

@@ -189,7 +189,7 @@ class LpWiring(SharedWiring):
         watches = [Watch(name, owner) for name in live for owner in owners]
         if default == "sim" and (settings.chain_id == "sim" or not watches):
             watches.append(Watch("sim", local=True))
-        if default == "devnet" or self._chains.devnet_runs():
+        if default == "devnet" or self._chains.find_devnet() is not None:
             watches.append(Watch("devnet", local=True))
         return tuple(watches)
 

@@ -177,10 +177,6 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
             await desk.close()
 
 
-def build_debate_checks(run: TaskRunner) -> debate_checks.DebateChecks:
-    return debate_checks.DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
-
-
 async def argue_in_futures(task: debate_checks.PoolTask) -> AsyncIterator[debate_checks.DebateMoment]:
     minutes, start, gas = (
         read_minutes(task.question.folder).minutes,
