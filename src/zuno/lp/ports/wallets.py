@@ -15,8 +15,8 @@ class StoredWallet:
     address: Address
     watch_only: bool
     """True: only the address is known here; the key is held elsewhere."""
-    place: str | None
-    """Path of the file that holds it; None: the settings alone name it."""
+    place: str
+    """Path of the file that holds it; empty: the settings alone name it."""
     notes: tuple[str, ...] = ()
 
 

@@ -184,7 +184,7 @@ class WalletService:
         shown = [self._wallet_view(wallet) for wallet in kept]
         if acting is not None and acting not in {wallet.address for wallet in kept}:
             notes = ("named by ZUNO_AGENT_WALLET_ADDRESS; no file here holds its key",)
-            shown.append(self._wallet_view(StoredWallet(acting, watch_only=True, place=None, notes=notes)))
+            shown.append(self._wallet_view(StoredWallet(acting, watch_only=True, place="", notes=notes)))
         return WalletsView(wallets=tuple(shown), acting=acting, note=_who_acts(shown, acting))
 
     def _wallet_view(self, kept: StoredWallet) -> WalletView:
@@ -193,7 +193,7 @@ class WalletService:
             checksummed=checksum_address(kept.address),
             watch_only=kept.watch_only,
             acts=kept.address == self._acting(),
-            file=kept.place,
+            file=kept.place or None,
             notes=kept.notes,
         )
 

@@ -71,14 +71,6 @@ class Receipt:
     logs: tuple[Log, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FeeHistory:
-    """Base fees, the next block's last, and the median tips of blocks that had any transaction."""
-
-    base_fees: tuple[int, ...]
-    tips: tuple[int, ...]
-
-
 class RpcNode:
     """Questions to whichever node the provider finds. State is asked for by the block's hash (EIP-1898), else by its
     number, counted in `by_number`; `confirm` checks afterwards that a number is still the block we meant."""
@@ -150,14 +142,14 @@ class RpcNode:
         gas: int | None = None,
     ) -> T:
         """What `read` makes of the returned data; a node whose data it refuses as Malformed is not believed."""
-        return cast(T, await self._ask_at(replace(requests.view(to, data, at, read, gas), callee=callee)))
+        return cast(T, await self.ask_reading(replace(requests.view(to, data, at, read, gas), callee=callee)))
 
     async def balance(self, address: Address, at: Block) -> int:
-        return int(await self._ask_at(requests.balance(address, at)))
+        return int(await self.ask_reading(requests.balance(address, at)))
 
     async def transaction_count(self, address: Address, at: Block) -> int:
         """How many transactions an account had sent by the end of a block."""
-        return int(await self._ask_at(requests.transaction_count(address, at)))
+        return int(await self.ask_reading(requests.transaction_count(address, at)))
 
     async def has_code(self, address: Address, number: int) -> bool:
         return bool(await self.ask(requests.code(address, hex(number))))
@@ -167,7 +159,7 @@ class RpcNode:
         call = {"from": _checksum(sender), "to": _checksum(to), "data": "0x" + data.hex()}
         payload = {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False}
         request = RpcRequest("eth_simulateV1", [payload], _parse_simulation, at, Callee.MAY_REVERT)
-        return cast(tuple[Log, ...], await self._ask_at(request))
+        return cast(tuple[Log, ...], await self.ask_reading(request))
 
     # -- any question
 
@@ -214,11 +206,11 @@ class RpcNode:
 
     # -- fees
 
-    async def fee_history(self, blocks: int, percentile: int) -> FeeHistory:
+    async def fee_history(self, blocks: int, percentile: int) -> tuple[int, list[int]]:
+        """The base fee of the next block, and these tips of the last blocks that had any transaction."""
         raw = await self.ask(RpcRequest("eth_feeHistory", [hex(blocks), "latest", [float(percentile)]]))
         paid = zip(raw["gasUsedRatio"], raw["reward"], strict=False)
-        tips = tuple(_parse_int(reward[0]) for ratio, reward in paid if ratio and reward)
-        return FeeHistory(tuple(map(_parse_int, raw["baseFeePerGas"])), tips)
+        return _parse_int(raw["baseFeePerGas"][-1]), [_parse_int(tips[0]) for ratio, tips in paid if ratio and tips]
 
     async def suggested_tip(self) -> int:
         return _parse_int(await self.ask(RpcRequest("eth_maxPriorityFeePerGas", [])))
@@ -228,7 +220,9 @@ class RpcNode:
 
     # -- how questions are put
 
-    async def _ask_at(self, request: RpcRequest) -> Any:
+    async def ask_reading(self, request: RpcRequest) -> Any:
+        """The same, of an answer that its reader may not be able to read: `Malformed` then."""
+
         def read(result: Any) -> Any:
             try:
                 return request.read(result)
