@@ -95,8 +95,9 @@ def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | 
 
 async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
     async with open_study_market(plan.seed) as (market, folder):
+        open_cycles = cycles_opener(folder)
         for moment in await choose_moments(market, plan.moments):
-            yield await study_moment(market, moment, cycles_opener(folder))
+            yield await study_moment(market, moment, open_cycles)
 
 
 def cycles_opener(folder: Path) -> OpenCycles:
@@ -204,8 +205,9 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
 async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-noedge-") as folder:
+        rules = open_rules(Path(folder))
         for seed in plan.seeds:
-            yield await study_world(make_world(plan.kind, seed, plan.pool), open_rules(Path(folder)))
+            yield await study_world(make_world(plan.kind, seed, plan.pool), rules)
 
 
 async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMoment]:
@@ -216,8 +218,9 @@ async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMomen
 
 async def study_invariance_plan(plan: MarketPlan) -> AsyncIterator[InvarianceMoment]:
     async with open_study_market(plan.seed) as (market, folder):
+        rules = open_rules(folder)
         for moment in await choose_moments(market, plan.moments):
-            yield await change_moment(market.store, market.seed, moment, open_rules(folder))
+            yield await change_moment(market.store, market.seed, moment, rules)
 
 
 @asynccontextmanager
