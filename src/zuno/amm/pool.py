@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from operator import index
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from zuno.amm import fees
 from zuno.amm.integers import MAX_INT128, MAX_UINT256, MIN_INT128, to_int128, to_int256, to_uint128, to_uint256
@@ -348,48 +348,21 @@ class Pool:
             f"liquidity={self.liquidity}, ticks={len(self._ticks)}, positions={len(self._positions)})"
         )
 
-    def to_state(self) -> dict[str, Any]:
-        """The whole pool as plain data for JSON; integers travel as text, so that no reader rounds them."""
-        return {
-            "fee": str(self.fee),
-            "tick_spacing": str(self.tick_spacing),
-            "slot0": {name: str(value) for name, value in self.slot0._asdict().items()},
-            "liquidity": str(self.liquidity),
-            "fee_growth_global0_x128": str(self.fee_growth_global0_x128),
-            "fee_growth_global1_x128": str(self.fee_growth_global1_x128),
-            "protocol_fees_accrued0": str(self.protocol_fees_accrued0),
-            "protocol_fees_accrued1": str(self.protocol_fees_accrued1),
-            "ticks": [[str(part) for part in (tick, *info)] for tick, info in sorted(self._ticks.items())],
-            "positions": [[str(part) for part in (*key, *info)] for key, info in sorted(self._positions.items())],
-        }
-
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The pool that `to_state` wrote down; anything else is Malformed."""
+    def from_depth(cls, fee: int, tick_spacing: int, slot0: Slot0, liquidity: int, net: Mapping[int, int]) -> Self:
+        """A pool with this net liquidity by tick, which remembers no fees and no positions; `Malformed` where no pool
+        can be like that."""
         try:
-            slot0 = Slot0(**{name: _whole(text) for name, text in state["slot0"].items()})
-            pool = cls.initialize(_whole(state["fee"]), _whole(state["tick_spacing"]), slot0.sqrt_price_x96)
+            pool = cls.initialize(fee, tick_spacing, slot0.sqrt_price_x96)
             fees.check_lp_fee(slot0.lp_fee)
             fees.pack_protocol_fee(slot0.protocol_fee & 0xFFF, slot0.protocol_fee >> 12)
             if pool.slot0.tick - slot0.tick not in (0, 1):
                 raise ValueError(f"tick {slot0.tick} does not belong to price {slot0.sqrt_price_x96}")
-            pool.slot0 = slot0
-            pool.liquidity = to_uint128(_whole(state["liquidity"]))
-            pool.fee_growth_global0_x128 = to_uint256(_whole(state["fee_growth_global0_x128"]))
-            pool.fee_growth_global1_x128 = to_uint256(_whole(state["fee_growth_global1_x128"]))
-            pool.protocol_fees_accrued0 = to_uint256(_whole(state["protocol_fees_accrued0"]))
-            pool.protocol_fees_accrued1 = to_uint256(_whole(state["protocol_fees_accrued1"]))
-            for tick, gross, net, outside0, outside1 in (map(_whole, row) for row in state["ticks"]):
-                pool._ticks[tick] = TickInfo(
-                    to_uint128(gross), to_int128(net), to_uint256(outside0), to_uint256(outside1)
-                )
-            pool._words = build_words(pool._ticks, pool.tick_spacing)
-            for owner, *rest in state["positions"]:
-                lower, upper, salt, liquidity, inside0, inside1 = map(_whole, rest)
-                pool._positions[_position_key(owner, lower, upper, salt)] = PositionInfo(
-                    to_uint128(liquidity), to_uint256(inside0), to_uint256(inside1)
-                )
-        except (KeyError, TypeError, ValueError, AttributeError, errors.PoolRefusal, errors.UsageError) as error:
+            pool.slot0, pool.liquidity = slot0, to_uint128(liquidity)
+            for tick, change in sorted(net.items()):
+                pool._ticks[tick] = TickInfo(to_uint128(abs(change)), to_int128(change), 0, 0)
+            pool._words = build_words(pool._ticks, tick_spacing)
+        except (ValueError, errors.PoolRefusal, errors.UsageError) as error:
             raise errors.Malformed(f"not the state of a pool: {error}") from error
         return pool
 
@@ -471,12 +444,6 @@ def _check_price_limit(zero_for_one: bool, price: int, limit: int) -> None:
         raise errors.PriceLimitAlreadyExceeded(f"price {price} is already past the limit {limit}")
     if not MIN_SQRT_PRICE < limit < MAX_SQRT_PRICE:
         raise errors.PriceLimitOutOfBounds(f"price limit {limit} is not inside ({MIN_SQRT_PRICE}, {MAX_SQRT_PRICE})")
-
-
-def _whole(text: object) -> int:
-    if not isinstance(text, str):
-        raise TypeError(f"expected an integer as text, found {text!r}")
-    return int(text)
 
 
 TickWords = dict[int, int]

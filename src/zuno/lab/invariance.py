@@ -6,7 +6,7 @@ Each moment is ruled as it was and again after one change; a ruling that is not 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -30,7 +30,7 @@ from zuno.lab.model import (
     table_of,
     warn_partial,
 )
-from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
+from zuno.lab.moments import Moment, MomentKind
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.figures import MarketFigures
@@ -222,13 +222,6 @@ class InvarianceMoment(StudiedMoment):
     ruling: str
     veto: str | None
     changes: tuple[ChangedRuling, ...]
-
-
-async def study_invariance(
-    market: StudyMarket, count: int, model_context: OpenModelContext
-) -> AsyncIterator[InvarianceMoment]:
-    for moment in await choose_moments(market, count):
-        yield await change_moment(market.store, market.seed, moment, model_context)
 
 
 async def change_moment(

@@ -7,7 +7,7 @@ at the next price, pays taker fees, assumed slippage and funding, and ends at it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Final, TypeAlias
@@ -19,7 +19,7 @@ from zuno.kernel.view import View
 from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
 from zuno.lab.model import CheckView, RateView, format_rate, name_report, table_of, warn_partial
-from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts, make_world
+from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
@@ -243,11 +243,6 @@ def plan_worlds(
         for plan in left
         for start in range(0, len(plan.seeds), each)
     )
-
-
-async def study_worlds(plan: WorldsPlan, model_context: OpenModelContext) -> AsyncIterator[WorldResult]:
-    for seed in plan.seeds:
-        yield await study_world(make_world(plan.kind, seed, plan.pool), model_context)
 
 
 async def study_world(world: NoEdgeWorld, model_context: OpenModelContext) -> WorldResult:

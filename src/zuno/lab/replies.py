@@ -14,16 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View, write_document
 from zuno.lab.reports import ReportFiles, whole_lines
 from zuno.llm.ask import ModelContext
-from zuno.llm.port import (
-    Attempt,
-    Failed,
-    ModelRegistry,
-    ModelRequest,
-    Outcome,
-    Reply,
-    RoleModels,
-    Usage,
-)
+from zuno.llm.port import Attempt, Failed, ModelRegistry, ModelRequest, Outcome, Reply, RoleModels, Usage
 
 _KEPT: Final[frozenset[Outcome]] = frozenset({"ok", "malformed", "out_of_bounds", "unsupported_figure"})
 """What a model said. That nobody answered is no reply, and is asked again."""

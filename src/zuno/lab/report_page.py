@@ -13,11 +13,11 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from zuno.lab.model import RateView, format_span
+from zuno.present.document import Document, Table
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from zuno.present.document import Document, Table
 
 WIDTH: Final = 900
 HEIGHT: Final = 300

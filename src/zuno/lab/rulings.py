@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from zuno.kernel.units import Millis
 from zuno.lab.mirror import mirror_account, open_mirror
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
-from zuno.lab.moments import Moment, MomentKind, StudyMarket, choose_moments
+from zuno.lab.moments import Moment, MomentKind, StudyMarket
 from zuno.trading.model.account import Account, Holding, Liquidity
 from zuno.trading.model.cycle import Decision, Exchange, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, Side, Symbol, Timeframe, candles
@@ -29,13 +29,8 @@ AT_MARKET: Final = 0.0005
 """An entry no further than this share from the first price is filled at once."""
 
 
-async def study_market(market: StudyMarket, count: int, open_cycles: OpenCycles) -> AsyncIterator[MomentResult]:
-    """So many moments of a market, one after the other, each ruled as it was and in the mirror."""
-    for moment in await choose_moments(market, count):
-        yield await study_moment(market, moment, open_cycles)
-
-
 async def study_moment(market: StudyMarket, moment: Moment, open_cycles: OpenCycles) -> MomentResult:
+    """A moment ruled as it was, and in the mirror."""
     holding, account = await make_account(market.store, moment)
     outcome = await _run_cycle(market.store, moment, account, open_cycles)
     mirrored: RulingSummary | None = None

@@ -15,11 +15,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zuno.adapters.log_file import start_log, stop_log
+from zuno.adapters.atomic_file import keep_files_private, replace_file
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings, agent_roles, examine_settings, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
 from zuno.wiring.lp_desk import LpWiring
+from zuno.wiring.models import missing_models
 from zuno.wiring.outbox import PushSources
 from zuno.wiring.trading_desk import TradingWiring
 from zuno.wiring.version import code_version
@@ -46,7 +50,6 @@ if TYPE_CHECKING:
     from zuno.journal.decision_view import JournalUpgradeView, ReplayView
     from zuno.journal.port import Journal
     from zuno.kernel.taxable import FiatRates
-    from zuno.kernel.units import Millis, Seconds
     from zuno.lab.lp.service import LpLab
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
@@ -102,8 +105,6 @@ class Application(LpWiring, TradingWiring):
         return ShellStart(self._settings.home, chain, wallet)
 
     def write_file(self, path: Path, content: bytes) -> None:
-        from zuno.adapters.atomic_file import keep_files_private, replace_file
-
         made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, content, durable=False)
@@ -169,7 +170,6 @@ class Application(LpWiring, TradingWiring):
 
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
-        from zuno.wiring.models import missing_models
 
         return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
 
@@ -179,7 +179,6 @@ class Application(LpWiring, TradingWiring):
         return ModelCosts(self._journal_to_read())
 
     def doctor(self) -> Doctor:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.trading.data.account_reader import AccountReader
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.wiring import doctor
@@ -229,7 +228,6 @@ class Application(LpWiring, TradingWiring):
             raise Unavailable("Figures for Prometheus need its library: `make web`, or pip install 'zuno[web]'.")
         from time import monotonic
 
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.doors.metrics import DeskMetrics, MetricSources
         from zuno.trading.model.market import Symbol
@@ -276,7 +274,6 @@ class Application(LpWiring, TradingWiring):
         await serve_metrics(metrics, self._settings.metrics_host, port)
 
     def logs(self) -> Logs:
-        from zuno.adapters.log_file import log_path, read_log
         from zuno.doors.logs import Logs
 
         home = self._settings.home
@@ -354,7 +351,6 @@ class Application(LpWiring, TradingWiring):
         return build_supervisor(self._settings, without, options, self._outbox(), self._open_journal)
 
     async def status(self) -> StatusView:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.trading.data.account_reader import AccountReader
         from zuno.trading.model.trade_events import account_name
@@ -370,7 +366,6 @@ class Application(LpWiring, TradingWiring):
         return await read_status(home, self._read_journal, AlertsFile(home).book, read_book, self.kill_lock)
 
     def find_troubles(self) -> tuple[str, ...]:
-        from zuno.adapters.clock.system import unix_millis
         from zuno.wiring.serve import read_report
 
         report = read_report(self._settings.home, running=True)

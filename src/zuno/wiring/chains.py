@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.errors import Unavailable, UsageError
+from zuno.kernel.units import Address, HexId
+from zuno.lp.model.chains import CHAINS, ChainInfo, chain_named
 from zuno.lp.model.history import read_no_plans
 from zuno.settings import Settings
 from zuno.wiring.version import PACKAGE
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.process import DevnetProcess
     from zuno.adapters.chain.sim.chain import SimChain
     from zuno.adapters.prices.coingecko import CoinGecko
-    from zuno.kernel.units import Address, HexId
-    from zuno.lp.model.chains import ChainInfo
     from zuno.lp.ports.chain import Chain
     from zuno.lp.ports.market import Feeds, PriceFeed
     from zuno.lp.ports.spending import Writer
@@ -86,14 +86,8 @@ class Chains:
         """Notice that another process moved the sim or restarted the devnet."""
         if self._sim is not None:
             self._sim.refresh()
-        if "devnet" in self._opened and not self._devnet_stays():
+        if "devnet" in self._opened and self.find_devnet() != self._devnet_url:
             self._left.append(self._opened.pop("devnet"))
-
-    def _devnet_stays(self) -> bool:
-        try:
-            return self.devnet().url() == self._devnet_url
-        except Unavailable:
-            return False
 
     def writer(self, name: str) -> Writer:
         opened = self.open_chain(name)
@@ -117,12 +111,12 @@ class Chains:
             self._settings.home, packages, DEFAULT_SEED, tell=lambda line: print(line, file=sys.stderr, flush=True)
         )
 
-    def devnet_runs(self) -> bool:
+    def find_devnet(self) -> str | None:
+        """Where the devnet answers; None: it does not run."""
         try:
-            self.devnet().url()
+            return self.devnet().url()
         except Unavailable:
-            return False
-        return True
+            return None
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
         from zuno.adapters.prices.feeds import ChainGas, NativePrice
@@ -153,8 +147,6 @@ class Chains:
 
             self._devnet_url = self.devnet().url()
             return self._rpc(DEVNET, (self._devnet_url,), WALLET)
-        from zuno.lp.model.chains import CHAINS, chain_named
-
         info = chain_named(name)
         if info is None:
             known = ", ".join((*LOCAL_CHAINS, *(chain.name for chain in CHAINS)))

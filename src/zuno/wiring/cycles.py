@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zuno.adapters import checkpoints
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import symbol_lock
 from zuno.adapters.model.recorded import RecordedModels
+from zuno.adapters.store.lease import Fences, PostgresLease
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.kernel.lock import Lease
@@ -29,19 +30,6 @@ from zuno.trading.service.run_replay import ReplayContext
 from zuno.trading.service.runs import Recall
 from zuno.wiring.models import Models
 from zuno.wiring.version import code_version
-
-if TYPE_CHECKING:
-    from zuno.adapters.store.lease import Fences
-    from zuno.kernel.lock import Lease
-    from zuno.kernel.signing import NodeKey
-    from zuno.llm.ask import ModelContext
-    from zuno.llm.port import Attempt, ModelRegistry
-    from zuno.trading.agents.case import Case
-    from zuno.trading.model.bundle import Slot
-    from zuno.trading.model.market import Symbol
-    from zuno.trading.run.record import RunJournal
-    from zuno.trading.service.run_replay import ReplayContext
-    from zuno.trading.service.runs import Recall
 
 DESK = "zuno.trading.agents"
 TRACING_OFF = {
@@ -88,8 +76,6 @@ def symbol_lease(settings: Settings, symbol: Symbol, fences: Fences) -> Lease:
     """The lease of a symbol: among the processes of this home, or among all homes on its database."""
     if settings.database_url is None:
         return symbol_lock(settings.home, symbol)
-    from zuno.adapters.store.lease import PostgresLease
-
     holder = f"process {os.getpid()} on {os.uname().nodename}"
     return PostgresLease(settings.database_url.get_secret_value(), symbol, holder, fences)
 

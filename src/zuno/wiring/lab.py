@@ -26,13 +26,13 @@ from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS
 from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, draw_panics, draw_paths
 from zuno.adapters.venues.synthetic.planted import SHOWN_MS, planted_batches, planted_origin, planted_slots
 from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
-from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Journal
 from zuno.kernel.units import Millis
 from zuno.lab.checks import DeskChecks
-from zuno.lab.invariance import InvarianceMoment, build_invariance_view, study_invariance
+from zuno.lab.invariance import InvarianceMoment, build_invariance_view, change_moment
 from zuno.lab.lookahead import LookaheadMoment, build_lookahead_view, study_lookahead
+from zuno.lab.lp.debate_checks import DebateChecks
 from zuno.lab.market_study import MarketPlan, MarketStudy
 from zuno.lab.memory_service import MemoryPlan, MemoryStudy
 from zuno.lab.memory_study import (
@@ -46,11 +46,10 @@ from zuno.lab.memory_study import (
     study_memory,
 )
 from zuno.lab.model import MomentResult
-from zuno.lab.moments import StudyMarket
-from zuno.lab.no_edge_worlds import HourPool, build_pool
-from zuno.lab.noedge import NoEdgeStudy, OpenModelContext, WorldResult, WorldsPlan, study_worlds
-from zuno.lab.reports import LabReports
-from zuno.lab.rulings import OpenCycles, study_market
+from zuno.lab.moments import StudyMarket, choose_moments
+from zuno.lab.no_edge_worlds import HourPool, build_pool, make_world
+from zuno.lab.noedge import NoEdgeStudy, OpenModelContext, WorldResult, WorldsPlan, study_world
+from zuno.lab.rulings import OpenCycles, study_moment
 from zuno.lab.service import StudyDesk, build_view
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
@@ -67,7 +66,7 @@ from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.runs import Cycles, RunBackends
 from zuno.wiring.cycles import build_run_context, disable_tracing
 from zuno.wiring.lab_models import choose_runner, open_reports
-from zuno.wiring.lp_lab import build_debate_checks
+from zuno.wiring.lp_lab import argue_in_futures, argue_in_orders, read_minutes
 from zuno.wiring.models import Models
 from zuno.wiring.recordings import Recordings
 from zuno.wiring.trade_lab import build_trade_lab
@@ -83,15 +82,22 @@ def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | 
     reports = open_reports(settings.home)
     run = choose_runner(cluster)
     trade = build_trade_lab(settings, recordings, reports, run)
-    checks = build_desk_checks(reports, recordings.own, run)
-    study = MarketStudy(partial(run, study_plan), build_view)
-    return StudyDesk(study, build_memory_study(run), reports, trade, checks)
+    memory = MemoryStudy(partial(run, study_memory_plan), lambda seed: len(memory_moments(seed)) * len(Symbol))
+    checks = DeskChecks(
+        reports,
+        NoEdgeStudy(partial(run, study_worlds_plan), lambda: read_pools(recordings.own)),
+        MarketStudy(partial(run, study_lookahead_plan), build_lookahead_view),
+        MarketStudy(partial(run, study_invariance_plan), build_invariance_view),
+        DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders)),
+    )
+    return StudyDesk(MarketStudy(partial(run, study_plan), build_view), memory, reports, trade, checks)
 
 
 async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:
     async with open_study_market(plan.seed) as (market, folder):
-        async for result in study_market(market, plan.moments, cycles_opener(folder)):
-            yield result
+        open_cycles = cycles_opener(folder)
+        for moment in await choose_moments(market, plan.moments):
+            yield await study_moment(market, moment, open_cycles)
 
 
 def cycles_opener(folder: Path) -> OpenCycles:
@@ -125,10 +131,6 @@ def cycles_opener(folder: Path) -> OpenCycles:
         return Cycles(TradingDesk(store, open_journal, MatplotlibPainter()), backends)
 
     return open_cycles
-
-
-def build_memory_study(run: TaskRunner) -> MemoryStudy:
-    return MemoryStudy(partial(run, study_memory_plan), lambda seed: len(memory_moments(seed)) * len(Symbol))
 
 
 async def study_memory_plan(plan: MemoryPlan) -> AsyncIterator[MemoryMoment]:
@@ -200,22 +202,12 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
     )
 
 
-def build_desk_checks(reports: LabReports, open_own: Callable[[], SeriesStore], run: TaskRunner) -> DeskChecks:
-    """`open_own`: the home's own history."""
-    return DeskChecks(
-        reports,
-        NoEdgeStudy(partial(run, study_worlds_plan), lambda: read_pools(open_own)),
-        MarketStudy(partial(run, study_lookahead_plan), build_lookahead_view),
-        MarketStudy(partial(run, study_invariance_plan), build_invariance_view),
-        build_debate_checks(run),
-    )
-
-
 async def study_worlds_plan(plan: WorldsPlan) -> AsyncIterator[WorldResult]:
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-noedge-") as folder:
-        async for result in study_worlds(plan, open_rules(Path(folder))):
-            yield result
+        rules = open_rules(Path(folder))
+        for seed in plan.seeds:
+            yield await study_world(make_world(plan.kind, seed, plan.pool), rules)
 
 
 async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMoment]:
@@ -226,8 +218,9 @@ async def study_lookahead_plan(plan: MarketPlan) -> AsyncIterator[LookaheadMomen
 
 async def study_invariance_plan(plan: MarketPlan) -> AsyncIterator[InvarianceMoment]:
     async with open_study_market(plan.seed) as (market, folder):
-        async for moment in study_invariance(market, plan.moments, open_rules(folder)):
-            yield moment
+        rules = open_rules(folder)
+        for moment in await choose_moments(market, plan.moments):
+            yield await change_moment(market.store, market.seed, moment, rules)
 
 
 @asynccontextmanager

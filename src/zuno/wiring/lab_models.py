@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.adapters.worker_processes import TaskRunner, run_in_processes
@@ -16,8 +18,27 @@ from zuno.llm.port import ModelRegistry
 from zuno.settings import Settings, agent_roles, read_settings
 from zuno.wiring.models import Models, missing_models
 
+M = TypeVar("M")
 REPLIES: Final = "replies"
 FRESH_REPLIES: Final = "replies-aa"
+
+
+async def follow(work: Callable[[Callable[[M], None]], Coroutine[Any, Any, None]]) -> AsyncGenerator[M, None]:
+    """What some work tells as it goes on, until it ends; what it raises is raised."""
+    heard: asyncio.Queue[M] = asyncio.Queue()
+    running = asyncio.ensure_future(work(heard.put_nowait))
+    try:
+        while True:
+            getting = asyncio.ensure_future(heard.get())
+            await asyncio.wait({running, getting}, return_when=asyncio.FIRST_COMPLETED)
+            if not getting.done():
+                getting.cancel()
+                break
+            yield getting.result()
+        await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def name_models(home: Path, desk: str) -> dict[str, Json]:

@@ -7,8 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.clock.system import SystemClock, unix_millis
+from zuno.adapters.file_lock import monitor_lock, wallet_lock
+from zuno.amm.model import LpPosition
 from zuno.kernel.errors import ZunoError
+from zuno.kernel.units import Address
+from zuno.lp.model.chains import CHAINS, ChainInfo
+from zuno.lp.model.history import JournaledPlans
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.outbox import build_drain, build_feed, find_push_gaps, print_line
@@ -18,14 +23,11 @@ from zuno.wiring.version import code_version
 if TYPE_CHECKING:
     from zuno.adapters.keys.passphrases import Ask, Passphrase
     from zuno.adapters.store.samples import SqliteSamples
-    from zuno.amm.model import LpPosition
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
-    from zuno.lp.model.chains import ChainInfo
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
-    from zuno.lp.model.history import JournaledPlans
     from zuno.lp.ports.chain import Chain
     from zuno.lp.service.archive import Archive
     from zuno.lp.service.execution import Execution
@@ -65,7 +67,6 @@ class LpWiring(SharedWiring):
         return Meshes(self._settings, self._open_journal, self._mesh_room)
 
     def lp(self, chain: str | None) -> LpDesk:
-        from zuno.adapters.clock.system import SystemClock
         from zuno.lp.service.positions import LpDesk
 
         opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
@@ -112,15 +113,12 @@ class LpWiring(SharedWiring):
         return Archive(self._read_journal, self._open_replay, code_version, lambda: self._meshes.journals())
 
     async def _read_plans(self, chain: str) -> JournaledPlans:
-        from zuno.lp.model.history import JournaledPlans
-
         try:
             return await self.archive().journaled_plans(chain)
         except ZunoError as error:
             return JournaledPlans(note=f"the journal was not read: {str(error).rstrip('.')}")
 
     def alerts(self) -> AlertDesk:
-        from zuno.adapters.clock.system import SystemClock
         from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.lp.service.arguments import position_id
         from zuno.lp.watch.alerts import AlertDesk
@@ -136,8 +134,6 @@ class LpWiring(SharedWiring):
         return AlertDesk(alerts, self._outbox(), self._open_journal, SystemClock(), read_position, is_watched)
 
     def monitor(self, *, announce: bool = False) -> Monitor:
-        from zuno.adapters.clock.system import SystemClock
-        from zuno.adapters.file_lock import monitor_lock
         from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.lp.watch.monitor import Monitor
 
@@ -163,7 +159,6 @@ class LpWiring(SharedWiring):
         )
 
     def portfolio(self) -> PortfolioDesk:
-        from zuno.kernel.units import Address
         from zuno.lp.service.portfolio import PortfolioDesk
 
         labels = {Address(address): label for address, label in self._watched_wallets.read().items()}
@@ -183,8 +178,6 @@ class LpWiring(SharedWiring):
 
     def _list_watches(self) -> tuple[Watch, ...]:
         """Wallets to watch now: the devnet may start or end, and wallets may be added, while the monitor runs."""
-        from zuno.kernel.units import Address
-        from zuno.lp.model.chains import CHAINS
         from zuno.lp.watch.monitor import Watch
 
         settings = self._settings
@@ -196,7 +189,7 @@ class LpWiring(SharedWiring):
         watches = [Watch(name, owner) for name in live for owner in owners]
         if default == "sim" and (settings.chain_id == "sim" or not watches):
             watches.append(Watch("sim", local=True))
-        if default == "devnet" or self._chains.devnet_runs():
+        if default == "devnet" or self._chains.find_devnet() is not None:
             watches.append(Watch("devnet", local=True))
         return tuple(watches)
 
@@ -349,7 +342,6 @@ class LpWiring(SharedWiring):
         import asyncio
         from time import perf_counter
 
-        from zuno.adapters.file_lock import wallet_lock
         from zuno.adapters.home_files import read_mark
         from zuno.lp.execute.context import ExecutionContext
 
@@ -377,7 +369,6 @@ class LpWiring(SharedWiring):
         )
 
     def _limits(self) -> SpendingLimits:
-        from zuno.kernel.units import Address
         from zuno.lp.execute.context import SpendingLimits
         from zuno.lp.model.plan import Bounds
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -65,7 +65,7 @@ from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.model.minutes import PoolMinutes
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.recommend import new_request_id
-from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, name_models
+from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, follow, name_models
 from zuno.wiring.mesh import Seat, build_local_debate
 
 CODE: Final = "backtest"
@@ -106,19 +106,15 @@ async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult 
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), task.question, home, Path(name))
         plan = build_arm(task, world, desk, draw)
-        played: asyncio.Queue[None] = asyncio.Queue()
-        running = asyncio.ensure_future(run_arm(plan, world, task.schedule, gas, lambda: played.put_nowait(None)))
+
+        async def play(tell: Callable[[ArmResult | HourProgress], None]) -> None:
+            tell(await run_arm(plan, world, task.schedule, gas, lambda: tell(HourProgress(task.arm))))
+
         try:
-            while not running.done() or not played.empty():
-                if played.empty():
-                    await asyncio.sleep(0.05)
-                    continue
-                played.get_nowait()
-                yield HourProgress(task.arm)
-            yield running.result()
+            async with aclosing(follow(play)) as heard:
+                async for message in heard:
+                    yield message
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
             await desk.close()
 
 
@@ -177,16 +173,9 @@ async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeVie
             await desk.close()
 
 
-def build_debate_checks(run: TaskRunner) -> debate_checks.DebateChecks:
-    return debate_checks.DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders))
-
-
 async def argue_in_futures(task: debate_checks.PoolTask) -> AsyncIterator[debate_checks.DebateMoment]:
-    minutes, start, gas = (
-        read_minutes(task.question.folder).minutes,
-        Seconds(task.schedule.start),
-        gas_of(task.question),
-    )
+    minutes, start = read_minutes(task.question.folder).minutes, Seconds(task.schedule.start)
+    gas = gas_of(task.question)
     records = {
         debate_checks.WHOLE: minutes,
         debate_checks.CUT: debate_checks.cut_minutes(minutes, start),
@@ -247,8 +236,6 @@ class LabDesk:
         return {arm: self.decider(arm) for arm in arms}
 
     def decider(self, arm: str) -> Decide:
-        from zuno.lab.lp.arms import Arm
-
         async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
@@ -306,9 +293,9 @@ class LabDesk:
         journal = ChainedJournal(MemoryStore(), self._key, code=lambda: CODE, now=unix_millis)
         registry = self._models.registry(book)
         model_context = self._models.models.model_context(journal, self._request_id(), registry, desk=prompts)
-        return keep_replies(
-            model_context, self._models.books[book], meter
-        ) if self._models.asks else model_context, journal
+        if self._models.asks:
+            model_context = keep_replies(model_context, self._models.books[book], meter)
+        return model_context, journal
 
     def _request_id(self) -> str:
         return new_request_id(self._chain.world.head.number.to_bytes(16, "big"))

@@ -7,13 +7,14 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.clock.system import steady_millis, unix_millis
+from zuno.adapters.file_lock import collector_lock
 from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.adapters.venues.macro import Fred
-    from zuno.kernel.units import Millis
     from zuno.trading.data.check import Fetch
     from zuno.trading.data.intake import Intake, Sources
     from zuno.trading.model.market import Candle, Series, Symbol
@@ -37,7 +38,6 @@ class Markets:
         return self._sources
 
     def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
-        from zuno.adapters.file_lock import collector_lock
         from zuno.trading.model.market import Symbol, parse_symbol
         from zuno.trading.service.collector import Collector
 
@@ -93,7 +93,6 @@ class Markets:
             await self._opened.pop()()
 
     def _open_venues(self) -> Sources:
-        from zuno.adapters.clock.system import steady_millis, unix_millis
         from zuno.adapters.venues import binance, bybit, deribit, okx, upbit
         from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
         from zuno.adapters.venues.macro import FearGreed, Yahoo

@@ -31,11 +31,6 @@ from zuno.wiring.models import Models
 if TYPE_CHECKING:
     from zuno.adapters.memory.endpoint import EmbeddingBudget
     from zuno.adapters.memory.lightrag import Extract
-    from zuno.journal.port import Journal
-    from zuno.llm.names import ModelId
-    from zuno.trading.measure.similarity import Entities
-    from zuno.trading.ports.recall import Embedder, MemoryIndex
-    from zuno.wiring.models import Models
 
 _VENDOR_URLS = {
     Vendor.OPENAI: "https://api.openai.com/v1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zuno.adapters.clock.system import SystemClock
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ class Models:
         read. `viewer`: asked by somebody who may only look."""
         from time import perf_counter
 
-        from zuno.adapters.clock.system import SystemClock
         from zuno.adapters.model.daily_spend import DailySpendFile, DailySpendInMemory
         from zuno.journal.port import Author
         from zuno.llm.ask import Breakers, ModelContext

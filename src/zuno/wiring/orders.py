@@ -49,7 +49,7 @@ def build_paper_gate(
             venues=build_paper_venues(store, log, account, now, fees, live=live),
             now=now,
             killed=killed,
-            manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in _exchanges()},
+            manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in Exchange},
         )
     )
 
@@ -95,7 +95,7 @@ def build_paper_venues(
             latency_ms=choose_latency(store),
             sleep=asyncio.sleep if live else None,
         )
-        for exchange in _exchanges()
+        for exchange in Exchange
     }
 
 
@@ -107,7 +107,3 @@ def open_tape(store: SeriesStore, exchange: Exchange, *, live: bool = False) -> 
 def choose_latency(store: SeriesStore) -> int:
     """Milliseconds to an order's arrival: none where only bars are recorded."""
     return 0 if store.origin.candles_only else LATENCY_MS
-
-
-def _exchanges() -> tuple[Exchange, ...]:
-    return tuple(Exchange)

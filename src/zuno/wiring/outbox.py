@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from zuno.adapters.clock.system import SystemClock, unix_millis
+from zuno.adapters.file_lock import outbox_lock
+from zuno.kernel.notify import Notifier, Outbox
+from zuno.pushes.rules import PushRules, parse_push_modes, parse_quiet_hours
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.kernel.chat import ChatButton
-    from zuno.kernel.notify import Notifier, Outbox
     from zuno.pushes.drain import OutboxDrain
     from zuno.pushes.feed import JournalFeed
     from zuno.trading.ports.trade_log import TradeLog
@@ -25,10 +28,7 @@ _CHAT: Final = re.compile(r"-?[0-9]{1,20}")
 
 def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -> OutboxDrain | None:
     """None where there is nobody to send to; with `announce` notices then go to stderr."""
-    from zuno.adapters.clock.system import SystemClock
-    from zuno.adapters.file_lock import outbox_lock
     from zuno.pushes.drain import OutboxDrain
-    from zuno.pushes.rules import PushRules, parse_push_modes, parse_quiet_hours
 
     quiet = parse_quiet_hours(settings.telegram_quiet_hours, settings.time_zone)
     rules = PushRules(parse_push_modes(settings.telegram_push), quiet)
@@ -53,7 +53,6 @@ class PushSources:
 
 def build_feed(settings: Settings, drain: OutboxDrain, sources: PushSources) -> JournalFeed | None:
     """Notices of both desks from the journal; None where no chat is pushed to."""
-    from zuno.adapters.clock.system import unix_millis
     from zuno.lp.watch.plan_notices import PlanNotices
     from zuno.pushes.feed import JournalFeed
     from zuno.trading.watch.notices import TradingNotices

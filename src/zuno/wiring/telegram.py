@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import telegram_lock
@@ -15,14 +15,12 @@ from zuno.adapters.http import SecretFilter
 from zuno.adapters.notifier.telegram import check_bot
 from zuno.adapters.store.chat_store import SqliteChatStore
 from zuno.doors.chat.desk import ChatDesk
+from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Journal
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes, find_push_gaps
-
-if TYPE_CHECKING:
-    from zuno.doors.telegram_door import TelegramDoor
 
 INSTALL: Final = "`make telegram` in a checkout, or pip install 'zuno[telegram]'"
 _CLIENT_LOGS: Final = ("telegram", "httpx", "httpcore")

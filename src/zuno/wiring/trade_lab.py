@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,7 +63,7 @@ from zuno.trading.run.record import ReportRecord, RunJournal
 from zuno.trading.service.imports import Imports
 from zuno.trading.watch.desk_loop import MarketClock
 from zuno.wiring.cycles import build_run_context, disable_tracing
-from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, name_models
+from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, follow, name_models
 from zuno.wiring.orders import build_paper_gate, choose_latency, open_tape
 from zuno.wiring.recordings import Recordings
 
@@ -154,21 +154,12 @@ async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotP
     allows it, one arm after the other."""
     disable_tracing()
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
-    heard: asyncio.Queue[ArmResult | SlotProgress] = asyncio.Queue()
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
-        running = asyncio.ensure_future(_run_arms(home, task, store, Path(name), heard.put_nowait))
         try:
-            while True:
-                getting = asyncio.ensure_future(heard.get())
-                await asyncio.wait({running, getting}, return_when=asyncio.FIRST_COMPLETED)
-                if not getting.done():
-                    getting.cancel()
-                    break
-                yield getting.result()
-            await running
+            async with aclosing(follow(partial(_run_arms, home, task, store, Path(name)))) as heard:
+                async for message in heard:
+                    yield message
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
             await store.close()
 
 
@@ -329,9 +320,6 @@ def build_desk_arm(
 
 
 def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
-    from zuno.lab.trading.arms import Arm
-    from zuno.trading.run.nodes import Cycle
-
     if arm in ALONE:
         return build_single_expert(ALONE[arm])
     if arm is Arm.VOTE:

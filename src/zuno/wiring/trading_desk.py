@@ -12,8 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import desk_lock
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.units import Millis
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import JournalTradeLog, LoggedTradeRecord
     from zuno.doors.doctor import Doctor
     from zuno.journal.audit import JournalAudit
-    from zuno.kernel.units import Millis
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.learn.evaluator import Evaluator
     from zuno.trading.model.account import Account
@@ -247,7 +248,6 @@ class TradingWiring(SharedWiring):
         return gate
 
     def account(self, name: str | None = None) -> AccountDesk:
-        from zuno.adapters.file_lock import desk_lock
         from zuno.trading.execute.reconcile import ask_exchange
         from zuno.trading.model.cycle import Exchange
         from zuno.trading.model.orders import ExchangeAnswer
@@ -306,7 +306,6 @@ class TradingWiring(SharedWiring):
         )
 
     def trade_desk(self) -> TradeDesk:
-        from zuno.adapters.file_lock import desk_lock
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
         from zuno.wiring.disk_budget import MEGABYTE, build_disk_watch
 

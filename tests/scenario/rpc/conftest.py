@@ -90,9 +90,9 @@ class Stage:
             Deployment(
                 _text(at.pool_manager),
                 _text(at.position_manager),
-                _text(at.quoter),
-                _text(at.state_view),
                 _text(at.universal_router),
+                quoter=_text(at.quoter),
+                state_view=_text(at.state_view),
             ),
             (ETH, Token(self.weth, "WETH", 18, verified=True), Token(self.usdc, "USDC", 6, verified=True)),
             testnet=True,

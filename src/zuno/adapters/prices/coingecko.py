@@ -12,7 +12,6 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 from types import MappingProxyType
 from urllib.parse import quote as quoted
@@ -47,20 +46,6 @@ LARGEST_EXPONENT, MOST_DIGITS = 30, 60
 NOT_FOUND = 404
 
 
-class KeyPlan(StrEnum):
-    DEMO = "demo"
-    PRO = "pro"
-
-    @classmethod
-    def of(cls, host: str) -> KeyPlan:
-        """Paying users have a host of their own."""
-        return cls.PRO if host == PRO_HOST else cls.DEMO
-
-    @property
-    def header(self) -> str:
-        return f"x-cg-{self.value}-api-key"
-
-
 @dataclass(frozen=True, slots=True)
 class Observation:
     """A coin's price in US dollars at a millisecond, with all digits that were sent."""
@@ -77,8 +62,7 @@ class _Chart:
 
 
 class CoinGecko:
-    """Both legs in US dollars, their ratio per hour. Charts are kept for `keep` by the caller's clock, in memory.
-    Without `plan` the address tells which header carries the key."""
+    """Both legs in US dollars, their ratio per hour. Charts are kept for `KEEP` by the caller's clock, in memory."""
 
     source = "coingecko"
 
@@ -86,12 +70,7 @@ class CoinGecko:
         self,
         base_url: str = PUBLIC_URL,
         api_key: str | None = None,
-        plan: KeyPlan | None = None,
         *,
-        coins: Mapping[str, str] = COINS,
-        limit: Seconds = HISTORY_LIMIT,
-        spot_limit: Seconds = SPOT_LIMIT,
-        keep: Seconds = KEEP,
         patience: RequestLimits = PATIENCE,
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -100,15 +79,11 @@ class CoinGecko:
         url = _service_url(base_url, keyed=bool(api_key))
         headers = {"accept": "application/json", "user-agent": "zuno"}
         if api_key:
-            headers[(plan or KeyPlan.of(url.host)).header] = _header_safe(api_key)
+            headers[key_header(url.host)] = _header_safe(api_key)
         self._client = httpx2.AsyncClient(
             base_url=url, headers=headers, timeout=patience.timeout, transport=transport, follow_redirects=False
         )
         self._http = HttpClient("CoinGecko", self._client, patience, sleep=sleep, chance=chance)
-        self._coins = dict(coins)
-        self._limit = limit
-        self._spot_limit = spot_limit
-        self._keep = keep
         self._charts: dict[str, _Chart] = {}
         self._pause = range(0)
         # One request at a time: it spares the allowance, and whoever waits finds the chart already there.
@@ -119,7 +94,7 @@ class CoinGecko:
         days = min(MOST_DAYS, max(FEWEST_DAYS, len(wanted) // 24 + 1))
         base, quote = [hourly_closes(leg, now) for leg in await self._legs(pair, days, now)]
         closes = {at: Fraction(base[at]) / Fraction(quote[at]) for at in base.keys() & quote.keys()}
-        return history_fact(closes, pair, hours, now, self.source, self._limit)
+        return history_fact(closes, pair, hours, now, self.source, HISTORY_LIMIT)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         """The ratio of both legs' newest rows: a chart ends with the price at the time of asking."""
@@ -130,7 +105,7 @@ class CoinGecko:
         if base is None or quote is None:
             raise Unavailable(f"{self.source} has no price of {pair} by {now}")
         as_of = Seconds(min(base.at_ms, quote.at_ms) // 1000)
-        return Fact(Fraction(base.usd) / Fraction(quote.usd), self.source, as_of, now, self._spot_limit)
+        return Fact(Fraction(base.usd) / Fraction(quote.usd), self.source, as_of, now, SPOT_LIMIT)
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -141,17 +116,17 @@ class CoinGecko:
 
     def _coin(self, symbol: str) -> str:
         try:
-            return self._coins[symbol]
+            return COINS[symbol]
         except KeyError:
             if symbol.startswith("0x"):
                 raise Unavailable(f"{self.source} is not asked about {symbol}: nobody vouches for that token") from None
-            known = ", ".join(sorted(self._coins))
+            known = ", ".join(sorted(COINS))
             raise Unavailable(f"{self.source} is not asked about {symbol}: the tokens it knows are {known}") from None
 
     async def _chart(self, coin: str, days: int, now: Seconds) -> tuple[Observation, ...]:
         async with self._lock:
             kept = self._charts.get(coin)
-            if kept and kept.days >= days and 0 <= now - kept.read_at < self._keep:
+            if kept and kept.days >= days and 0 <= now - kept.read_at < KEEP:
                 return kept.observations
             if now in self._pause:
                 raise Unavailable(f"CoinGecko asked us to wait; {self._pause.stop - now} s are left")
@@ -232,6 +207,11 @@ def _service_url(text: str, *, keyed: bool) -> httpx2.URL:
     if keyed and url.scheme == "http" and url.host not in LOOPBACK:
         raise UsageError("The price service's key is only sent over https")
     return url
+
+
+def key_header(host: str) -> str:
+    """Paying users have a host of their own."""
+    return "x-cg-pro-api-key" if host == PRO_HOST else "x-cg-demo-api-key"
 
 
 def _header_safe(key: str) -> str:

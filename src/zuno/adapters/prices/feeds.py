@@ -79,12 +79,9 @@ class SeededFeed:
 
     source = "seed"
 
-    def __init__(
-        self, pair: Pair, records: Callable[[], Sequence[Record]], *, spot_limit: Seconds = SPOT_LIMIT
-    ) -> None:
+    def __init__(self, pair: Pair, records: Callable[[], Sequence[Record]]) -> None:
         self._pair = pair
         self._records = records
-        self._spot_limit = spot_limit
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         closes = {
@@ -97,7 +94,7 @@ class SeededFeed:
         if not known:
             raise Unavailable(f"{self.source} has no price of {pair} by {now}")
         as_of, price = known[-1]
-        return Fact(price, self.source, as_of, now, self._spot_limit)
+        return Fact(price, self.source, as_of, now, SPOT_LIMIT)
 
     def _records_by(self, pair: Pair, now: Seconds) -> list[Record]:
         """The records by `now`, priced the way round that was asked."""
@@ -249,9 +246,8 @@ GAS_LIMIT = Seconds(60)
 
 
 class ChainGas:
-    def __init__(self, chain: Chain, *, limit: Seconds = GAS_LIMIT) -> None:
+    def __init__(self, chain: Chain) -> None:
         self._chain = chain
-        self._limit = limit
 
     async def gas(self, now: Seconds) -> Fact[GasQuote]:
         # The head is read first: should a block arrive in between, the quote is younger than it says, never older.
@@ -263,7 +259,7 @@ class ChainGas:
         # Arbitrum folds its data fee into the gas units of an estimate, so only the OP stack must name a price for it.
         lacks_data_fee = self._chain.info.data_fee is DataFee.OP_STACK and quote.l1_fee_per_byte is None
         notes = ("the L1 data fee is unknown: a cost from this quote is a lower bound",) if lacks_data_fee else ()
-        return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, self._limit, notes)
+        return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, GAS_LIMIT, notes)
 
 
 NATIVE = "ETH"

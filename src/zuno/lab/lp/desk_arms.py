@@ -18,7 +18,7 @@ from zuno.llm.question import Opinion, Question, SourcedAnswer
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
-from zuno.lp.agents.strategist import ProposalInputs, Recall, rule_moves
+from zuno.lp.agents.strategist import Debater, ProposalInputs, rule_moves
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, CandidateKind, Fault, Judgment, NextStep, Verdict
@@ -119,13 +119,10 @@ def _question(context: Context, candidates: tuple[Candidate, ...], number: int) 
     )
 
 
-class _StandIn:
+class _StandIn(Debater):
     """Takes the Critic's place in a debate: answers a proposal with a decision or a critique."""
 
     role = Role.CRITIC
-
-    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
-        self._recall = recall
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zuno.kernel.errors import Broken, Malformed, Refused
-from zuno.llm.ask import ModelContext, ask
+from zuno.llm.ask import ask
 from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.prompt_facts import (
@@ -18,7 +18,7 @@ from zuno.lp.agents.prompt_facts import (
     text_faults,
 )
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
-from zuno.lp.agents.strategist import Recall
+from zuno.lp.agents.strategist import Debater
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
@@ -34,15 +34,11 @@ ARBITER_FACTS_TOKENS = 220
 UNUSABLE_REASON = "the reason it gave cannot be used."
 
 
-class Arbiter:
+class Arbiter(Debater):
     """May choose among what is left and be harsher than the rules; never milder, never a vetoed one. Like the Critic it
     trusts no figure: what does not recompute from the frozen context is refused."""
 
     role = Role.ARBITER
-
-    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
-        self._recall = recall
-        self._model_context = model_context
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from zuno.kernel.errors import Broken, Malformed
-from zuno.llm.ask import ModelContext, ask
+from zuno.llm.ask import ask
 from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field, text_faults
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
-from zuno.lp.agents.strategist import Recall
+from zuno.lp.agents.strategist import Debater
 from zuno.lp.agents.transcript import MAX_THOUGHT, publish_thoughts, with_speaker
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
@@ -22,14 +22,10 @@ from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
 
 
-class Critic:
+class Critic(Debater):
     """Trusts no figure of a proposal: what does not recompute from the frozen context is not judged but refused."""
 
     role = Role.CRITIC
-
-    def __init__(self, recall: Recall, model_context: ModelContext) -> None:
-        self._recall = recall
-        self._model_context = model_context
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload

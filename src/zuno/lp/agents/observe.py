@@ -20,15 +20,7 @@ from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.carry import native_token1_in_pool
-from zuno.lp.rules.fee_yield import (
-    DAY,
-    WEEK,
-    GrowthSample,
-    fee_window,
-    own_window,
-    reach_of,
-    window_of_swaps,
-)
+from zuno.lp.rules.fee_yield import DAY, WEEK, GrowthSample, fee_window, own_window, reach_of, window_of_swaps
 from zuno.lp.rules.limits import reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify

@@ -50,14 +50,18 @@ class ProposalInputs:
         return propose(self.grids, shapes, self.tried)
 
 
-class Strategist:
-    """A model chooses shapes; ticks, amounts, stress and carry are computed from them."""
-
-    role = Role.STRATEGIST
+class Debater:
+    """An agent that argues about a context that was frozen for it."""
 
     def __init__(self, recall: Recall, model_context: ModelContext) -> None:
         self._recall = recall
         self._model_context = model_context
+
+
+class Strategist(Debater):
+    """A model chooses shapes; ticks, amounts, stress and carry are computed from them."""
+
+    role = Role.STRATEGIST
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         payload = envelope.payload

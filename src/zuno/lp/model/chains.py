@@ -35,11 +35,12 @@ class Deployment:
 
     pool_manager: Address
     position_manager: Address
-    quoter: Address
-    state_view: Address
     universal_router: Address
     permit2: Address = PERMIT2
     swap_struct: SwapStruct = SwapStruct.FIVE_FIELDS
+    quoter: Address = NATIVE
+    state_view: Address = NATIVE
+    """Both are named on local chains alone, for scripts: Zuno reads storage and quotes on its own pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,9 @@ _OP_WETH = _token("WETH", "0x4200000000000000000000000000000000000006")
 
 
 def _deployment(*addresses: str) -> Deployment:
-    """PoolManager, PositionManager, quoter, StateView and UniversalRouter."""
-    pool_manager, position_manager, quoter, state_view, universal_router = map(_address, addresses)
-    return Deployment(pool_manager, position_manager, quoter, state_view, universal_router)
+    """PoolManager, PositionManager and UniversalRouter."""
+    pool_manager, position_manager, universal_router = map(_address, addresses)
+    return Deployment(pool_manager, position_manager, universal_router)
 
 
 CHAINS: tuple[ChainInfo, ...] = (
@@ -98,8 +99,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0x000000000004444c5dc75cB358380D2e3dE08A90",
             "0xbd216513d74c8cf14cf4747e6aaa6420ff64ee9e",
-            "0x52f0e24d1c21c8a0cb1e5a5dd6198556bd9e1203",
-            "0x7ffe42c4a5deea5b0fec41c94c136cf115597227",
             "0x66a9893cc07d91d95644aedd05d03f95e1dba8af",
         ),
         (
@@ -117,8 +116,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0x9a13f98cb987694c9f086b1f5eb990eea8264ec3",
             "0x3c3ea4b57a46241e54610e5f022e5c45859a1017",
-            "0x1f3131a13296fb91c90870043742c3cdbff1a8d7",
-            "0xc18a3169788f4f75a170290584eca6395c75ecdb",
             "0x851116d9223fabed8e56c0e6b8ad0c31d98b3507",
         ),
         (ETH, _token("USDC", "0x0b2c639c533813f4aa9d7837caf62653d097ff85", 6), _OP_WETH),
@@ -132,8 +129,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0x498581ff718922c3f8e6a244956af099b2652b2b",
             "0x7c5f5a4bbd8fd63184577525326123b519429bdc",
-            "0x0d5e0f971ed27fbff6c2837bf31316121532048d",
-            "0xa3c0c9b65bad0b08107aa264b0f3db444b867a71",
             "0x6ff5693b99212da76ad316178a184ab56d299b43",
         ),
         (ETH, _token("USDC", "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", 6), _OP_WETH),
@@ -147,8 +142,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0x360e68faccca8ca495c1b759fd9eee466db9fb32",
             "0xd88f38f930b7952f2db2432cb002e7abbf3dd869",
-            "0x3972c00f7ed4885e145823eb7c655375d275a1c5",
-            "0x76fd297e2d437cd7f76d50f01afe6160f86e9990",
             "0xa51afafe0263b40edaef0df8781ea9aa03e381a3",
         ),
         (
@@ -168,8 +161,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0xE03A1074c86CFeDd5C142C4F04F1a1536e203543",
             "0x429ba70129df741B2Ca2a85BC3A2a3328e5c09b4",
-            "0x61b3f2011a92d183c7dbadbda940a7555ccf9227",
-            "0xe1dd9c3fa50edb962e442f60dfbc432e24537e4c",
             "0x3A9D48AB9751398BbFa63ad67599Bb04e4BdF98b",
         ),
         (
@@ -186,8 +177,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0x05E73354cFDd6745C338b50BcFDfA3Aa6fA03408",
             "0x4b2c77d209d3405f41a037ec6c77f7f5b8e2ca80",
-            "0x4a6513c898fe1b2d0e78d3b0e0a4a151589b1cba",
-            "0x571291b572ed32ce6751a2cb2486ebee8defb9b4",
             "0x492e6456d9528771018deb9e87ef7750ef184104",
         ),
         (ETH, _OP_WETH),
@@ -202,8 +191,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0xFB3e0C6F74eB1a21CC1Da29aeC80D2Dfe6C9a317",
             "0xAc631556d3d4019C95769033B5E719dD77124BAc",
-            "0x7de51022d70a725b508085468052e25e22b5c4c9",
-            "0x9d467fa9062b6e9b1a46e26007ad82db116c67cb",
             "0xefd1d4bd4cf1e86da286bb4cb1b8bced9c10ba47",
         ),
         (ETH,),
@@ -218,8 +205,6 @@ CHAINS: tuple[ChainInfo, ...] = (
         _deployment(
             "0x00b036b58a818b1bc34d502d3fe730db729e62ac",
             "0xf969aee60879c54baaed9f3ed26147db216fd664",
-            "0x56dcd40a3f2d466f48e7f48bdbe5cc9b92ae4472",
-            "0xc199f1072a74d4e905aba1a84d9a45e2546b6222",
             "0xf70536b3bcc1bd1a972dc186a2cf84cc6da6be5d",
         ),
         (ETH, _OP_WETH),

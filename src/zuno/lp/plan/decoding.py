@@ -6,7 +6,7 @@ different byte strings never say the same, and what the contracts might read in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from eth_hash.auto import keccak
@@ -20,6 +20,21 @@ from zuno.lp.plan import calls
 _WORD: Final = 32
 _KEY: Final = ("address", "address", "uint24", "int24", "address")
 _CHANGE: Final = ("uint256", "uint256", "uint128", "uint128", "bytes")
+_ACTIONS: Final[Mapping[int, tuple[type[calls.Action], tuple[str, ...]]]] = {
+    0x00: (calls.Increase, _CHANGE),
+    0x01: (calls.Decrease, _CHANGE),
+    0x02: (calls.Mint, (*_KEY, "int24", "int24", "uint256", "uint128", "uint128", "address", "bytes")),
+    0x03: (calls.Burn, ("uint256", "uint128", "uint128", "bytes")),
+    0x04: (calls.IncreaseFromDeltas, ("uint256", "uint128", "uint128", "bytes")),
+    0x05: (calls.MintFromDeltas, (*_KEY, "int24", "int24", "uint128", "uint128", "address", "bytes")),
+    0x0B: (calls.Settle, ("address", "uint256", "bool")),
+    0x0D: (calls.SettlePair, ("address", "address")),
+    0x0E: (calls.Take, ("address", "address", "uint256")),
+    0x11: (calls.TakePair, ("address", "address", "address")),
+    0x12: (calls.CloseCurrency, ("address",)),
+    0x14: (calls.Sweep, ("address", "address")),
+}
+"""By an action's number what it is, and the types of its parameters."""
 _SWAPS: Final = {
     SwapStruct.FIVE_FIELDS: (*_KEY, "bool", "uint128", "uint128", "bytes"),
     SwapStruct.MIN_HOP_PRICE: (*_KEY, "bool", "uint128", "uint128", "uint256", "bytes"),
@@ -80,42 +95,18 @@ def _actions(data: bytes, struct: SwapStruct) -> tuple[calls.Action, ...]:
 
 
 def _action(action: int, data: bytes, struct: SwapStruct) -> calls.Action:
-    match action:
-        case 0x00:
-            return calls.Increase(*_require_empty_hook_data(read_abi(_CHANGE, data)))
-        case 0x01:
-            return calls.Decrease(*_require_empty_hook_data(read_abi(_CHANGE, data)))
-        case 0x02:
-            types = (*_KEY, "int24", "int24", "uint256", "uint128", "uint128", "address", "bytes")
-            fields = _require_empty_hook_data(read_abi(types, data))
-            lower, upper, *rest = fields[5:]
-            return calls.Mint(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
-        case 0x03:
-            return calls.Burn(*_require_empty_hook_data(read_abi(("uint256", "uint128", "uint128", "bytes"), data)))
-        case 0x04:
-            return calls.IncreaseFromDeltas(
-                *_require_empty_hook_data(read_abi(("uint256", "uint128", "uint128", "bytes"), data))
-            )
-        case 0x05:
-            shape = (*_KEY, "int24", "int24", "uint128", "uint128", "address", "bytes")
-            fields = _require_empty_hook_data(read_abi(shape, data))
-            lower, upper, *rest = fields[5:]
-            return calls.MintFromDeltas(_key(fields), Range(Tick(lower), Tick(upper)), *rest)
-        case 0x06:
-            return _swap(data, struct)
-        case 0x0B:
-            return calls.Settle(*read_abi(("address", "uint256", "bool"), data))
-        case 0x0D:
-            return calls.SettlePair(*read_abi(("address", "address"), data))
-        case 0x0E:
-            return calls.Take(*read_abi(("address", "address", "uint256"), data))
-        case 0x11:
-            return calls.TakePair(*read_abi(("address", "address", "address"), data))
-        case 0x12:
-            return calls.CloseCurrency(*read_abi(("address",), data))
-        case 0x14:
-            return calls.Sweep(*read_abi(("address", "address"), data))
-    raise Refused(f"action 0x{action:02x} is in no plan of ours")
+    if action == 0x06:
+        return _swap(data, struct)
+    if action not in _ACTIONS:
+        raise Refused(f"action 0x{action:02x} is in no plan of ours")
+    kind, types = _ACTIONS[action]
+    fields = read_abi(types, data)
+    if types[-1] == "bytes":
+        fields = _require_empty_hook_data(fields)
+    if kind in (calls.Mint, calls.MintFromDeltas):
+        lower, upper, *rest = fields[5:]
+        fields = (_key(fields), Range(Tick(lower), Tick(upper)), *rest)
+    return kind(*fields)
 
 
 def _swap(data: bytes, struct: SwapStruct) -> calls.SwapIn:

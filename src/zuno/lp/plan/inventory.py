@@ -12,7 +12,7 @@ from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT128
 from zuno.amm.liquidity import amounts_for_liquidity, liquidity_for_amount0, liquidity_for_amount1
 from zuno.amm.model import Depth, LpPosition, PoolState, Range, price_of
-from zuno.amm.pool import Pool
+from zuno.amm.pool import Pool, Slot0
 from zuno.amm.swap import step_exact_input
 from zuno.amm.ticks import MAX_SQRT_PRICE, MAX_TICK, MIN_SQRT_PRICE, MIN_TICK, cached_sqrt_price_at_tick
 from zuno.kernel.errors import SafeCastOverflow, Unavailable
@@ -341,25 +341,8 @@ def _pool(depth: Depth, without: LpPosition | None) -> Pool:
         _take_out(net, depth, without)
         if without.range.contains(pool.tick):
             liquidity -= without.liquidity
-    return Pool.from_state(
-        {
-            "fee": str(pool.key.fee),
-            "tick_spacing": str(pool.key.tick_spacing),
-            "slot0": {
-                "sqrt_price_x96": str(pool.sqrt_price_x96),
-                "tick": str(pool.tick),
-                "protocol_fee": str(pool.protocol_fee),
-                "lp_fee": str(pool.lp_fee),
-            },
-            "liquidity": str(liquidity),
-            "fee_growth_global0_x128": "0",
-            "fee_growth_global1_x128": "0",
-            "protocol_fees_accrued0": "0",
-            "protocol_fees_accrued1": "0",
-            "ticks": [[str(tick), str(abs(change)), str(change), "0", "0"] for tick, change in sorted(net.items())],
-            "positions": [],
-        }
-    )
+    slot0 = Slot0(pool.sqrt_price_x96, pool.tick, pool.protocol_fee, pool.lp_fee)
+    return Pool.from_depth(pool.key.fee, pool.key.tick_spacing, slot0, liquidity, net)
 
 
 def _take_out(net: dict[int, int], depth: Depth, position: LpPosition) -> None:

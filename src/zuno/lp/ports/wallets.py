@@ -16,7 +16,7 @@ class StoredWallet:
     watch_only: bool
     """True: only the address is known here; the key is held elsewhere."""
     place: str
-    """Path of the file that holds it."""
+    """Path of the file that holds it; empty: the settings alone name it."""
     notes: tuple[str, ...] = ()
 
 

@@ -37,9 +37,6 @@ class World(Protocol):
 
     async def move(self, percent: Decimal) -> PriceMove: ...
 
-    async def reference(self) -> Fraction:
-        """USDC for one ETH outside the pools."""
-
 
 class ResettableWorld(World, Protocol):
     """A world that can be made anew from a seed."""

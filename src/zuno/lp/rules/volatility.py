@@ -59,15 +59,14 @@ def hourly_returns(series: PriceSeries) -> HourlyReturns:
     return HourlyReturns(tuple(values), skipped)
 
 
-def realized_vol_bps(series: PriceSeries, least: int = LEAST_RETURNS) -> RealizedVol:
+def realized_vol_bps(series: PriceSeries) -> RealizedVol:
     """`1e4 · σ_hour · √24`, σ being the sample standard deviation of the hourly log returns about their mean.
-    `Unavailable` with fewer than `least` returns: a number from too little data is an invented number."""
-    if least < 2:
-        raise ValueError("a standard deviation needs at least two returns")
+    `Unavailable` with fewer than `LEAST_RETURNS`: a number from too little data is an invented number."""
     returns = hourly_returns(series)
     count = len(returns.values)
-    if count < least:
-        raise Unavailable(f"{series.pair}: {count} hourly returns are known, {least} are needed for a volatility")
+    if count < LEAST_RETURNS:
+        needed = f"{LEAST_RETURNS} are needed for a volatility"
+        raise Unavailable(f"{series.pair}: {count} hourly returns are known, {needed}")
     mean = math.fsum(returns.values) / count
     variance = math.fsum((value - mean) ** 2 for value in returns.values) / (count - 1)
     return RealizedVol(1e4 * math.sqrt(variance * HOURS_PER_DAY), count, returns.skipped, series.gaps)

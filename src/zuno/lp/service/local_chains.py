@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,7 +9,7 @@ from zuno.kernel import arguments
 from zuno.kernel.errors import UsageError
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.view import View
-from zuno.lp.ports.world import LocalNode, NodeStatus, PriceMove, ResettableWorld, World
+from zuno.lp.ports.world import LocalNode, NodeStatus, ResettableWorld, World
 from zuno.lp.service.to_views import PRICE_DIGITS
 from zuno.lp.service.views import ChainView, bare_amount, describe_place
 from zuno.present.document import Document, document, facts, table
@@ -91,7 +90,25 @@ class LocalChain:
 
     async def move(self, percent: str) -> MoveView:
         wanted = arguments.parse_percent(percent)
-        return move_view(self._chain, wanted, await self._world.move(wanted))
+        moved = await self._world.move(wanted)
+        return MoveView(
+            chain=self._chain,
+            block=moved.block.number,
+            timestamp=moved.block.timestamp,
+            percent=str(wanted),
+            reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
+            reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
+            price_unit="USDC per ETH",
+            pools=tuple(
+                PoolMoveView(
+                    id=pool.pool_id,
+                    label=pool.label,
+                    before=decimal_text(pool.before, PRICE_DIGITS),
+                    after=decimal_text(pool.after, PRICE_DIGITS),
+                )
+                for pool in moved.pools
+            ),
+        )
 
 
 class SimPlayground(LocalChain):
@@ -139,24 +156,3 @@ class Devnet:
             file=str(self._file),
             note=status.note,
         )
-
-
-def move_view(chain: str, percent: Decimal, moved: PriceMove) -> MoveView:
-    return MoveView(
-        chain=chain,
-        block=moved.block.number,
-        timestamp=moved.block.timestamp,
-        percent=str(percent),
-        reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
-        reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
-        price_unit="USDC per ETH",
-        pools=tuple(
-            PoolMoveView(
-                id=pool.pool_id,
-                label=pool.label,
-                before=decimal_text(pool.before, PRICE_DIGITS),
-                after=decimal_text(pool.after, PRICE_DIGITS),
-            )
-            for pool in moved.pools
-        ),
-    )

@@ -19,7 +19,7 @@ from zuno.kernel.units import Address, HexId, Seconds
 from zuno.kernel.view import View
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import Fact, Pair
-from zuno.lp.ports.chain import Chain, PositionsWindow
+from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import PoolSample, Samples
 from zuno.lp.rules.portfolio import WindowFigures, annual_rate, fees_from_samples, figures_of_history, figures_of_window
@@ -395,7 +395,7 @@ class PortfolioDesk:
                 )
                 continue
             try:
-                history = await chain.history(position.id, _find_start(window, since))
+                history = await chain.history(position.id, max(since, window.opened.timestamp))
                 figures = figures_of_history(history, "its history in the window")
             except (Unavailable, Malformed, Broken) as error:
                 reasons[position.id] = _clause(error)
@@ -455,12 +455,16 @@ class PortfolioDesk:
                 return None, _clause(error)
         if fact.stale:
             return None, f"the newest price of {token.symbol} is {fact.age} s old"
-        seen.prices.append(_price_view(seen.name, token, fact))
+        price = PortfolioPriceView(
+            chain=seen.name,
+            token=token.display_name,
+            usd=decimal_text(fact.value, to_views.PRICE_DIGITS),
+            source=fact.source,
+            as_of=fact.as_of,
+            age_seconds=fact.age,
+        )
+        seen.prices.append(price)
         return fact.value, ""
-
-
-def _find_start(window: PositionsWindow, since: Seconds) -> Seconds:
-    return max(since, window.opened.timestamp)
 
 
 def _keep(
@@ -484,17 +488,6 @@ def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines
         chains=tuple(_chain_view(chain) for chain in chains if chain.lines),
         prices=tuple(price for chain in chains for price in chain.prices),
         notes=tuple(notes),
-    )
-
-
-def _price_view(chain: str, token: Token, fact: Fact[Fraction]) -> PortfolioPriceView:
-    return PortfolioPriceView(
-        chain=chain,
-        token=token.display_name,
-        usd=decimal_text(fact.value, to_views.PRICE_DIGITS),
-        source=fact.source,
-        as_of=fact.as_of,
-        age_seconds=fact.age,
     )
 
 

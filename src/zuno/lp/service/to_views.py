@@ -30,8 +30,6 @@ from zuno.lp.service.views import (
 )
 
 if TYPE_CHECKING:
-    from zuno.lp.model.plan import Leftover
-    from zuno.lp.rules.attribution import Attribution, PnlTerms
     from zuno.lp.rules.worth import PositionAtPrice
 
 PRICE_DIGITS = 10

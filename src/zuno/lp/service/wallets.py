@@ -10,7 +10,6 @@ from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
-from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.plan import WalletState
 from zuno.lp.plan.unsigned import checksum_address, has_wrong_checksum
 from zuno.lp.ports.chain import Chain
@@ -184,7 +183,8 @@ class WalletService:
         kept, acting = self._wallets.all(), self._acting()
         shown = [self._wallet_view(wallet) for wallet in kept]
         if acting is not None and acting not in {wallet.address for wallet in kept}:
-            shown.append(self._external_wallet_view(acting))
+            notes = ("named by ZUNO_AGENT_WALLET_ADDRESS; no file here holds its key",)
+            shown.append(self._wallet_view(StoredWallet(acting, watch_only=True, place="", notes=notes)))
         return WalletsView(wallets=tuple(shown), acting=acting, note=_who_acts(shown, acting))
 
     def _wallet_view(self, kept: StoredWallet) -> WalletView:
@@ -193,18 +193,8 @@ class WalletService:
             checksummed=checksum_address(kept.address),
             watch_only=kept.watch_only,
             acts=kept.address == self._acting(),
-            file=kept.place,
+            file=kept.place or None,
             notes=kept.notes,
-        )
-
-    def _external_wallet_view(self, address: Address) -> WalletView:
-        return WalletView(
-            address=address,
-            checksummed=checksum_address(address),
-            watch_only=True,
-            acts=True,
-            file=None,
-            notes=("named by ZUNO_AGENT_WALLET_ADDRESS; no file here holds its key",),
         )
 
 
@@ -231,7 +221,8 @@ class WalletOnChain:
     async def allowances(self) -> AllowancesView:
         tokens, notes = await self._tokens()
         info = self._chain.info
-        spenders = _spenders(info)
+        at = info.deployment
+        spenders = {at.position_manager: "PositionManager", at.universal_router: "UniversalRouter"}
         seen = await self._look(self._wallet, [token.address for token in tokens if not token.native], list(spenders))
         return AllowancesView(
             chain=info.name,
@@ -242,7 +233,7 @@ class WalletOnChain:
                 view
                 for token in tokens
                 if not token.native
-                for view in _allowance_views(token, seen, info.deployment.permit2, spenders)
+                for view in _allowance_views(token, seen, at.permit2, spenders)
             ),
             notes=notes,
         )
@@ -284,10 +275,6 @@ def _address(text: str) -> Address:
     if has_wrong_checksum(text):
         raise UsageError(f"{text} has a letter in the wrong case, so its checksum fails; copy the address again.")
     return address
-
-
-def _spenders(info: ChainInfo) -> dict[Address, str]:
-    return {info.deployment.position_manager: "PositionManager", info.deployment.universal_router: "UniversalRouter"}
 
 
 def _balance(token: Token, amount: int) -> BalanceView:

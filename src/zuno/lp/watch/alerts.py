@@ -17,7 +17,17 @@ from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, Condition, Event, alert_id, rule_id
+from zuno.lp.model.alerts import (
+    Alert,
+    AlertBook,
+    AlertEventKind,
+    AlertRule,
+    Condition,
+    Event,
+    Subject,
+    alert_id,
+    rule_id,
+)
 from zuno.lp.model.chains import CHAINS
 from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.rules import (
@@ -395,17 +405,8 @@ def event_title(event: Event) -> str:
 
 def rule_view(rule: AlertRule, book: AlertBook) -> AlertRuleView:
     reached = any(alert.subject == rule.subject for alert in book.active)
-    return AlertRuleView(
-        id=rule.id,
-        chain=rule.chain,
-        wallet=rule.wallet,
-        position=str(rule.position),
-        condition=rule.condition,
-        level=f"{rule.level:f}",
-        unit=rule.unit,
-        state="reached" if reached else "armed",
-        made_at=rule.made_at,
-    )
+    shown = {"position": str(rule.position), "level": f"{rule.level:f}", "state": "reached" if reached else "armed"}
+    return AlertRuleView(**asdict(rule) | shown)
 
 
 def alert_view(alert: Alert, now: Seconds) -> AlertView:
@@ -415,9 +416,7 @@ def alert_view(alert: Alert, now: Seconds) -> AlertView:
         id=alert.id,
         severity=alert.condition.severity,
         condition=alert.condition,
-        chain=alert.subject.chain,
-        wallet=alert.subject.wallet,
-        position=None if alert.subject.position is None else str(alert.subject.position),
+        **_subject_fields(alert.subject),
         rule=alert.subject.rule,
         reason=alert.reason,
         raised_at=alert.raised_at,
@@ -436,12 +435,15 @@ def event_view(event: Event) -> AlertEventView:
         title=event_title(event),
         severity=event.severity,
         condition=event.condition,
-        chain=event.subject.chain,
-        wallet=event.subject.wallet,
-        position=None if event.subject.position is None else str(event.subject.position),
+        **_subject_fields(event.subject),
         reason=event.reason,
         said=event.said,
     )
+
+
+def _subject_fields(subject: Subject) -> dict[str, str | None]:
+    position = None if subject.position is None else str(subject.position)
+    return {"chain": subject.chain, "wallet": subject.wallet, "position": position}
 
 
 def _most_severe_first(book: AlertBook) -> list[Alert]:

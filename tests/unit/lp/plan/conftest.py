@@ -32,7 +32,7 @@ WALLET = address("a1")
 ETH = Token(NATIVE, "ETH", 18, True)
 WETH = Token(address("11"), "WETH", 18, True)
 USDC = Token(address("22"), "USDC", 6, True)
-AT = Deployment(address("c1"), address("c2"), address("c3"), address("c4"), address("c5"), address("c6"))
+AT = Deployment(address("c1"), address("c2"), address("c5"), address("c6"))
 BLOCK = Block(1, HexId("0x" + "bb" * 32), NOW)
 
 

@@ -98,11 +98,6 @@ def test_the_least_number_of_returns_suffices() -> None:
     assert realized_vol_bps(series({hour: Fraction(hour + 1) for hour in range(LEAST_RETURNS + 1)})).returns == 24
 
 
-def test_a_deviation_of_one_return_is_refused() -> None:
-    with pytest.raises(ValueError, match="returns"):
-        realized_vol_bps(series({}), least=1)
-
-
 def test_closes_that_are_not_an_hour_apart_are_our_own_mistake() -> None:
     points = (PricePoint(Seconds(0), Fraction(1)), PricePoint(Seconds(1800), Fraction(1)))
     with pytest.raises(ValueError, match="hour"):

@@ -33,7 +33,7 @@ RECORDED: Final = ChainInfo(
     31337,
     "recorded",
     "Recorded pool",
-    Deployment(_NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE),
+    Deployment(_NOWHERE, _NOWHERE, _NOWHERE),
     (USDC, WETH),
     testnet=True,
     confirmations=0,

@@ -400,16 +400,16 @@ async def quote_gas(node: RpcNode, data_fee: DataFee, at: Block) -> GasQuote:
 async def _execution(node: RpcNode) -> tuple[int, int]:
     """Base fee of the next block and the median of recent blocks' median tips."""
     try:
-        history = await node.fee_history(RECENT_BLOCKS, _MEDIAN)
+        base_fee, tips = await node.fee_history(RECENT_BLOCKS, _MEDIAN)
     except (NoSuchMethod, BadRequest):
         return await _whole_price(node)
-    if history.tips:
-        return history.base_fees[-1], median_low(history.tips)
+    if tips:
+        return base_fee, median_low(tips)
     # Empty blocks, or a node that reports no tips.
     try:
-        return history.base_fees[-1], await node.suggested_tip()
+        return base_fee, await node.suggested_tip()
     except NoSuchMethod:
-        return history.base_fees[-1], max(0, await node.gas_price() - history.base_fees[-1])
+        return base_fee, max(0, await node.gas_price() - base_fee)
 
 
 async def _whole_price(node: RpcNode) -> tuple[int, int]:

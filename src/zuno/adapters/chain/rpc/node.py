@@ -1,10 +1,10 @@
-"""Typed questions to a chain node, at pinned blocks, with our own errors. web3 is used here alone."""
+"""Typed questions to a chain node, at pinned blocks, with our own errors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,10 +12,6 @@ from typing import Any, Final, TypeVar, cast
 
 from eth_typing import ChecksumAddress
 from eth_utils.address import to_checksum_address
-from hexbytes import HexBytes
-from web3 import AsyncWeb3
-from web3.exceptions import BlockNotFound, TransactionNotFound, Web3Exception
-from web3.types import BlockData
 
 from zuno.adapters.chain.rpc import requests
 from zuno.adapters.chain.rpc.errors import (
@@ -35,7 +31,7 @@ from zuno.lp.ports.spending import SendResult
 T = TypeVar("T")
 Topics = Sequence[HexId | Sequence[HexId] | None]
 RawFields = Mapping[str, Any]
-"""An object as JSON-RPC has it, or as web3 formats it: bytes as hex or HexBytes, numbers as hex or int."""
+"""An object as JSON-RPC has it, validated: bytes and numbers as hex."""
 
 HEADERS_PER_BATCH: Final = 100
 YOUNG_BLOCKS: Final = 2_000
@@ -75,22 +71,12 @@ class Receipt:
     logs: tuple[Log, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FeeHistory:
-    """Base fees, the next block's last, and the median tips of blocks that had any transaction."""
-
-    base_fees: tuple[int, ...]
-    tips: tuple[int, ...]
-
-
 class RpcNode:
     """Questions to whichever node the provider finds. State is asked for by the block's hash (EIP-1898), else by its
     number, counted in `by_number`; `confirm` checks afterwards that a number is still the block we meant."""
 
     def __init__(self, provider: FailoverProvider) -> None:
         self._provider = provider
-        # No middleware: none of web3's default layers concerns a reader, and one of them would ask ENS.
-        self._web3 = AsyncWeb3(provider, middleware=[])
         self._takes_batches = True
         # Per task: an answer is held against the head that it is read at, not against what others heard meanwhile.
         self._head: ContextVar[int] = ContextVar("head", default=0)
@@ -113,45 +99,30 @@ class RpcNode:
     # -- blocks
 
     async def head(self) -> Block:
-        block = _parse_block(await self._await_web3("the head", self._web3.eth.get_block("latest")))
+        block = _parse_block(await self.ask(requests.block("latest")))
         self._head.set(block.number)
         return block
 
     async def block(self, number: int) -> Block:
-        return _parse_block(await self._await_web3(f"block {number}", self._web3.eth.get_block(number)))
+        return _parse_block(await self.ask(requests.block(hex(number))))
 
     async def blocks(self, numbers: Iterable[int]) -> dict[int, Block]:
         wanted, blocks = sorted(set(numbers)), dict[int, Block]()
         for at in range(0, len(wanted), HEADERS_PER_BATCH):
             part = wanted[at : at + HEADERS_PER_BATCH]
-            blocks.update(zip(part, await self._some_blocks(part), strict=True))
+            headers = await self.ask_together([requests.block(hex(number)) for number in part])
+            blocks.update(zip(part, map(_parse_block, headers), strict=True))
         return blocks
-
-    async def _some_blocks(self, numbers: Sequence[int]) -> list[Block]:
-        if len(numbers) > 1 and self._takes_batches:
-            try:
-                async with self._web3.batch_requests() as batch:
-                    for number in numbers:
-                        batch.add(self._web3.eth.get_block(number))
-                    replies = await self._await_web3("headers", batch.async_execute())
-                return [_parse_block(cast(BlockData, reply)) for reply in replies]
-            except NoSuchMethod:
-                self._takes_batches = False  # one by one, then
-        return [await self.block(number) for number in numbers]
 
     async def senders_and_receivers(self, block: Block) -> list[tuple[HexId, Address, Address | None]]:
         """Every transaction of a block with who sent it to whom."""
-        data = await self._await_web3(
-            f"block {block.number}", self._web3.eth.get_block(block.number, full_transactions=True)
-        )
+        data = await self.ask(requests.block(hex(block.number), whole=True))
         if _parse_hex(data["hash"]) != block.hash:
             raise NoSuchState(f"block {block.number} is no longer the one that was read")
-        with _translate_errors(f"block {block.number}"):
-            txs = cast(Sequence[Mapping[str, Any]], data["transactions"])
-            return [
-                (_parse_hex(tx["hash"]), _parse_address(tx["from"]), _parse_address(tx["to"]) if tx.get("to") else None)
-                for tx in txs
-            ]
+        return [
+            (_parse_hex(tx["hash"]), _parse_address(tx["from"]), _parse_address(tx["to"]) if tx["to"] else None)
+            for tx in data["transactions"]
+        ]
 
     async def confirm(self, block: Block) -> None:
         """Raise NoSuchState if the chain has another block of this number by now."""
@@ -171,24 +142,24 @@ class RpcNode:
         gas: int | None = None,
     ) -> T:
         """What `read` makes of the returned data; a node whose data it refuses as Malformed is not believed."""
-        return cast(T, await self._ask_at(replace(requests.view(to, data, at, read, gas), callee=callee)))
+        return cast(T, await self.ask_reading(replace(requests.view(to, data, at, read, gas), callee=callee)))
 
     async def balance(self, address: Address, at: Block) -> int:
-        return int(await self._ask_at(requests.balance(address, at)))
+        return int(await self.ask_reading(requests.balance(address, at)))
 
     async def transaction_count(self, address: Address, at: Block) -> int:
         """How many transactions an account had sent by the end of a block."""
-        return int(await self._ask_at(requests.transaction_count(address, at)))
+        return int(await self.ask_reading(requests.transaction_count(address, at)))
 
     async def has_code(self, address: Address, number: int) -> bool:
-        return bool(await self._await_web3("eth_getCode", self._web3.eth.get_code(_checksum(address), number)))
+        return bool(await self.ask(requests.code(address, hex(number))))
 
     async def simulate(self, sender: Address, to: Address, data: bytes, at: Block) -> tuple[Log, ...]:
         """The events a call would cause on top of a block; native coin that moves is a Transfer of its own address."""
         call = {"from": _checksum(sender), "to": _checksum(to), "data": "0x" + data.hex()}
         payload = {"blockStateCalls": [{"calls": [call]}], "traceTransfers": True, "validation": False}
         request = RpcRequest("eth_simulateV1", [payload], _parse_simulation, at, Callee.MAY_REVERT)
-        return cast(tuple[Log, ...], await self._ask_at(request))
+        return cast(tuple[Log, ...], await self.ask_reading(request))
 
     # -- any question
 
@@ -202,7 +173,7 @@ class RpcNode:
         judge: Callable[[list[Any]], Any] = lambda results: results,
     ) -> Any:
         """Several questions in one exchange where the node takes that, so that one machine answers them all."""
-        if self._takes_batches:
+        if self._takes_batches and len(questions) > 1:
             try:
                 return await self._provider.ask_all(questions, callee, judge)
             except NoSuchMethod:
@@ -219,8 +190,7 @@ class RpcNode:
         wanted = {"address": _checksum(address), "topics": list(topics), "fromBlock": hex(first), "toBlock": hex(last)}
         young = last > self._head.get() - YOUNG_BLOCKS
         raw = await self._young_logs(wanted, last) if young else await self.ask(RpcRequest("eth_getLogs", [wanted]))
-        with _translate_errors("eth_getLogs"):
-            return sorted(map(_parse_log, raw), key=lambda log: log.position)
+        return sorted(map(_parse_log, raw), key=lambda log: log.position)
 
     async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
         """Logs near the head, with the node's height asked first: a node that is behind leaves out events without
@@ -229,67 +199,38 @@ class RpcNode:
         return cast(Sequence[RawFields], (await self.ask_together(height_and_logs))[1])
 
     async def receipt(self, tx: HexId) -> Receipt:
-        raw = await self._await_web3("a receipt", self._web3.eth.get_transaction_receipt(cast(Any, tx)))
-        with _translate_errors("a receipt"):
-            return parse_receipt(cast(RawFields, raw))
+        return parse_receipt(await self.ask(replace(requests.receipt(tx), may_lack=False)))
 
     async def value(self, tx: HexId) -> Wei:
-        raw = await self._await_web3("a transaction", self._web3.eth.get_transaction(cast(Any, tx)))
-        with _translate_errors("a transaction"):
-            return Wei(int(raw["value"]))
+        return Wei(_parse_int((await self.ask(replace(requests.transaction(tx), may_lack=False)))["value"]))
 
     # -- fees
 
-    async def fee_history(self, blocks: int, percentile: int) -> FeeHistory:
-        raw = cast(
-            Mapping[str, Any],
-            await self._await_web3("eth_feeHistory", self._web3.eth.fee_history(blocks, "latest", [float(percentile)])),
-        )
-        with _translate_errors("eth_feeHistory"):
-            base_fees = tuple(int(fee) for fee in raw["baseFeePerGas"])
-            used, rewards = raw.get("gasUsedRatio") or (), raw.get("reward") or ()
-            tips = tuple(int(reward[0]) for ratio, reward in zip(used, rewards, strict=False) if ratio and reward)
-        return FeeHistory(base_fees, tips)
+    async def fee_history(self, blocks: int, percentile: int) -> tuple[int, list[int]]:
+        """The base fee of the next block, and these tips of the last blocks that had any transaction."""
+        raw = await self.ask(RpcRequest("eth_feeHistory", [hex(blocks), "latest", [float(percentile)]]))
+        paid = zip(raw["gasUsedRatio"], raw["reward"], strict=False)
+        return _parse_int(raw["baseFeePerGas"][-1]), [_parse_int(tips[0]) for ratio, tips in paid if ratio and tips]
 
     async def suggested_tip(self) -> int:
-        return int(await self._await_web3("eth_maxPriorityFeePerGas", self._web3.eth.max_priority_fee))
+        return _parse_int(await self.ask(RpcRequest("eth_maxPriorityFeePerGas", [])))
 
     async def gas_price(self) -> int:
-        return int(await self._await_web3("eth_gasPrice", self._web3.eth.gas_price))
+        return _parse_int(await self.ask(RpcRequest("eth_gasPrice", [])))
 
     # -- how questions are put
 
-    async def _ask_at(self, request: RpcRequest) -> Any:
+    async def ask_reading(self, request: RpcRequest) -> Any:
+        """The same, of an answer that its reader may not be able to read: `Malformed` then."""
+
         def read(result: Any) -> Any:
-            with _translate_errors(request.method):
+            try:
                 return request.read(result)
+            except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
+                why = f"the answer cannot be read ({type(error).__name__})"
+                raise Malformed(f"{request.method}: {why}") from error
 
         return await self._provider.ask(replace(request, read=read))
-
-    async def _await_web3(self, what: str, asked: Awaitable[T]) -> T:
-        """Await web3; an answer that it cannot read becomes one of our errors."""
-        with _translate_errors(what):
-            return await asked
-
-
-VENDOR_ERRORS: Final = (Web3Exception, ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)
-"""What web3 and its formatters raise over an answer they cannot read, and what our own unpacking of one raises."""
-
-
-@contextmanager
-def _translate_errors(what: str) -> Iterator[None]:
-    """Turn web3's and our own parsing errors into ours."""
-    try:
-        yield
-    except VENDOR_ERRORS as error:
-        raise vendor_fault(what, error) from error
-
-
-def vendor_fault(what: str, error: Exception) -> ZunoError:
-    """Our error for a vendor's; the vendor's text stays in the chained cause."""
-    if isinstance(error, BlockNotFound | TransactionNotFound):
-        return NoSuchState(f"{what}: the node does not have it")
-    return Malformed(f"{what}: the answer cannot be read ({type(error).__name__})")
 
 
 @lru_cache(maxsize=4096)
@@ -297,16 +238,16 @@ def _checksum(address: Address) -> ChecksumAddress:
     return to_checksum_address(address)
 
 
-def _parse_hex(value: Any) -> HexId:
-    return HexId("0x" + HexBytes(value).hex().removeprefix("0x"))
+def _parse_hex(value: str) -> HexId:
+    return HexId(value.lower())
 
 
-def _parse_address(value: Any) -> Address:
-    return Address(str(value).lower())
+def _parse_address(value: str) -> Address:
+    return Address(value.lower())
 
 
-def _parse_int(value: Any) -> int:
-    return int(value, 16) if isinstance(value, str) else int(value)
+def _parse_int(value: str | None) -> int:
+    return int(value or "0", 16)
 
 
 def _parse_simulation(result: Any) -> tuple[Log, ...]:
@@ -316,8 +257,8 @@ def _parse_simulation(result: Any) -> tuple[Log, ...]:
     return tuple(map(_parse_log, call["logs"]))
 
 
-def _parse_block(data: BlockData) -> Block:
-    return Block(int(data["number"]), _parse_hex(data["hash"]), Seconds(int(data["timestamp"])))
+def _parse_block(data: RawFields) -> Block:
+    return Block(_parse_int(data["number"]), _parse_hex(data["hash"]), Seconds(_parse_int(data["timestamp"])))
 
 
 def _parse_log(entry: RawFields) -> Log:
@@ -325,7 +266,7 @@ def _parse_log(entry: RawFields) -> Log:
     return Log(
         address=_parse_address(entry["address"]),
         topics=tuple(map(_parse_hex, entry["topics"])),
-        data=bytes(HexBytes(entry["data"])),
+        data=bytes.fromhex(entry["data"][2:]),
         block_number=_parse_int(entry["blockNumber"]),
         block_hash=_parse_hex(entry["blockHash"]),
         tx=_parse_hex(entry["transactionHash"]),
@@ -342,7 +283,7 @@ def parse_receipt(fields: RawFields) -> Receipt:
         sender=_parse_address(fields["from"]),
         block_number=_parse_int(fields["blockNumber"]),
         tx_index=_parse_int(fields["transactionIndex"]),
-        cost=Wei(gas + _parse_int(fields.get("l1Fee") or 0) + _operator_fee(fields)),
+        cost=Wei(gas + _parse_int(fields.get("l1Fee")) + _operator_fee(fields)),
         logs=tuple(_parse_log(entry) for entry in fields["logs"]),
     )
 
@@ -350,9 +291,9 @@ def parse_receipt(fields: RawFields) -> Receipt:
 def _operator_fee(fields: Mapping[str, Any]) -> int:
     """What an OP-stack rollup's operator takes: by the million of gas since Isthmus, a hundredfold by the gas since
     Jovian, whose receipts are known by their data footprint."""
-    scaled = _parse_int(fields["gasUsed"]) * _parse_int(fields.get("operatorFeeScalar") or 0)
+    scaled = _parse_int(fields["gasUsed"]) * _parse_int(fields.get("operatorFeeScalar"))
     since_jovian = fields.get("daFootprintGasScalar") is not None
-    return (scaled * 100 if since_jovian else scaled // 10**6) + _parse_int(fields.get("operatorFeeConstant") or 0)
+    return (scaled * 100 if since_jovian else scaled // 10**6) + _parse_int(fields.get("operatorFeeConstant"))
 
 
 _WORDS: Final = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from eth_utils.address import to_checksum_address
 
@@ -12,8 +12,6 @@ from zuno.adapters.chain.rpc.transport import Callee, RpcRequest
 from zuno.amm.model import Block
 from zuno.kernel.units import Address, HexId
 from zuno.lp.ports.spending import Call
-
-PENDING: Final = "pending"
 
 
 def parse_int(value: Any) -> int:
@@ -45,13 +43,10 @@ def balance(account: Address, at: Block) -> RpcRequest:
     return RpcRequest("eth_getBalance", [to_checksum_address(account)], parse_int, at)
 
 
-def transaction_count(account: Address, at: Block) -> RpcRequest:
-    """Transactions the account had sent by the end of a block."""
-    return RpcRequest("eth_getTransactionCount", [to_checksum_address(account)], parse_int, at)
-
-
-def pending_count(account: Address) -> RpcRequest:
-    return RpcRequest("eth_getTransactionCount", [to_checksum_address(account), PENDING], parse_int)
+def transaction_count(account: Address, at: Block | None) -> RpcRequest:
+    """Transactions the account had sent by the end of a block; None: with those that wait."""
+    waiting = ["pending"] if at is None else []
+    return RpcRequest("eth_getTransactionCount", [to_checksum_address(account), *waiting], parse_int, at)
 
 
 def height(at_least: int) -> RpcRequest:
@@ -65,8 +60,13 @@ def height(at_least: int) -> RpcRequest:
     return RpcRequest("eth_blockNumber", [], check_height)
 
 
-def code(account: Address) -> RpcRequest:
-    return RpcRequest("eth_getCode", [to_checksum_address(account), "latest"], lambda result: bytes.fromhex(result[2:]))
+def code(account: Address, at: str = "latest") -> RpcRequest:
+    return RpcRequest("eth_getCode", [to_checksum_address(account), at], lambda result: bytes.fromhex(result[2:]))
+
+
+def block(at: str, *, whole: bool = False) -> RpcRequest:
+    """`at`: a number in hex, or `latest`. `whole`: with its transactions."""
+    return RpcRequest("eth_getBlockByNumber", [at, whole])
 
 
 def receipt(tx: HexId) -> RpcRequest:

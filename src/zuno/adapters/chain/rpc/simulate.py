@@ -92,8 +92,8 @@ class Simulator:
             (packed,) = abi.extsload_results(_return_data(slot0), 1)
             return _Result(tuple(map(_parse_call, tried)), changes, unpack_slot0(packed).sqrt_price_x96)
 
-        question = RpcRequest("eth_simulateV1", [payload], _read_or_malformed(read), head, Callee.MAY_REVERT)
-        result: _Result = await self._node.ask(question)
+        question = RpcRequest("eth_simulateV1", [payload], read, head, Callee.MAY_REVERT)
+        result: _Result = await self._node.ask_reading(question)
         return result
 
     async def _try_first_call(self, head: Block, wallet: Address, calls: Sequence[Call]) -> tuple[SimulatedCall, ...]:
@@ -116,16 +116,6 @@ def _balance_call(currency: Address, wallet: Address) -> dict[str, Any]:
 
 def _view_call(to: Address, data: bytes) -> dict[str, Any]:
     return {"to": to, "data": "0x" + data.hex()}
-
-
-def _read_or_malformed(read: Any) -> Any:
-    def read_answer(raw: Any) -> Any:
-        try:
-            return read(raw)
-        except (ValueError, KeyError, TypeError) as error:
-            raise Malformed("the answer to eth_simulateV1 cannot be read") from error
-
-    return read_answer
 
 
 def _split_results(calls: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:

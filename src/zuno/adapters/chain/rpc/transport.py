@@ -15,13 +15,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
-from web3._utils.encoding import FriendlyJsonSerde, Web3JsonEncoder
-from web3.providers.async_base import AsyncJSONBaseProvider
-from web3.types import RPCEndpoint, RPCResponse
 
 from zuno.adapters.chain.rpc import errors
 from zuno.adapters.chain.rpc.validate import ResultValidator, parse_quantity
@@ -138,11 +135,8 @@ class _HostOnly(logging.Filter):
 _HOST_ONLY: Final = _HostOnly()
 
 
-class FailoverProvider(AsyncJSONBaseProvider):
-    """web3's provider. It raises our errors, and every node must prove its chain id before it answers anything else."""
-
-    # A contract could otherwise make us fetch any URL it likes (EIP-3668).
-    global_ccip_read_enabled = False
+class FailoverProvider:
+    """Asks whichever node answers. Every node must prove its chain id before it answers anything else."""
 
     def __init__(
         self,
@@ -152,7 +146,6 @@ class FailoverProvider(AsyncJSONBaseProvider):
         policy: RpcPolicy | None = None,
         validator: ResultValidator | None = None,
     ) -> None:
-        super().__init__()
         if not urls:
             raise UsageError(f"no RPC URL: set {variable}")
         self.endpoints = tuple(parse_endpoint(url, variable) for url in urls)
@@ -176,14 +169,6 @@ class FailoverProvider(AsyncJSONBaseProvider):
     @property
     def served_by(self) -> Endpoint | None:
         return self._served_by.get()
-
-    async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        return cast(RPCResponse, {"jsonrpc": "2.0", "id": 0, "result": await self.ask(RpcRequest(str(method), params))})
-
-    async def make_batch_request(self, requests: list[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
-        asked = [RpcRequest(str(method), params) for method, params in requests]
-        results = await self.ask_all(asked, Callee.CERTAIN, lambda results: results)
-        return [cast(RPCResponse, {"jsonrpc": "2.0", "id": at, "result": result}) for at, result in enumerate(results)]
 
     async def ask_all(self, requests: Sequence[RpcRequest], callee: Callee, judge: Callable[[Any], Any]) -> Any:
         return await self.ask(RpcRequest(_BATCH, list(requests), judge, callee=callee))
@@ -333,7 +318,7 @@ class FailoverProvider(AsyncJSONBaseProvider):
 
     async def _post(self, node: Endpoint, body: object) -> Any:
         """One HTTP exchange within the time and size limits; anything but JSON is a fault."""
-        content = FriendlyJsonSerde().json_encode(cast(dict[str, Any], body), cls=Web3JsonEncoder).encode()
+        content = json.dumps(body, separators=(",", ":")).encode()
         raw = bytearray()
         self.requests += 1
         try:

@@ -108,7 +108,7 @@ class RpcWriter:
         grants = [(token, spender) for token in tokens for spender in dict.fromkeys(spenders)]
         asked = [
             requests.transaction_count(wallet, head),
-            requests.pending_count(wallet),
+            requests.transaction_count(wallet, None),
             *(_balance_request(currency, wallet, head) for currency in held),
             *(_allowance_request(token, wallet, self.info.deployment.permit2, head) for token in tokens),
             *(

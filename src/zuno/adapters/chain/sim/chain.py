@@ -172,9 +172,6 @@ class SimChain:
         """The seeded reference in USDC for one ETH, oldest first."""
         return tuple((at, Fraction(price, 10**6)) for at, price in self._now.closes)
 
-    async def reference(self) -> Fraction:
-        return Fraction(self._now.reference, 10**6)
-
     async def move(self, percent: Decimal) -> PriceMove:
         with self._changing() as world:
             before = [world.state(index) for index in range(len(world.pools))]

@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx2
 import pytest
-import web3.exceptions
 
 from zuno.adapters.chain.rpc.errors import (
     BadRequest,
@@ -17,7 +16,6 @@ from zuno.adapters.chain.rpc.errors import (
     RangeRefused,
     parse_error,
 )
-from zuno.adapters.chain.rpc.node import VENDOR_ERRORS, vendor_fault
 from zuno.adapters.chain.rpc.transport import transport_fault
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 
@@ -49,20 +47,6 @@ def test_every_http_error_becomes_ours_without_its_text(kind: type[Exception]) -
     fault = transport_fault(error)
     assert isinstance(fault, Unavailable | Malformed)
     assert "s3cr3t" not in str(fault)
-
-
-@pytest.mark.parametrize("kind", raisable(web3.exceptions), ids=lambda kind: kind.__name__)
-def test_every_web3_error_becomes_ours_without_its_text(kind: type[Exception]) -> None:
-    error = kind.__new__(kind)
-    error.args = (f"failed at {SECRET}",)
-    fault = vendor_fault("eth_call", error)
-    assert isinstance(fault, Unavailable | Malformed)
-    assert "s3cr3t" not in str(fault)
-
-
-def test_every_web3_error_passes_through_the_one_gate() -> None:
-    """Nothing of web3's lies outside what every question to it is wrapped in."""
-    assert all(issubclass(kind, VENDOR_ERRORS) for kind in raisable(web3.exceptions))
 
 
 @pytest.mark.parametrize(

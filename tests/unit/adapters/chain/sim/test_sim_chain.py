@@ -48,7 +48,7 @@ async def test_moves_are_kept_one_after_the_other(tmp_path: Path) -> None:
         await SimChain(SimFile(tmp_path)).move(Decimal(percent))
     chain = SimChain(SimFile(tmp_path))
     assert (await chain.head()).timestamp == ENDED + 3 * 12
-    assert await chain.reference() == chain.reference_closes()[-1][1]
+    assert chain.latest().reference == 10**6 * chain.reference_closes()[-1][1]
     assert len(chain.reference_closes()) == HOURS + 1 + 3
 
 

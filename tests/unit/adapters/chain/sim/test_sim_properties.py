@@ -135,7 +135,7 @@ def total(books: SimState) -> Counter[Address]:
 
 
 def image(books: SimState) -> tuple[object, ...]:
-    return books.canonical_text(), [pool.to_state() for pool in books.pools]
+    return books.canonical_text(), [pool.copy() for pool in books.pools]
 
 
 @pytest.fixture(scope="module")
