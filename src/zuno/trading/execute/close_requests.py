@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.trading.execute.gate_state import GateState
+from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.execute.unlogged import close_unlogged
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.market import Side, Symbol
@@ -15,8 +16,9 @@ from zuno.trading.model.trade_events import ExitReason, ManualChange, Protection
 class CloseRequests:
     """Closes by trade, by symbol, or everything; positions that a person wrote down, too."""
 
-    def __init__(self, state: GateState) -> None:
+    def __init__(self, state: GateState, worker: OrderWorker) -> None:
         self._state = state
+        self._worker = worker
 
     async def close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
         book = self._state.book
@@ -30,9 +32,9 @@ class CloseRequests:
                 return await self.close_manual(trade.symbol, trade.id)
         symbols, done = self._list_symbols(which), list[str]()
         for symbol in symbols:
-            stored = await self._state.worker.store_close(symbol, reason, request)
+            stored = await self._worker.store_close(symbol, reason, request)
             done += [] if stored is None else [stored]
-        await self._state.worker.advance()
+        await self._worker.advance()
         # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
         for symbol in symbols if which is None or isinstance(which, Symbol) else ():
             done += await self.close_manual(symbol)
@@ -77,7 +79,7 @@ class CloseRequests:
         book, events, done = self._state.book, list[TradeEvent](), list[str]()
         for trade in book.trades.values():
             if trade.manual and trade.symbol is symbol and id in (None, trade.id):
-                quote = await self._state.worker.quote(trade.exchange, symbol)
+                quote = await self._state.quote(trade.exchange, symbol)
                 price = quote.bid if trade.side is Side.LONG else quote.ask
                 fee = trade.quantity * price * self._state.context.manual_fees_pct[trade.exchange] / 100
                 change = PositionClosed(at=self._state.event_time(), id=trade.id, price=float(price), fee=float(fee))

@@ -8,11 +8,11 @@ from itertools import count
 from typing import Final
 
 from zuno.kernel.errors import Unavailable
+from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.intents import build_close_intent, find_close_id
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.unlogged import find_unlogged_exits
 from zuno.trading.execute.venue_sync import VenueSync
-from zuno.trading.execute.work_state import Place, WorkState
 from zuno.trading.model.cycle import Ruling
 from zuno.trading.model.market import MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
@@ -27,7 +27,7 @@ from zuno.trading.model.orders import (
 )
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import meets_minimum
 
 MAX_EXIT_TRIES: Final = 3
@@ -36,7 +36,7 @@ UNPROTECTED_MS: Final = MINUTE_MS
 
 
 class CloseWorker:
-    def __init__(self, state: WorkState, sender: OrderSender, sync: VenueSync) -> None:
+    def __init__(self, state: GateState, sender: OrderSender, sync: VenueSync) -> None:
         self._state = state
         self._sender = sender
         self._sync = sync
@@ -61,7 +61,7 @@ class CloseWorker:
         side = held[0].side if held else Side.LONG
         mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
         if id is None or id in book.intents:
-            id = find_close_id(book, self._state.writer.account, symbol)
+            id = find_close_id(book, self._state.account, symbol)
         mandate = book.active_mandate(self._state.now())
         intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate)
         await self._state.write([IntentStored(at=self._state.event_time(), intent=intent, ruling=ruling)])
@@ -119,7 +119,7 @@ class CloseWorker:
     async def _book_unlogged_exits(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
         """What was sold at a spot exchange while the log could not be written is booked and not sold again: nothing
         there keeps a second sale from selling what is the owner's. `Unavailable` while that is not sure."""
-        intent, book, account = tracked.intent, self._state.book, self._state.writer.account
+        intent, book, account = tracked.intent, self._state.book, self._state.account
         sent_next = (intent.id, "exit")
         found = await find_unlogged_exits(book, account, venue, intent.symbol, sent_next)
         if found.closed:

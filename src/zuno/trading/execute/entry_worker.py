@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.position_guard import PositionGuard
-from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, client_order_id, opening_side
 from zuno.trading.model.trade_events import IntentEnded, IntentLeg, OrderPlanned, TradeEvent
@@ -17,7 +17,7 @@ from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, next_entr
 
 
 class EntryWorker:
-    def __init__(self, state: WorkState, sender: OrderSender, guard: PositionGuard) -> None:
+    def __init__(self, state: GateState, sender: OrderSender, guard: PositionGuard) -> None:
         self._state = state
         self._sender = sender
         self._guard = guard

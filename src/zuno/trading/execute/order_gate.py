@@ -22,6 +22,7 @@ from zuno.trading.execute.close_requests import CloseRequests
 from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter
 from zuno.trading.execute.gate_state import GateContext, GateState
 from zuno.trading.execute.intents import RulingToExecute, intent_id
+from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.execute.reconcile import VenueComparison
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Missing
@@ -74,10 +75,11 @@ class OrderGate:
 
     def __init__(self, context: GateContext) -> None:
         self._state = state = GateState(context)
-        self._protections = ProtectionChecker(state)
-        self._comparison = VenueComparison(state)
+        self._worker = worker = OrderWorker(state)
+        self._protections = ProtectionChecker(state, worker)
+        self._comparison = VenueComparison(state, worker)
         self._entries = EntryChecker(state, self._protections)
-        self._closes = CloseRequests(state)
+        self._closes = CloseRequests(state, worker)
         self._lock = asyncio.Lock()
 
     @property
@@ -96,7 +98,7 @@ class OrderGate:
     @property
     def troubles(self) -> Mapping[Exchange, str]:
         """Exchanges that did not answer the last time."""
-        return self._state.worker.troubles
+        return self._worker.troubles
 
     async def refresh(self) -> TradingBook:
         async with self._lock:
@@ -106,7 +108,7 @@ class OrderGate:
         """Take the venues' news and go on with everything that is open: the protective watch, and every start."""
 
         async def act() -> TradingBook:
-            await self._state.worker.advance()
+            await self._worker.advance()
             await self._comparison.compare_if_due()
             await self._protections.store_hit_protections()
             return self._state.book
@@ -138,8 +140,8 @@ class OrderGate:
         waiting = list(filter(_is_entry, self._state.book.open_orders.values()))
 
         async def act() -> tuple[str, ...]:
-            await self._state.worker.end_entries(reason)
-            await self._state.worker.advance()
+            await self._worker.end_entries(reason)
+            await self._worker.advance()
             return tuple(id for id, order in self._state.book.open_orders.items() if _is_entry(order))
 
         try:
@@ -236,9 +238,9 @@ class OrderGate:
         said."""
 
         async def act() -> tuple[str, ...]:
-            await self._state.worker.advance(settle=True, entries=False)
+            await self._worker.advance(settle=True, entries=False)
             said = await self._comparison.compare(tuple(self._state.venues))
-            await self._state.worker.advance()
+            await self._worker.advance()
             return tuple(said)
 
         return await self._act(act)
@@ -273,7 +275,7 @@ class OrderGate:
 
     def now(self) -> Millis:
         """By the clock of this account's market."""
-        return self._state.context.now()
+        return self._state.now()
 
     async def marks(self) -> dict[tuple[Exchange, Symbol], Decimal]:
         """The market's price of everything that is open, where it is known."""
@@ -337,11 +339,11 @@ class OrderGate:
         call = order.ruling.decision
         id = intent_id(self._state.account, order)
         if id in self._state.book.intents:
-            await self._state.worker.advance()
+            await self._worker.advance()
             return self._describe_intent(id)
         if call is Call.HOLD:
             return ExecutionResult("held", "the ruling is HOLD")
-        await self._state.worker.advance()
+        await self._worker.advance()
         side = call.side
         if side is None:
             return await self._execute_close(order, id)
@@ -360,15 +362,15 @@ class OrderGate:
             return ExecutionResult("refused", f"the exchange did not answer: {error}")
         stored = IntentStored(at=self._state.event_time(), intent=intent, ruling=order.ruling)
         await self._state.write([stored, *events])
-        await self._state.worker.advance()
+        await self._worker.advance()
         return self._describe_intent(id)
 
     async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
         reason = next(
             (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES), ExitReason.DECISION
         )
-        stored = await self._state.worker.store_close(order.symbol, reason, order.run_id, id, order.ruling)
-        await self._state.worker.advance()
+        stored = await self._worker.store_close(order.symbol, reason, order.run_id, id, order.ruling)
+        await self._worker.advance()
         try:
             manual = await self._closes.close_manual(order.symbol)
         except Unavailable as error:
@@ -387,13 +389,13 @@ class OrderGate:
             raise Refused(f"The order {client_id} protects or closes a position; `zuno trade set` moves its level.")
         tracked = self._state.book.open_intents.get(order.intent)
         if tracked is None or tracked.intent.style is Style.SMART_DCA:
-            await self._state.worker.cancel_order(order)
+            await self._worker.cancel_order(order)
         else:
             # Or the next one would be placed in its stead. Written first: another process may be working it.
-            await self._state.worker.end_entries("cancelled by the owner", order.intent)
-        await self._state.worker.advance()
+            await self._worker.end_entries("cancelled by the owner", order.intent)
+        await self._worker.advance()
         if not self._state.book.orders[client_id].status.final:
-            why = "; ".join(self._state.worker.troubles.values()) or "it is on its way from another process"
+            why = "; ".join(self._worker.troubles.values()) or "it is on its way from another process"
             raise Unavailable(f"The order {client_id} is not cancelled yet: {why}")
         return client_id
 
@@ -408,8 +410,8 @@ class OrderGate:
                 f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}, and the levels there are the "
                 "desk's; close one of them first."
             )
-        quote = await self._state.worker.quote(trade.exchange, trade.symbol)
-        tick = (await self._state.worker.filters(trade.exchange, trade.symbol)).tick
+        quote = await self._state.quote(trade.exchange, trade.symbol)
+        tick = (await self._state.filters(trade.exchange, trade.symbol)).tick
         stop = trade.stop if stop is None else round_to_step(stop, tick)
         target = trade.target if target is None else round_to_step(target, tick)
         _check_sides(trade, stop, target, quote)
@@ -432,28 +434,21 @@ class OrderGate:
             trade=trade.id,
         )
         await self._state.write([event])
-        await self._state.worker.advance()
+        await self._worker.advance()
         return trade
 
     async def _stop_entries(self) -> None:
         """Those that may not go on are cancelled now, whether or not a desk runs."""
-        opening = any(tracked.intent.kind is IntentKind.OPEN for tracked in self._state.book.open_intents.values())
-        if opening or any(map(_is_entry, self._state.book.open_orders.values())):
-            await self._state.worker.advance()
+        if self._state.open_entries() or any(map(_is_entry, self._state.book.open_orders.values())):
+            await self._worker.advance()
 
     # -- parts
 
     def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        book = self._state.book
-        held = book.side_of(symbol)
+        held = self._state.book.side_of(symbol)
         if held is not None and held is not side:
             return True
-        return any(
-            tracked.intent.symbol is symbol
-            and tracked.intent.side is not side
-            and tracked.intent.kind is IntentKind.OPEN
-            for tracked in book.open_intents.values()
-        )
+        return any(tracked.intent.side is not side for tracked in self._state.open_entries(symbol))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""

@@ -6,17 +6,14 @@ What it does follows from the book and the venues' word alone, so that a process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Final
 
-from zuno.kernel.units import Millis
-from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.close_worker import CloseWorker
 from zuno.trading.execute.entry_worker import EntryWorker
+from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_sender import OrderSender, Purpose
 from zuno.trading.execute.position_guard import PositionGuard
 from zuno.trading.execute.venue_sync import VenueSync
-from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import Order, OrderStatus
@@ -31,29 +28,13 @@ MAX_PASSES: Final = 24
 class OrderWorker:
     """Works the open intents and guards the open positions of one account."""
 
-    def __init__(
-        self,
-        writer: AccountWriter,
-        venues: Mapping[Exchange, OrderVenue],
-        now: Callable[[], Millis],
-        *,
-        live: bool = False,
-        entries: bool = True,
-        killed: Callable[[], str | None] = lambda: None,
-    ) -> None:
-        """`live`: an entry is worked under its mandate alone. `entries`: whether entries are placed at all, or only
-        cancelled, protected and closed. `killed`: why the kill lock keeps them back."""
-        self._state = WorkState(writer, venues, now, live=live, entries=entries, killed=killed)
+    def __init__(self, state: GateState) -> None:
+        self._state = state
         self._sync = VenueSync(self._state)
         self._sender = OrderSender(self._state, self._sync)
         self._closer = CloseWorker(self._state, self._sender, self._sync)
         self._guard = PositionGuard(self._state, self._sender, self._closer)
         self._entering = EntryWorker(self._state, self._sender, self._guard)
-        self.quote = self._state.quote
-        self.dollar_mark = self._state.dollar_mark
-        self.filters = self._state.filters
-        self.fresh_filters = self._state.fresh_filters
-        self.lock = self._state.lock
         self.store_close = self._closer.store
         self.troubles: dict[Exchange, str] = {}
         """Exchanges that did not answer the last time, and what they said."""
@@ -62,7 +43,7 @@ class OrderWorker:
         """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will
         not do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last. Without
         `entries` none is placed this time."""
-        self._state.placing = self._state.entries and entries
+        self._state.placing = self._state.context.entries and entries
         if self._state.started is None:
             self._state.started = self._state.now()
         for exchange, venue in self._state.venues.items():
@@ -85,8 +66,8 @@ class OrderWorker:
         """Write down that nothing more is entered: of one intent, or of all. `advance` cancels what waits of them."""
         ended = [
             self._entering.end(tracked, reason)
-            for tracked in self._state.book.open_intents.values()
-            if tracked.intent.kind is IntentKind.OPEN and intent in (None, tracked.intent.id)
+            for tracked in self._state.open_entries()
+            if intent in (None, tracked.intent.id)
         ]
         await self._state.write(ended)
 

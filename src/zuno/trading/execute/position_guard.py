@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
 from zuno.trading.execute.close_worker import UNPROTECTED_MS, CloseWorker
+from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_sender import OrderSender
-from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason, Protection
@@ -23,7 +23,7 @@ _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_
 class PositionGuard:
     """Protects open positions, and closes them when a rule says so."""
 
-    def __init__(self, state: WorkState, sender: OrderSender, closer: CloseWorker) -> None:
+    def __init__(self, state: GateState, sender: OrderSender, closer: CloseWorker) -> None:
         self._state = state
         self._sender = sender
         self._closer = closer
