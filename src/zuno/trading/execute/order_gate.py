@@ -7,12 +7,13 @@ and the market's own price.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial, wraps
 from itertools import takewhile
-from typing import Final, Literal, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
@@ -49,6 +50,7 @@ from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.protections import check_grant, hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MAX_TRIES: Final = 8
 """Times an act is begun anew because somebody else wrote to the account."""
@@ -68,6 +70,28 @@ class ExecutionResult:
     nothing, or to a part."""
     reason: str = ""
     intent: str | None = None
+
+
+def _exclusive(
+    act: Callable[Concatenate[OrderGate, P], Awaitable[T]], *, unread: bool = False
+) -> Callable[Concatenate[OrderGate, P], Coroutine[Any, Any, T]]:
+    """One act of a gate at a time, begun anew where somebody else wrote meanwhile. It is carried to its end though
+    whoever asked is cancelled: an order whose reply nobody waits for is one that nobody knows of. `unread`: on the book
+    as it was known, where the log cannot be read."""
+
+    @wraps(act)
+    async def call(gate: OrderGate, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        task = asyncio.ensure_future(gate._try_act(lambda: act(gate, *args, **kwargs), unread))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            raise
+
+    return call
+
+
+_exclusive_unread: Final = partial(_exclusive, unread=True)
 
 
 class OrderGate:
@@ -104,48 +128,30 @@ class OrderGate:
         async with self._lock:
             return await self._state.writer.refresh()
 
+    @_exclusive
     async def advance(self) -> TradingBook:
         """Take the venues' news and go on with everything that is open: the protective watch, and every start."""
+        await self._worker.advance()
+        await self._comparison.compare_if_due()
+        await self._protections.store_hit_protections()
+        return self._state.book
 
-        async def act() -> TradingBook:
-            await self._worker.advance()
-            await self._comparison.compare_if_due()
-            await self._protections.store_hit_protections()
-            return self._state.book
-
-        return await self._act(act)
-
-    async def execute(self, order: RulingToExecute) -> ExecutionResult:
-        """Act on a ruling. The same decision again is the same intent, whatever became of it since."""
-        return await self._act(lambda: self._execute(order))
-
+    @_exclusive_unread
     async def close(
         self, which: Symbol | str | None, reason: ExitReason = ExitReason.OWNER, request: str = "owner"
     ) -> tuple[str, ...]:
         """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled. It is
         done though the log cannot be written, which is `Unavailable` then."""
-
-        async def act() -> tuple[str, ...]:
-            return await self._closes.close(which, reason, request)
-
-        return await self._act(lambda: self._closes.close_though_unlogged(act, reason, which), unread=True)
-
-    async def cancel(self, client_id: str) -> str:
-        """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
-        return await self._act(lambda: self._cancel(client_id))
+        return await self._closes.close_though_unlogged(
+            lambda: self._closes.close(which, reason, request), reason, which
+        )
 
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
         nobody would protect. Stops and targets stay. The orders that could not be cancelled."""
         waiting = list(filter(_is_entry, self._state.book.open_orders.values()))
-
-        async def act() -> tuple[str, ...]:
-            await self._worker.end_entries(reason)
-            await self._worker.advance()
-            return tuple(id for id, order in self._state.book.open_orders.items() if _is_entry(order))
-
         try:
-            return await self._act(act)
+            return await self._end_entries(reason)
         except ZunoError:
             # The log cannot be written. The exchange is told all the same; the next start finds what became of them.
             for request in (order.request for order in waiting):
@@ -153,26 +159,18 @@ class OrderGate:
                     await self._state.venues[request.exchange].cancel(request.symbol, request.client_id, request.type)
             raise
 
-    async def set_levels(
-        self, trade_id: str, stop: Decimal | None, target: Decimal | None, *, confirmed: bool = False
-    ) -> OpenTrade:
-        """Move stop or target of an open trade; None leaves one as it is. Tightening is done at once; `Refused` for
-        loosening that is not confirmed, and for a level on the wrong side of the market."""
-        return await self._act(lambda: self._set_levels(trade_id, stop, target, confirmed))
-
+    @_exclusive
     async def pause(self, reason: str = "paused by the owner") -> LockSet:
         """No new risk until `resume`: entries that wait are cancelled, open trades go on."""
+        lock = await self._state.set_lock(Protection.PAUSED, reason)
+        await self._stop_entries()
+        return lock
 
-        async def act() -> LockSet:
-            lock = await self._state.set_lock(Protection.PAUSED, reason)
-            await self._stop_entries()
-            return lock
-
-        return await self._act(act)
-
+    @_exclusive
     async def resume(self) -> bool:
-        return await self._act(lambda: self._state.lift(Protection.PAUSED, None, "resumed by the owner"))
+        return await self._state.lift(Protection.PAUSED, None, "resumed by the owner")
 
+    @_exclusive_unread
     async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
         """Cancel everything, close everything, and lock until `unlock`. `Unavailable` where the log cannot be written:
         cancelled and closed all the same, but not locked."""
@@ -181,114 +179,95 @@ class OrderGate:
             await self._state.set_lock(Protection.KILL_SWITCH, reason)
             return await self._closes.close(None, ExitReason.KILL_SWITCH, "kill")
 
-        return await self._act(
-            lambda: self._closes.close_though_unlogged(act, ExitReason.KILL_SWITCH, None), unread=True
-        )
+        return await self._closes.close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
 
+    @_exclusive
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """Lift one protection, or all; the ones that stood. What set them off counts no more."""
+        standing = await self._protections.find_locks()
+        lifted = [lock for lock in standing if protection is None or lock.protection is protection]
+        lifted = [lock for lock in lifted if symbol is None or lock.symbol in (None, symbol)]
+        for lock in lifted:
+            await self._state.lift(lock.protection, lock.symbol, "lifted by the owner")
+        return tuple(lifted)
 
-        async def act() -> tuple[LockSet, ...]:
-            standing = await self._protections.find_locks()
-            lifted = [lock for lock in standing if protection is None or lock.protection is protection]
-            lifted = [lock for lock in lifted if symbol is None or lock.symbol in (None, symbol)]
-            for lock in lifted:
-                await self._state.lift(lock.protection, lock.symbol, "lifted by the owner")
-            return tuple(lifted)
-
-        return await self._act(act)
-
+    @_exclusive
     async def locks(self) -> tuple[LockSet, ...]:
         """Everything that keeps new risk back now, with reason and end."""
-        return await self._act(self._protections.find_locks)
+        return await self._protections.find_locks()
 
+    @_exclusive
     async def set_clock(self, *, recorded: bool) -> None:
         """Write which clock the account goes by, and that it has come to this clock's moment. Nothing is written where
         the log says both."""
+        at, book = self._state.event_time(), self._state.book
+        if book.recorded is not recorded or (recorded and book.newest < at):
+            await self._state.write([ClockSet(at=at, recorded=recorded)])
 
-        async def act() -> None:
-            at, book = self._state.event_time(), self._state.book
-            if book.recorded is not recorded or (recorded and book.newest < at):
-                await self._state.write([ClockSet(at=at, recorded=recorded)])
-
-        await self._act(act)
-
+    @_exclusive
     async def grant_mandate(self, mandate: Mandate) -> MandateGranted:
-        async def act() -> MandateGranted:
-            check_grant(mandate, self._state.now())
-            granted = MandateGranted(at=self._state.event_time(), mandate=mandate, hash=hash_mandate(mandate))
-            await self._state.write([granted])
-            return granted
+        check_grant(mandate, self._state.now())
+        granted = MandateGranted(at=self._state.event_time(), mandate=mandate, hash=hash_mandate(mandate))
+        await self._state.write([granted])
+        return granted
 
-        return await self._act(act)
-
+    @_exclusive
     async def revoke_mandate(self) -> MandateGranted:
-        async def act() -> MandateGranted:
-            granted = self._state.book.mandate
-            if granted is None:
-                raise Refused("No mandate stands.")
-            await self._state.write([MandateRevoked(at=self._state.event_time(), hash=granted.hash)])
-            await self._stop_entries()
-            return granted
+        granted = self._state.book.mandate
+        if granted is None:
+            raise Refused("No mandate stands.")
+        await self._state.write([MandateRevoked(at=self._state.event_time(), hash=granted.hash)])
+        await self._stop_entries()
+        return granted
 
-        return await self._act(act)
-
+    @_exclusive
     async def reconcile(self) -> tuple[str, ...]:
         """Hold the book against every venue: each difference is adopted, cancelled, or stops the desk. What was done is
         said."""
+        await self._worker.advance(settle=True, entries=False)
+        said = await self._comparison.compare(tuple(self._state.venues))
+        await self._worker.advance()
+        return tuple(said)
 
-        async def act() -> tuple[str, ...]:
-            await self._worker.advance(settle=True, entries=False)
-            said = await self._comparison.compare(tuple(self._state.venues))
-            await self._worker.advance()
-            return tuple(said)
-
-        return await self._act(act)
-
+    @_exclusive
     async def find_cash_differences(self) -> dict[Exchange, Decimal]:
         """By how much each exchange's balance is above the book's, where it is not the same. `Refused` where positions
         differ too."""
-        return await self._act(self._comparison.find_cash_differences)
+        return await self._comparison.find_cash_differences()
 
+    @_exclusive
     async def adopt_cash(self, shown: Mapping[Exchange, Decimal]) -> None:
         """Take over what the owner paid in or out: exactly what was shown, else `Refused`. The lock that it set off is
         lifted."""
-
-        async def act() -> None:
-            found = await self._comparison.find_cash_differences()
-            if found != dict(shown):
-                raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
-            what = "adopted by the owner: a deposit or a withdrawal"
-            events: list[TradeEvent] = [
-                Adopted(at=self._state.event_time(), exchange=exchange, what=what, cash=cash)
-                for exchange, cash in found.items()
-            ]
-            if (Protection.RECONCILIATION, None) in self._state.book.locks:
-                reason = "the owner adopted the difference"
-                lifted = LockLifted(
-                    at=self._state.event_time(), protection=Protection.RECONCILIATION, symbol=None, reason=reason
-                )
-                events.append(lifted)
-            await self._state.write(events)
-
-        await self._act(act)
+        found = await self._comparison.find_cash_differences()
+        if found != dict(shown):
+            raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
+        what = "adopted by the owner: a deposit or a withdrawal"
+        events: list[TradeEvent] = [
+            Adopted(at=self._state.event_time(), exchange=exchange, what=what, cash=cash)
+            for exchange, cash in found.items()
+        ]
+        if (Protection.RECONCILIATION, None) in self._state.book.locks:
+            reason = "the owner adopted the difference"
+            lifted = LockLifted(
+                at=self._state.event_time(), protection=Protection.RECONCILIATION, symbol=None, reason=reason
+            )
+            events.append(lifted)
+        await self._state.write(events)
 
     def now(self) -> Millis:
         """By the clock of this account's market."""
         return self._state.now()
 
+    @_exclusive
     async def marks(self) -> dict[tuple[Exchange, Symbol], Decimal]:
         """The market's price of everything that is open, where it is known."""
-
-        async def act() -> dict[tuple[Exchange, Symbol], Decimal]:
-            found: dict[tuple[Exchange, Symbol], Decimal] = {}
-            for trade in self._state.book.trades.values():
-                quote = await self._protections.known_quote(trade.exchange, trade.symbol)
-                if not isinstance(quote, Missing):
-                    found[trade.exchange, trade.symbol] = quote.mark
-            return found
-
-        return await self._act(act)
+        found: dict[tuple[Exchange, Symbol], Decimal] = {}
+        for trade in self._state.book.trades.values():
+            quote = await self._protections.known_quote(trade.exchange, trade.symbol)
+            if not isinstance(quote, Missing):
+                found[trade.exchange, trade.symbol] = quote.mark
+        return found
 
     def next_due(self) -> Millis | None:
         """When something is due that no venue does by itself: an order's end, the end of a hold."""
@@ -311,15 +290,11 @@ class OrderGate:
 
     # -- acts
 
-    async def _act(self, act: Callable[[], Awaitable[T]], *, unread: bool = False) -> T:
-        """Carried to its end though whoever asked is cancelled: an order whose reply nobody waits for is one that
-        nobody knows of. `unread`: on the book as it was known, where the log cannot be read."""
-        task = asyncio.ensure_future(self._try_act(act, unread))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait([task])
-            raise
+    @_exclusive
+    async def _end_entries(self, reason: str) -> tuple[str, ...]:
+        await self._worker.end_entries(reason)
+        await self._worker.advance()
+        return tuple(id for id, order in self._state.book.open_orders.items() if _is_entry(order))
 
     async def _try_act(self, act: Callable[[], Awaitable[T]], unread: bool) -> T:
         async with self._lock:
@@ -335,7 +310,9 @@ class OrderGate:
                     continue
         raise Unavailable(f"Account {self._state.account} is written to by others again and again; try once more.")
 
-    async def _execute(self, order: RulingToExecute) -> ExecutionResult:
+    @_exclusive
+    async def execute(self, order: RulingToExecute) -> ExecutionResult:
+        """Act on a ruling. The same decision again is the same intent, whatever became of it since."""
         call = order.ruling.decision
         id = intent_id(self._state.account, order)
         if id in self._state.book.intents:
@@ -379,7 +356,9 @@ class OrderGate:
             return ExecutionResult("closed" if manual else "held", "; ".join(manual) or "nothing is held or ordered")
         return self._describe_intent(stored)
 
-    async def _cancel(self, client_id: str) -> str:
+    @_exclusive
+    async def cancel(self, client_id: str) -> str:
+        """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
         order = self._state.book.orders.get(client_id)
         if order is None:
             raise NotFound(f"No order {client_id}; `zuno trade orders` lists them.")
@@ -399,9 +378,12 @@ class OrderGate:
             raise Unavailable(f"The order {client_id} is not cancelled yet: {why}")
         return client_id
 
-    async def _set_levels(
-        self, trade_id: str, stop: Decimal | None, target: Decimal | None, confirmed: bool
+    @_exclusive
+    async def set_levels(
+        self, trade_id: str, stop: Decimal | None, target: Decimal | None, *, confirmed: bool = False
     ) -> OpenTrade:
+        """Move stop or target of an open trade; None leaves one as it is. Tightening is done at once; `Refused` for
+        loosening that is not confirmed, and for a level on the wrong side of the market."""
         trade = self._state.book.trades.get(trade_id)
         if trade is None:
             raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
