@@ -10,7 +10,7 @@ from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.execute.unlogged import close_unlogged
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.trade_events import ExitReason, ManualChange, Protection, TradeEvent
+from zuno.trading.model.trade_events import ExitReason, ManualChange, Protection
 
 
 class CloseRequests:
@@ -76,24 +76,16 @@ class CloseRequests:
 
     async def close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
         """Positions and orders that a person wrote down end at the market's price."""
-        book, events, done = self._state.book, list[TradeEvent](), list[str]()
+        book, at = self._state.book, self._state.event_time()
+        changes: list[PositionClosed | OrderCancelled] = []
         for trade in book.trades.values():
             if trade.manual and trade.symbol is symbol and id in (None, trade.id):
                 quote = await self._state.quote(trade.exchange, symbol)
                 price = quote.bid if trade.side is Side.LONG else quote.ask
                 fee = trade.quantity * price * self._state.context.manual_fees_pct[trade.exchange] / 100
-                change = PositionClosed(at=self._state.event_time(), id=trade.id, price=float(price), fee=float(fee))
-                events.append(ManualChange(at=self._state.event_time(), change=change))
-                done.append(trade.id)
+                changes.append(PositionClosed(at=at, id=trade.id, price=float(price), fee=float(fee)))
         if id is None:
-            for resting in book.resting.values():
-                if resting.symbol is symbol:
-                    events.append(
-                        ManualChange(
-                            at=self._state.event_time(),
-                            change=OrderCancelled(at=self._state.event_time(), id=resting.id),
-                        )
-                    )
-                    done.append(resting.id)
-        await self._state.write(events)
-        return tuple(done)
+            resting = (order for order in book.resting.values() if order.symbol is symbol)
+            changes += [OrderCancelled(at=at, id=order.id) for order in resting]
+        await self._state.write([ManualChange(at=at, change=change) for change in changes])
+        return tuple(change.id for change in changes)
