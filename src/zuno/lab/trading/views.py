@@ -175,9 +175,7 @@ class TradeLabView(PartialView):
             section("Who decides", self._desk_table()),
             section("Trades and costs", self._trade_table(), self._exit_table()),
             section(
-                "Against the debate",
-                self._gain_table(),
-                lines("" if self.random is None else self.random.describe()),
+                "Against the debate", self._gain_table(), lines("" if self.random is None else self.random.describe())
             ),
             section("Bull, bear, sideways", self._regime_table()),
             describe_models(self.models, self.arms),
@@ -362,12 +360,7 @@ def _cannot_run(question: TradeQuestion, stopped: bool) -> Collection[Arm]:
 
 
 def _arm_view(
-    result: ArmResult,
-    kinds: Sequence[str],
-    gain: GainView | None,
-    change: float,
-    trials: int,
-    variance: float,
+    result: ArmResult, kinds: Sequence[str], gain: GainView | None, change: float, trials: int, variance: float
 ) -> TradeArmView:
     returns = _returns(result)
     figures = measure_returns(returns, DAYS_PER_YEAR)
@@ -472,10 +465,7 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], 
 
 
 def count_flips(
-    debate: Sequence[DecisionLine],
-    other: Sequence[DecisionLine],
-    prices: Mapping[Symbol, PriceSeries],
-    until: int,
+    debate: Sequence[DecisionLine], other: Sequence[DecisionLine], prices: Mapping[Symbol, PriceSeries], until: int
 ) -> tuple[int, int]:
     """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after,
     where that day is over."""

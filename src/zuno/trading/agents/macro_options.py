@@ -20,15 +20,7 @@ from zuno.trading.agents.evidence import (
 )
 from zuno.trading.agents.prompt_facts import figure_in
 from zuno.trading.measure.features import FigureChange
-from zuno.trading.model.cycle import (
-    LONG_TEXT,
-    AgentAnswer,
-    Expert,
-    MacroAnomaly,
-    MacroEntry,
-    MacroOpinion,
-    Stance,
-)
+from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Stance
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.rules.score import entry_stance
 

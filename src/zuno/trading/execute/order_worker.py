@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from zuno.trading.execute.close_worker import CloseWorker
+from zuno.trading.execute.close_worker import CloseWorker, PositionGuard
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_sender import OrderSender, Purpose
-from zuno.trading.execute.position_guard import PositionGuard
 from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import Symbol
@@ -42,13 +41,9 @@ class EntryWorker:
         waiting = [order for order in orders if not order.status.final]
         if self._state.placing and any(order.status is OrderStatus.PLANNED for order in waiting):
             return
-        if self._state.is_closed_since(intent.symbol, tracked.stored):
-            # What is left of the entry would open a trade that nobody ruled.
-            for order in waiting:
-                await self._sender.cancel(venue, order)
-            self._state.ended_legs[intent.id, exchange] = "the trade has ended"
-            return
-        if (why := self._sender.why_stopped(intent)) is not None:
+        # What is left of an entry whose trade has ended would open one that nobody ruled.
+        ended = "the trade has ended" if self._state.is_closed_since(intent.symbol, tracked.stored) else None
+        if (why := ended or self._sender.why_stopped(intent)) is not None:
             for order in waiting:
                 await self._sender.cancel(venue, order)
             self._state.ended_legs[intent.id, exchange] = why

@@ -15,14 +15,7 @@ from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
-from zuno.trading.model.orders import (
-    OUR_PREFIX,
-    SPOT,
-    ZERO,
-    ExchangeAnswer,
-    Order,
-    Unbooked,
-)
+from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, ExchangeAnswer, Order, Unbooked
 from zuno.trading.model.trade_events import Adopted, LockSet, Protection, account_mode
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook

@@ -436,13 +436,14 @@ def _check_by_hand(book: BookState, entry: Holding | RestingOrder, fee: Decimal)
             f"`zuno trade book close {entry.symbol}` comes first."
         )
     free = book.cash(entry.exchange) - book.pending_margin(entry.exchange)
-    needed = to_decimal(entry.margin) + fee
-    if needed > free * (1 + _ROUNDING) + _ROUNDING:
-        raise Refused(
-            f"A margin of {format_money(entry.margin, entry.exchange)} and a fee of "
-            f"{format_money(float(fee), entry.exchange)} are more than the "
-            f"{format_money(float(free), entry.exchange)} that are free at {entry.exchange}."
-        )
+    check_affordable(entry.exchange, to_decimal(entry.margin), fee, free)
+
+
+def check_affordable(exchange: Exchange, margin: Decimal, fee: Decimal, free: Decimal) -> None:
+    """`Refused` where margin and fee are more than is free."""
+    if margin + fee > free * (1 + _ROUNDING) + _ROUNDING:
+        needed, paid, left = (format_money(float(amount), exchange) for amount in (margin, fee, free))
+        raise Refused(f"A margin of {needed} and a fee of {paid} are more than the {left} that are free at {exchange}.")
 
 
 def find_resting(book: BookState, id: str) -> RestingOrder:
