@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
 from zuno.trading.execute.gate_state import GateState
-from zuno.trading.execute.intents import build_close_intent, find_close_id
+from zuno.trading.execute.intents import build_close_intent, build_exit, find_close_id
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.unlogged import find_unlogged_exits
 from zuno.trading.execute.venue_sync import VenueSync
@@ -101,16 +101,9 @@ class CloseWorker:
         filters = await self._state.known_filters(venue, symbol)
         quantity = unbooked if position is None else position.quantity + unbooked
         side = self._state.entry_orders(place)[0].request.side if position is None else opening_side(position.side)
-        request = OrderRequest(
-            client_id=self._find_next_id(tracked, venue),
-            exchange=venue.exchange,
-            symbol=symbol,
-            side=side.opposite,
-            type=OrderType.MARKET,
-            quantity=quantity if filters is None else min(quantity, filters.max_quantity),
-            reduce_only=True,
-            leverage=1 if position is None else max(1, int(position.leverage)),
-        )
+        most = quantity if filters is None else min(quantity, filters.max_quantity)
+        client_id = self._find_next_id(tracked, venue)
+        request = build_exit(client_id, venue.exchange, symbol, side.opposite, most, position)
         await self._sender.plan_and_send(venue, tracked.intent.id, "exit", request)
 
     def _list_exits(self, tracked: TrackedIntent, venue: OrderVenue) -> list[TrackedOrder]:
