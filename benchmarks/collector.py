@@ -13,7 +13,7 @@ import gc
 import random
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -57,7 +57,7 @@ class Tape:
         self._heard = heard
         self._now = now
 
-    async def listen(self, symbols: Sequence[str]) -> AsyncIterator[Any]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Any]:
         for series, row in self._heard:
             due = row.at + MINUTE_MS if isinstance(row, Heartbeat) else row.at
             if due > self._now():

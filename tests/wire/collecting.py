@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -165,7 +165,7 @@ class Radio:
         self._weather = weather
         self.intervals: list[tuple[int, int]] = []
 
-    async def listen(self, symbols: Sequence[str]) -> AsyncIterator[Any]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Any]:
         began, dice = self._now(), self._weather.dice
         if self._weather.spoils(began):
             raise Unavailable("the stream does not open")

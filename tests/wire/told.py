@@ -49,7 +49,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.market import Level, Mode, Side, Symbol
 from zuno.trading.run.record import MarketMoment, RunRequest, summarise_run
-from zuno.trading.service.run_to_view import compute_run_view
+from zuno.trading.service.run_replay import compute_run_view
 from zuno.trading.service.runs_view import RunRecord, run_line_view
 
 AS_OF = Millis(1_767_225_600_000)

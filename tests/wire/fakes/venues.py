@@ -6,7 +6,7 @@ for is an empty answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -121,7 +121,7 @@ class RecordedVenue:
 
     async def listen(
         self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]:
+    ) -> AsyncGenerator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]:
         """The tape again from `heard_since`, in the order it came: a minute is proven after its trades. Where the
         recording ends, the stream is lost."""
         heard: list[tuple[int, Series[Any], Any]] = []

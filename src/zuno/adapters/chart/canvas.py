@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from zuno.adapters.chart.frames import LAST, LEFT, PanelFrame
 from zuno.trading.measure.bars import Floats
-from zuno.trading.model.chart import HEIGHT, WIDTH
+from zuno.trading.model.chart import HEIGHT, WIDTH, AccountChart
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DPI: Final = 100
 PIXEL: Final = 72 / DPI
 """A pixel in points, in which matplotlib counts line widths and letters."""
+ACROSS: Final = 160
+"""Letters that a line has room for."""
 SMALL, LARGE, HUGE = 12.0, 15.0, 88.0
 WHITE, BLACK, GREY, FAINT = "#ffffff", "#000000", "#5f5f5f", "#e3e3e3"
 ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
@@ -135,6 +137,13 @@ class ChartCanvas:
             areas = PolyCollection(shapes, facecolors=fill, edgecolors="none", alpha=alpha)
             areas.set(antialiased=False, linewidth=0.0)
             self._add(areas)
+
+    def header(self, chart: AccountChart, origin_y: float) -> None:
+        """Whose account it is, of which market, and its figures."""
+        colour = VERMILLION if chart.watermark or chart.label == "LIVE" else GREY
+        self.text(8, HEIGHT - 15, f"{chart.label} · {chart.title}"[:ACROSS], self.fonts.title, BLACK)
+        self.text(WIDTH - 8, origin_y, chart.origin[:60], self.fonts.title, colour, "right")
+        self.text(8, HEIGHT - 37, chart.figures[:ACROSS], self.fonts.bold, BLACK)
 
     def text(
         self,

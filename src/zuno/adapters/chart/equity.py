@@ -9,7 +9,7 @@ import numpy as np
 from zuno.adapters.chart.canvas import BLACK, BLUE, FAINT, GREY, VERMILLION, ChartCanvas
 from zuno.adapters.chart.frames import LAST, LEFT, PanelFrame
 from zuno.trading.measure.bars import Floats
-from zuno.trading.model.chart import HEIGHT, WIDTH, EquityChart
+from zuno.trading.model.chart import HEIGHT, EquityChart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +19,6 @@ FALL_HEIGHT: Final = 230
 GAP: Final = 34
 TOP: Final = 84
 MARK: Final = 3.5
-ACROSS: Final = 160
 
 
 def draw_equity(chart: EquityChart) -> Figure:
@@ -51,12 +50,8 @@ class _EquityRenderer:
         return self._canvas.figure
 
     def _header(self) -> None:
-        chart, fonts = self._chart, self._canvas.fonts
-        colour = VERMILLION if chart.watermark or chart.label == "LIVE" else GREY
-        self._canvas.text(8, HEIGHT - 15, f"{chart.label} · {chart.title}"[:ACROSS], fonts.title, BLACK)
-        self._canvas.text(WIDTH - 8, HEIGHT - 37, chart.origin[:60], fonts.title, colour, "right")
-        self._canvas.text(8, HEIGHT - 37, chart.figures[:ACROSS], fonts.bold, BLACK)
-        self._canvas.text(8, HEIGHT - 55, chart.period, fonts.plain, BLACK)
+        self._canvas.header(self._chart, HEIGHT - 37)
+        self._canvas.text(8, HEIGHT - 55, self._chart.period, self._canvas.fonts.plain, BLACK)
 
     def _grid(self, frame: PanelFrame) -> None:
         self._canvas.axis(frame)

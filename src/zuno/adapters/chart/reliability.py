@@ -22,7 +22,6 @@ GAP: Final = 56
 """Between panels, for the numbers of their axes."""
 HEAD: Final = 40
 """Above a panel, for its title."""
-ACROSS: Final = 160
 LETTER: Final = 8.6
 """Pixels of a capital letter."""
 TICKS: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -72,10 +71,7 @@ class _ReliabilityRenderer:
 
     def _header(self) -> None:
         chart, fonts = self._chart, self._canvas.fonts
-        colour = VERMILLION if chart.watermark or chart.label == "LIVE" else GREY
-        self._canvas.text(8, HEIGHT - 15, f"{chart.label} · {chart.title}"[:ACROSS], fonts.title, BLACK)
-        self._canvas.text(WIDTH - 8, HEIGHT - 15, chart.origin[:60], fonts.title, colour, "right")
-        self._canvas.text(8, HEIGHT - 37, chart.figures[:ACROSS], fonts.bold, BLACK)
+        self._canvas.header(chart, HEIGHT - 15)
         x = 8.0
         seen = {regime for panel in chart.panels for regime, _ in panel.regimes}
         for regime, colour in _COLOURS.items():

@@ -8,7 +8,7 @@ orders and aggregated trades are both under /market since the streams were split
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
@@ -156,7 +156,7 @@ class BinanceTape(VenueTape):
     venue = BINANCE
     default_url = STREAM_URL
 
-    def listen(self, symbols: Sequence[str]) -> AsyncIterator[Item]:
+    def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
         names = [f"{symbol.lower()}@{kind}" for symbol in symbols for kind in ("forceOrder", "aggTrade")]
         stream = StreamAddress("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)

@@ -9,7 +9,7 @@ Stream: https://bybit-exchange.github.io/docs/v5/websocket/public/all-liquidatio
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
@@ -145,7 +145,7 @@ class BybitTape(VenueTape):
     venue = BYBIT
     default_url = STREAM_URL
 
-    def listen(self, symbols: Sequence[str]) -> AsyncIterator[Item]:
+    def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')

@@ -10,7 +10,7 @@ are a part of all there are, by OKX's own word, and not in the order of time.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -148,7 +148,7 @@ class OkxTape(VenueTape):
         super().__init__(steady, url, timing=timing)
         self._contract = contract
 
-    async def listen(self, symbols: Sequence[str]) -> AsyncIterator[Item]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
         sizes = {_swap(symbol): (symbol, await self._contract(symbol)) for symbol in symbols}
         marks = [{"channel": MARKS, "instId": swap} for swap in sizes]
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})

@@ -10,7 +10,7 @@ forgotten a symbol: of one that was not heard for a minute nothing more is prove
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -137,7 +137,7 @@ async def listen_to(
     proven: Mapping[str, Sequence[Series[Heartbeat]]],
     steady: Callable[[], Millis],
     timing: StreamTiming,
-) -> AsyncIterator[Item]:
+) -> AsyncGenerator[Item]:
     """Everything a stream sends until it is lost, which is `Unavailable`. `proven`: for each symbol the series of its
     proven minutes. `steady`: a monotonic clock; one that is set meanwhile would prove wrong minutes."""
     errors, connect = _websockets(stream.name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
@@ -17,6 +17,7 @@ from zuno.lab.replies import ModelCharge
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.trade_events import (
@@ -92,8 +93,8 @@ class ArmResult(View):
     worth: tuple[int, ...]
     """At the marks of the span that were reached."""
     trades: tuple[ClosedLine, ...]
-    decisions: tuple[DecisionLine, ...]
-    cycles: int
+    decisions: tuple[DecisionLine, ...] = ()
+    cycles: int = 0
     open_trades: int
     hit_rate: float | None
     profit_factor: float | None
@@ -135,20 +136,14 @@ def measure_arm(
     prices: Mapping[Symbol, PriceSeries],
     span: Span,
     until: Millis,
-    decisions: Sequence[DecisionLine] = (),
     *,
-    cycles: int = 0,
-    lessons: int = 0,
-    recalled: int = 0,
     charges: Sequence[ModelCharge] = (),
-    unanswered: int = 0,
     krw_rate: PriceSeries | None = None,
-    refused: int = 0,
-    scored: ScoredDecisions | None = None,
+    **counted: Any,
 ) -> ArmResult:
     """`events`: of the account, or of the venue's own log where no desk traded; `cut_events` says which count.
     `krw_rate`: KRW for one dollar; of Upbit's cash only what trades made of it is counted, at the rate of the day for
-    the worth and of the last moment for trades and fees."""
+    the worth and of the last moment for trades and fees. `counted`: fields of the result that the arm knows itself."""
     history = trace_account(cut_events(events, until))
     book = history
     if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
@@ -176,8 +171,6 @@ def measure_arm(
             ),
         ),
         trades=tuple(_closed_line(trade, _choose_rate(trade.exchange, rate)) for trade in closed),
-        decisions=tuple(decisions),
-        cycles=cycles,
         open_trades=len(book.trades),
         hit_rate=_figure(figures.win_rate),
         profit_factor=_figure(figures.profit_factor),
@@ -190,13 +183,9 @@ def measure_arm(
         exposure=_measure_exposure(history.steps, span.begin, until, rate),
         debits=format(ledger.debits(Exchange.BINANCE), "f"),
         credits=format(ledger.credits(Exchange.BINANCE), "f"),
-        lessons=lessons,
-        recalled=recalled,
-        refused=refused,
-        scored=scored,
         model_tokens=sum(charge.tokens for charge in charges),
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
-        unanswered=unanswered,
+        **counted,
     )
 
 
@@ -270,15 +259,10 @@ def _choose_rate(exchange: Exchange, rate: Decimal | None) -> Decimal:
 
 def _closed_line(trade: TradeSummary, rate: Decimal) -> ClosedLine:
     return ClosedLine(
-        symbol=trade.symbol,
-        side=trade.side,
-        opened=trade.opened,
-        closed=trade.closed,
+        **pick(trade, "symbol", "side", "opened", "closed", "reason", "exploration"),
         notional=_micro(trade.quantity * trade.entry / rate),
         net=_micro(trade.net_pnl / rate),
         funding=_micro(trade.funding / rate),
-        reason=trade.reason,
-        exploration=trade.exploration,
     )
 
 

@@ -22,6 +22,7 @@ from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import Call, Outcome
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.rules.calibration import list_closed_trades
@@ -105,13 +106,12 @@ class DeskArm:
             prices,
             span,
             until,
-            self.decisions,
-            cycles=self.ran,
-            lessons=self.lessons,
-            recalled=self.recalled,
             charges=self.meter.charges,
-            unanswered=self.meter.unanswered,
             krw_rate=krw_rate,
+            decisions=tuple(self.decisions),
+            cycles=self.ran,
+            **pick(self, "lessons", "recalled"),
+            unanswered=self.meter.unanswered,
             scored=scored,
         )
 

@@ -25,6 +25,7 @@ from zuno.lab.trading.order_arms import SEED, draw_trades
 from zuno.present.document import Block, Document, document, lines, section, table
 from zuno.present.values import count, quiet, share
 from zuno.trading.model.cycle import EDITION, Call, Exchange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, Fees
@@ -174,9 +175,7 @@ class TradeLabView(PartialView):
             section("Who decides", self._desk_table()),
             section("Trades and costs", self._trade_table(), self._exit_table()),
             section(
-                "Against the debate",
-                self._gain_table(),
-                lines("" if self.random is None else self.random.describe()),
+                "Against the debate", self._gain_table(), lines("" if self.random is None else self.random.describe())
             ),
             section("Bull, bear, sideways", self._regime_table()),
             describe_models(self.models, self.arms),
@@ -361,12 +360,7 @@ def _cannot_run(question: TradeQuestion, stopped: bool) -> Collection[Arm]:
 
 
 def _arm_view(
-    result: ArmResult,
-    kinds: Sequence[str],
-    gain: GainView | None,
-    change: float,
-    trials: int,
-    variance: float,
+    result: ArmResult, kinds: Sequence[str], gain: GainView | None, change: float, trials: int, variance: float
 ) -> TradeArmView:
     returns = _returns(result)
     figures = measure_returns(returns, DAYS_PER_YEAR)
@@ -374,33 +368,20 @@ def _arm_view(
         kind: sum(change for change, each in zip(result.changes, kinds, strict=False) if each == kind) for kind in KINDS
     }
     return TradeArmView(
-        arm=result.arm,
+        **pick(result, "arm", "open_trades", "refused", "hit_rate", "profit_factor", "expectancy_r", "exposure"),
+        **pick(result, "model_tokens", "unanswered", "cycles", "lessons", "recalled"),
+        **pick(figures, "sharpe", "sortino", "calmar", "max_drawdown"),
         by=describe_arm(result.arm, bool(result.models)),
         until=iso(Millis(result.until)),
         net_pnl_usd=_usd(result.net),
-        sharpe=figures.sharpe,
         deflated_sharpe=deflated_sharpe(returns, trials, variance),
-        sortino=figures.sortino,
-        calmar=figures.calmar,
-        max_drawdown=figures.max_drawdown,
         trades=len(result.trades),
-        open_trades=result.open_trades,
-        refused=result.refused,
-        hit_rate=result.hit_rate,
-        profit_factor=result.profit_factor,
-        expectancy_r=result.expectancy_r,
-        exposure=result.exposure,
         market_change=change,
         fees=_usd(result.fees),
         funding=_usd(result.funding),
         model_cost_usd=round(result.model_cost / MICRO, 4),
-        model_tokens=result.model_tokens,
-        unanswered=result.unanswered,
         exits=dict(sorted(Counter(trade.reason.value for trade in result.trades).items())),
         exploration=sum(trade.exploration for trade in result.trades),
-        cycles=result.cycles,
-        lessons=result.lessons,
-        recalled=result.recalled,
         ci95=_interval(result.changes),
         regimes=RegimeView(**{kind: _usd(amount) for kind, amount in by_kind.items()}),
         vs_debate=gain,
@@ -484,10 +465,7 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], 
 
 
 def count_flips(
-    debate: Sequence[DecisionLine],
-    other: Sequence[DecisionLine],
-    prices: Mapping[Symbol, PriceSeries],
-    until: int,
+    debate: Sequence[DecisionLine], other: Sequence[DecisionLine], prices: Mapping[Symbol, PriceSeries], until: int
 ) -> tuple[int, int]:
     """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after,
     where that day is over."""

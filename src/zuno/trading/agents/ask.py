@@ -27,6 +27,7 @@ from zuno.trading.model.cycle import (
     MicrostructureOpinion,
     Sourced,
 )
+from zuno.trading.model.known import pick
 from zuno.trading.rules.price_menu import PriceMenu
 
 S = TypeVar("S", bound=Sourced)
@@ -110,17 +111,11 @@ async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> So
         return asking.prose(opinion, keep)
 
     question = Question(
-        role=asking.role,
+        **pick(asking, "role", "output", "fallback", "judge", "doubt", "images", "max_output_tokens"),
         round=0,
         prompt=asking.role,
         variables=lambda: fit().variables,
-        output=asking.output,
-        fallback=asking.fallback,
-        judge=asking.judge,
-        doubt=asking.doubt,
         prose=screen_prose,
-        images=asking.images,
-        max_output_tokens=asking.max_output_tokens,
     )
     return await ask(question, model_context)
 

@@ -18,18 +18,9 @@ from zuno.trading.agents.evidence import (
     summarise_reasons,
     total_weight,
 )
-from zuno.trading.agents.prompt_facts import figure_in
 from zuno.trading.measure.features import FigureChange
-from zuno.trading.model.cycle import (
-    LONG_TEXT,
-    AgentAnswer,
-    Expert,
-    MacroAnomaly,
-    MacroEntry,
-    MacroOpinion,
-    Stance,
-)
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Stance
+from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.rules.score import entry_stance
 
 ROLE: Final = "macro"

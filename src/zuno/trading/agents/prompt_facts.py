@@ -36,7 +36,7 @@ from zuno.trading.measure.order_book import FakeWall
 from zuno.trading.measure.structure import DivergenceSource, Fibonacci, PriceDirection
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import HOUR_MS, Feed, Side, Text, Timeframe, texts
 from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel
@@ -97,11 +97,6 @@ def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> 
 
 def scale_figure(value: Known[float], factor: float) -> Known[float]:
     return value if isinstance(value, Missing) else value * factor
-
-
-def figure_in(known: Known[Any], name: str) -> Known[float]:
-    """One figure of a group that may be missing as a whole."""
-    return known if isinstance(known, Missing) else getattr(known, name)
 
 
 # -- sections everybody reads

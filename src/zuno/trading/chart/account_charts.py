@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from zuno.kernel.units import Millis
 from zuno.trading.chart.scales import calendar_ticks, moment_text, money_axis, value_axis
 from zuno.trading.model.chart import EquityChart, EquityMark, ReliabilityChart, ReliabilityPanel, ReliabilityPoint
 from zuno.trading.model.trade_events import TradeSummary
@@ -34,6 +33,7 @@ def describe_equity(
     gain = (equity[-1] - equity[0]) / equity[0] * 100 if equity[0] > 0 else 0.0
     wins = sum(trade.net_pnl > 0 for trade in closed)
     depth = "" if fall is None or fall.percent is None else f" · max drawdown {float(fall.percent):.2f} %"
+    worth = {trade.trade: curve[bisect_right(curve, trade.closed, key=lambda point: point.at) - 1] for trade in closed}
     return EquityChart(
         title=f"Equity of {account}",
         label=label,
@@ -48,15 +48,11 @@ def describe_equity(
         drawdown_axis=value_axis([value for value in falls if value is not None], from_zero=True),
         times=calendar_ticks(first, last),
         closes=tuple(
-            EquityMark((trade.closed - first) / span, _equity_at(curve, trade.closed), won=trade.net_pnl > 0)
+            EquityMark((trade.closed - first) / span, float(worth[trade.trade].equity), won=trade.net_pnl > 0)
             for trade in closed
             if first <= trade.closed <= last
         ),
     )
-
-
-def _equity_at(curve: Sequence[EquityPoint], at: Millis) -> float:
-    return float(curve[bisect_right(curve, at, key=lambda point: point.at) - 1].equity)
 
 
 def describe_reliability(

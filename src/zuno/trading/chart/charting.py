@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import fsum, isfinite
 from typing import Any, Final
 
-from zuno.kernel.numbers_text import quantity_text
+from zuno.kernel.numbers_text import format_span, quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks, value_axis
@@ -214,7 +214,7 @@ def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tupl
     block = bundle.block(candles(BINANCE, bundle.symbol, timeframe))
     if block is None or not count:
         return ()
-    stale = (f"STALE: the newest bar closed {ago(block.age)}",) if block.stale else ()
+    stale = (f"STALE: the newest bar closed {format_span(block.age)} ago",) if block.stale else ()
     missing = (f"{width - count} of {width} bars are missing",) if width > count else ()
     frozen = tuple(plain_text(note, _WHY) for note in block.notes if "stands still" in note)
     return (*stale, *missing, *frozen)
@@ -505,7 +505,7 @@ def _draw_volume(bars: Bars, symbol: Symbol) -> Panel:
 
 
 def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | MissingPanel:
-    values = tuple(value if isfinite(value) else None for value in cvd(bars).tolist())
+    values = _finite_values(cvd(bars))
     known = [value for value in values if value is not None]
     if not known:
         return MissingPanel("CVD", "the venue does not say in any bar shown who took its volume")
@@ -579,7 +579,7 @@ def _absent_before(bars: Bars, values: Values) -> list[str]:
 
 def _stale(bundle: Bundle, series: Sequence[Series[Any]]) -> list[str]:
     blocks = [block for each in series if (block := bundle.block(each)) is not None and block.stale]
-    return [f"STALE: {block.series.venue} of {ago(block.age)}" for block in blocks]
+    return [f"STALE: {block.series.venue} of {format_span(block.age)} ago" for block in blocks]
 
 
 def _why_absent(bundle: Bundle, series: Mapping[str, Series[Any]], otherwise: str) -> str:
@@ -589,13 +589,6 @@ def _why_absent(bundle: Bundle, series: Mapping[str, Series[Any]], otherwise: st
     for venue, why in reasons.items():
         venues_by_reason.setdefault(plain_text(why, _PANEL_WHY) if why else otherwise, []).append(venue)
     return "; ".join(f"{', '.join(venues)}: {why}" for why, venues in venues_by_reason.items())
-
-
-def ago(seconds: int) -> str:
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit} ago"
-    return f"{seconds} s ago"
 
 
 def ends_at(bars: Bars) -> Millis:

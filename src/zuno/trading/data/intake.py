@@ -127,6 +127,14 @@ class Sources:
     tapes: Mapping[str, TapeFeed] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
 
+    async def ask_within(self, patience: float, series: Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
+        """`Unavailable` where the answer takes longer."""
+        try:
+            async with asyncio.timeout(patience):
+                return await self.ask(series, since, until)
+        except TimeoutError:
+            raise Unavailable(f"{series.venue} did not answer within {patience:g} s") from None
+
     async def ask(self, series: Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
         """Rows of that time; what a venue tells of now alone is one row of now."""
         name = series.name
@@ -338,11 +346,7 @@ class Intake:
             await self._page(series, low, high)
 
     async def _page(self, series: Series[Any], since: Millis, until: Millis) -> None:
-        try:
-            async with asyncio.timeout(self._patience):
-                rows = await self._sources.ask(series, since, until)
-        except TimeoutError:
-            raise Unavailable(f"{series.venue} did not answer within {self._patience:g} s") from None
+        rows = await self._sources.ask_within(self._patience, series, since, until)
         if not rows:
             return
         batch = date_batch(series, rows, self._now())

@@ -1,18 +1,19 @@
-"""Closes: everything of a symbol out, entries that wait cancelled, and what could not be booked undone."""
+"""Closes: everything of a symbol out, entries that wait cancelled, and what could not be booked undone; and stops and
+targets of what is held, at the venue or watched where it holds none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
 from itertools import count
-from typing import Final
+from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
-from zuno.trading.execute.intents import build_close_intent, find_close_id
+from zuno.trading.execute.gate_state import GateState
+from zuno.trading.execute.intents import build_close_intent, build_exit, find_close_id
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.unlogged import find_unlogged_exits
 from zuno.trading.execute.venue_sync import VenueSync
-from zuno.trading.execute.work_state import Place, WorkState
 from zuno.trading.model.cycle import Ruling
 from zuno.trading.model.market import MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
@@ -27,16 +28,20 @@ from zuno.trading.model.orders import (
 )
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import meets_minimum
 
 MAX_EXIT_TRIES: Final = 3
 UNPROTECTED_MS: Final = MINUTE_MS
 """How long a position may wait for its stop before the entry is undone."""
 
+CLOSE_AGAIN_MS: Final = MINUTE_MS
+"""How long a rule waits after the venue refused its close before it closes again."""
+_TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
+
 
 class CloseWorker:
-    def __init__(self, state: WorkState, sender: OrderSender, sync: VenueSync) -> None:
+    def __init__(self, state: GateState, sender: OrderSender, sync: VenueSync) -> None:
         self._state = state
         self._sender = sender
         self._sync = sync
@@ -61,7 +66,7 @@ class CloseWorker:
         side = held[0].side if held else Side.LONG
         mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
         if id is None or id in book.intents:
-            id = find_close_id(book, self._state.writer.account, symbol)
+            id = find_close_id(book, self._state.account, symbol)
         mandate = book.active_mandate(self._state.now())
         intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate)
         await self._state.write([IntentStored(at=self._state.event_time(), intent=intent, ruling=ruling)])
@@ -96,16 +101,9 @@ class CloseWorker:
         filters = await self._state.known_filters(venue, symbol)
         quantity = unbooked if position is None else position.quantity + unbooked
         side = self._state.entry_orders(place)[0].request.side if position is None else opening_side(position.side)
-        request = OrderRequest(
-            client_id=self._find_next_id(tracked, venue),
-            exchange=venue.exchange,
-            symbol=symbol,
-            side=side.opposite,
-            type=OrderType.MARKET,
-            quantity=quantity if filters is None else min(quantity, filters.max_quantity),
-            reduce_only=True,
-            leverage=1 if position is None else max(1, int(position.leverage)),
-        )
+        most = quantity if filters is None else min(quantity, filters.max_quantity)
+        client_id = self._find_next_id(tracked, venue)
+        request = build_exit(client_id, venue.exchange, symbol, side.opposite, most, position)
         await self._sender.plan_and_send(venue, tracked.intent.id, "exit", request)
 
     def _list_exits(self, tracked: TrackedIntent, venue: OrderVenue) -> list[TrackedOrder]:
@@ -119,7 +117,7 @@ class CloseWorker:
     async def _book_unlogged_exits(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
         """What was sold at a spot exchange while the log could not be written is booked and not sold again: nothing
         there keeps a second sale from selling what is the owner's. `Unavailable` while that is not sure."""
-        intent, book, account = tracked.intent, self._state.book, self._state.writer.account
+        intent, book, account = tracked.intent, self._state.book, self._state.account
         sent_next = (intent.id, "exit")
         found = await find_unlogged_exits(book, account, venue, intent.symbol, sent_next)
         if found.closed:
@@ -226,6 +224,121 @@ class CloseWorker:
         if meets_minimum(position.quantity, mark, filters):
             return None
         return f"{position.quantity} {position.symbol} at {mark} is less than {position.exchange} takes"
+
+
+class PositionGuard:
+    """Protects open positions, and closes them when a rule says so."""
+
+    def __init__(self, state: GateState, sender: OrderSender, closer: CloseWorker) -> None:
+        self._state = state
+        self._sender = sender
+        self._closer = closer
+
+    async def protect(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """Stop and target at the venue for what is held; where it holds none, the desk watches them."""
+        place = (venue.exchange, symbol)
+        position = self._state.book.positions.get(place)
+        if position is None or self._state.is_closing(symbol):
+            return
+        await self._state.attempt(self._close_if_due(position))
+        if self._state.is_closing(symbol):
+            return
+        if not await self._state.holds_stops(venue, symbol):
+            await self._state.attempt(self._watch_levels(venue, position))
+        elif position.intent in self._state.book.intents:
+            await self._state.attempt(self._place_level(venue, position, "stop", position.stop))
+            if self._state.book.positions.get(place) is position and not self._state.is_closing(symbol):
+                await self._state.attempt(self._place_level(venue, position, "target", position.target))
+
+    async def _close_if_due(self, position: OpenTrade) -> None:
+        if (Protection.KILL_SWITCH, None) in self._state.book.locks:
+            await self._close_by_rule(position, ExitReason.KILL_SWITCH)
+        elif position.hold_until is not None and self._state.now() >= position.hold_until:
+            await self._close_by_rule(position, ExitReason.HOLD_OVER)
+
+    async def _place_level(
+        self, venue: OrderVenue, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal | None
+    ) -> None:
+        """The new order stands before the old one goes: there is no moment without a stop."""
+        standing = [
+            order for order in self._state.orders_at(venue.exchange, position.symbol) if order.purpose == purpose
+        ]
+        wanted = next((o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None)
+        if wanted is None and trigger is not None:
+            number = sum(
+                order.purpose == purpose
+                for order in self._state.orders_of(self._state.book.intents[position.intent], venue.exchange)
+            )
+            request = OrderRequest(
+                client_id=client_order_id(position.intent, venue.exchange, purpose, number),
+                exchange=venue.exchange,
+                symbol=position.symbol,
+                side=opening_side(position.side).opposite,
+                type=_TYPES[purpose],
+                quantity=position.quantity,
+                trigger=trigger,
+                reduce_only=True,
+                leverage=max(1, int(position.leverage)),
+            )
+            await self._state.attempt(self._sender.plan_and_send(venue, position.intent, purpose, request))
+            wanted = self._state.book.orders.get(request.client_id)
+            if wanted is None:
+                return  # it could not be written down
+            if wanted.status is OrderStatus.REJECTED:
+                # Most often because the market has passed the level while the order was on its way.
+                try:
+                    passed = _passed_level(position, (await venue.quote(position.symbol)).mark)
+                except Unavailable:
+                    passed = None
+                await self._close_by_rule(position, passed or ExitReason.UNDONE)
+                return
+        if wanted is not None and wanted.status is OrderStatus.PLANNED:
+            waiting = (order.planned for order in standing if order.status is OrderStatus.PLANNED)
+            if self._state.now() - min(waiting, default=wanted.planned) > UNPROTECTED_MS:
+                await self._close_by_rule(position, ExitReason.UNDONE)
+            return
+        for order in standing:
+            if order is not wanted and not order.status.final:
+                await self._sender.cancel(venue, order)
+
+    async def _watch_levels(self, venue: OrderVenue, position: OpenTrade) -> None:
+        passed = _passed_level(position, (await venue.quote(position.symbol)).mark)
+        if passed is not None:
+            await self._close_by_rule(position, passed)
+
+    async def _close_by_rule(self, position: OpenTrade, reason: ExitReason) -> None:
+        """Again and again until nothing is held, and no faster than a venue that refuses can bear. What is too small
+        to be sold waits until it is worth enough."""
+        refused = self._state.refused.get(position.symbol)
+        if refused is not None and self._state.now() - refused < CLOSE_AGAIN_MS:
+            return
+        if await self._closer.why_unsellable(position) is None:
+            await self._closer.store(position.symbol, reason, position.id)
+
+    async def cancel_leftovers(self, venue: OrderVenue, symbol: Symbol) -> None:
+        """Orders that would close what is not held, for when the stop is filled the target goes and the other way, and
+        when somebody turned the position both; and entries whose intent is over."""
+        place = (venue.exchange, symbol)
+        for order in self._state.orders_at(venue.exchange, symbol):
+            position = self._state.book.positions.get(place)
+            if order.purpose == "entry":
+                over = bool(order.intent) and order.intent not in self._state.book.open_intents
+            elif position is None:
+                over = order.request.reduce_only and place not in self._state.unbooked
+            else:
+                over = bool(order.intent) and order.request.side is opening_side(position.side)
+            if over:
+                await self._state.attempt(self._sender.cancel(venue, order))
+
+
+def _passed_level(position: OpenTrade, mark: Decimal) -> ExitReason | None:
+    """The level of a position that the mark is at or beyond; of both the stop."""
+    sign = position.side.sign
+    if position.stop is not None and sign * (mark - position.stop) <= 0:
+        return ExitReason.STOP
+    if position.target is not None and sign * (mark - position.target) >= 0:
+        return ExitReason.TARGET
+    return None
 
 
 def _find_rejected(orders: Iterable[TrackedOrder]) -> list[TrackedOrder]:

@@ -10,6 +10,7 @@ from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_open_intent
+from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side, Symbol
@@ -37,8 +38,9 @@ JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
 class ProtectionChecker:
     """Says what keeps new risk back, and writes down what outlasts its cause."""
 
-    def __init__(self, state: GateState) -> None:
+    def __init__(self, state: GateState, worker: OrderWorker) -> None:
         self._state = state
+        self._worker = worker
         self._judged = (0, Millis(0))
         """Events there were when protections were judged last, and when that was."""
 
@@ -70,13 +72,12 @@ class ProtectionChecker:
     async def _end_spent_entries(self, state: RiskState) -> None:
         """What waits of an entry is risk that a mandate allows no more once its daily loss is reached."""
         granted = self._state.book.mandate
-        waiting = any(tracked.intent.kind is IntentKind.OPEN for tracked in self._state.book.open_intents.values())
-        if not self._state.context.live or granted is None or not waiting:
+        if not self._state.context.live or granted is None or not self._state.open_entries():
             return
         lost, most = self.sum_lost_today(state), granted.mandate.max_daily_loss_usd
         if not isinstance(lost, Missing) and lost >= most:
-            await self._state.worker.end_entries(f"${lost:,.2f} are lost today; the mandate allows ${most:,.2f}")
-            await self._state.worker.advance()
+            await self._worker.end_entries(f"${lost:,.2f} are lost today; the mandate allows ${most:,.2f}")
+            await self._worker.advance()
 
     def sum_lost_today(self, state: RiskState) -> Known[Decimal]:
         """Net, since midnight UTC, with what open positions have lost; below zero is a gain."""
@@ -115,7 +116,7 @@ class ProtectionChecker:
 
     async def known_quote(self, exchange: Exchange, symbol: Symbol) -> Known[VenueQuote]:
         try:
-            return await self._state.worker.quote(exchange, symbol)
+            return await self._state.quote(exchange, symbol)
         except ZunoError as error:
             return Missing(str(error).rstrip("."))
 
@@ -159,12 +160,8 @@ class ProtectionChecker:
         return equity, unrealised
 
     def _open_symbols(self) -> frozenset[Symbol]:
-        book = self._state.book
-        held = {trade.symbol for trade in book.trades.values()}
-        opening = {
-            tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind is IntentKind.OPEN
-        }
-        return frozenset(held | opening)
+        held = {trade.symbol for trade in self._state.book.trades.values()}
+        return frozenset(held | {tracked.intent.symbol for tracked in self._state.open_entries()})
 
 
 def _time_of(quote: Known[VenueQuote]) -> Known[Millis]:
@@ -189,12 +186,12 @@ class EntryChecker:
         book, exchanges = self._state.book, tuple(leg.venue for leg in order.ruling.legs)
         places = {
             exchange: ExchangeState(
-                await self._state.worker.quote(exchange, order.symbol),
-                await self._state.worker.fresh_filters(exchange, order.symbol),
+                await self._state.quote(exchange, order.symbol),
+                await self._state.fresh_filters(exchange, order.symbol),
             )
             for exchange in exchanges
         }
-        dollars = await self._state.worker.dollar_mark(order.symbol)
+        dollars = await self._state.dollar_mark(order.symbol)
         _check_drift(order, dollars)
         lock = find_refusal(order.symbol, await self._protections.find_locks(order.symbol))
         if lock is not None:
@@ -251,9 +248,7 @@ class EntryChecker:
             for tracked in self._state.book.intents.values()
             if tracked.stored >= midnight and tracked.intent.kind is IntentKind.OPEN
         ]
-        waiting = [
-            tracked for tracked in self._state.book.open_intents.values() if tracked.intent.kind is IntentKind.OPEN
-        ]
+        waiting = self._state.open_entries()
         state = await self._protections.read_risk_state(order.symbol)
         lost = self._protections.sum_lost_today(state)
         if isinstance(lost, Missing):

@@ -1,21 +1,30 @@
-"""What the parts of the order gate share: the account, what it acts with, and its locks."""
+"""What the parts of the order gate share: one account at its venues, what it acts with, its locks, and what is known of
+them by this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import takewhile
+from typing import Final
 
+from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.trade_events import LockLifted, LockSet, Protection, TradeEvent
+from zuno.trading.model.orders import SPOT, ClientId, Filters, VenueQuote
+from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.book_state import Place, TrackedIntent, TrackedOrder
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.rules.trading_book import TradingBook
+
+UNRESPONSIVE_MS: Final = 15_000
+"""An exchange that took so long and failed is asked for no news and no entries until the next look: what is held
+elsewhere waits for it no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,7 @@ class GateContext:
     now: Callable[[], Millis]
     limits: ProtectionLimits = field(default_factory=ProtectionLimits)
     live: bool = False
-    """Money can be lost: a mandate is needed."""
+    """Money can be lost: an entry is made and worked under its mandate alone."""
     entries: bool = True
     """Whether entries are placed and worked on. At an exchange only by the one process that holds the desk's lock and
     was permitted to; whoever else acts for the account cancels, protects and closes."""
@@ -44,35 +53,95 @@ class GateContext:
 
 
 class GateState:
+    """What is in no log is kept here, and may be lost with the process."""
+
     def __init__(self, context: GateContext) -> None:
         self.context = context
+        self.account = context.account
+        self.venues = context.venues
+        self.now = context.now
+        """The clock of this account's market."""
         self.writer = AccountWriter(context.log, context.account)
-        self.worker = OrderWorker(
-            self.writer, context.venues, context.now, live=context.live, entries=context.entries, killed=context.killed
-        )
-
-    @property
-    def account(self) -> str:
-        return self.context.account
-
-    @property
-    def venues(self) -> Mapping[Exchange, OrderVenue]:
-        return self.context.venues
+        self.write = self.writer.write
+        self.placing = context.entries
+        self.started: Millis | None = None
+        """When this process looked first."""
+        self.said: list[str] = []
+        """What failed at the exchange that is being worked."""
+        self.begun = Millis(0)
+        """When it began to be worked."""
+        self.ended_legs: dict[tuple[str, Exchange], str] = {}
+        """Legs of entries that are worked to their end, and why."""
+        self.refused: dict[Symbol, Millis] = {}
+        """When the venue last refused to close a symbol."""
+        self.unbooked: dict[Place, Millis] = {}
+        """Where the exchange holds more of our entries than their fills say, and since when that is known."""
+        self.unsure: dict[ClientId, Millis] = {}
+        """Orders whose reply did not come or is not booked, or that were given up while another process may have sent
+        them, and since when."""
+        self._filters: dict[Place, Filters] = {}
 
     @property
     def book(self) -> TradingBook:
         """As it was when it was looked at last."""
         return self.writer.book
 
-    def now(self) -> Millis:
-        """By the clock of this account's market."""
-        return self.context.now()
+    async def quote(self, exchange: Exchange, symbol: Symbol) -> VenueQuote:
+        return await self.find_venue(exchange).quote(symbol)
 
-    def event_time(self) -> Millis:
-        return Millis(max(self.book.newest, self.now()))
+    async def dollar_mark(self, symbol: Symbol) -> Decimal | None:
+        """None where nothing is quoted in dollars here."""
+        return (await self.quote(Exchange.BINANCE, symbol)).mark if Exchange.BINANCE in self.venues else None
 
-    async def write(self, events: Sequence[TradeEvent]) -> None:
-        await self.writer.write(events)
+    async def filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
+        """As the venue had them when this process first asked, or asked anew for an entry."""
+        found = self._filters.get((exchange, symbol))
+        return found or await self.fresh_filters(exchange, symbol)
+
+    async def fresh_filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
+        found = self._filters[exchange, symbol] = await self.find_venue(exchange).filters(symbol)
+        return found
+
+    async def known_filters(self, venue: OrderVenue, symbol: Symbol) -> Filters | None:
+        """None where they cannot be read: what protects or closes does not wait for them."""
+        try:
+            return await self.filters(venue.exchange, symbol)
+        except Broken:
+            raise
+        except ZunoError as error:
+            self.said.append(str(error))
+            return None
+
+    async def holds_stops(self, venue: OrderVenue, symbol: Symbol) -> bool:
+        filters = await self.known_filters(venue, symbol)
+        return venue.exchange not in SPOT if filters is None else filters.holds_stops
+
+    def is_unresponsive(self) -> bool:
+        return bool(self.said) and self.now() - self.begun >= UNRESPONSIVE_MS
+
+    async def attempt(self, act: Awaitable[None]) -> bool:
+        """Whether it was done. What the venue cannot or will not do is said, and keeps nothing else from being done."""
+        try:
+            await act
+        except Broken:
+            raise
+        except ZunoError as error:
+            self.said.append(str(error))
+            return False
+        return True
+
+    async def lock(self, symbol: Symbol | None, reason: str) -> None:
+        """Stop taking risk until somebody has looked."""
+        known = self.book.locks.get((Protection.RECONCILIATION, symbol))
+        if known is None or known.reason != reason[:600]:
+            event = LockSet(
+                at=self.event_time(),
+                protection=Protection.RECONCILIATION,
+                symbol=symbol,
+                until=None,
+                reason=reason[:600],
+            )
+            await self.write([event])
 
     async def set_lock(self, protection: Protection, reason: str) -> LockSet:
         known = self.book.locks.get((protection, None))
@@ -96,3 +165,61 @@ class GateState:
             at = Millis(max([self.event_time(), *closed, *booked]))
             await self.write([LockLifted(at=at, protection=protection, symbol=symbol, reason=reason)])
         return stood
+
+    def find_venue(self, exchange: Exchange) -> OrderVenue:
+        venue = self.venues.get(exchange)
+        if venue is None:
+            raise Unavailable(f"No orders can be placed at {exchange} here.")
+        return venue
+
+    def event_time(self) -> Millis:
+        return Millis(max(self.book.newest, self.now()))
+
+    def symbols_at(self, exchange: Exchange) -> list[Symbol]:
+        """Those that something is held, ordered or wanted of."""
+        book = self.book
+        held = (symbol for place, symbol in book.positions if place is exchange)
+        ordered = (order.request.symbol for order in self.orders_at(exchange))
+        wanted = (open.intent.symbol for open in book.open_intents.values())
+        unsure = (order.request.symbol for order in self.list_unsure(exchange))
+        return list(dict.fromkeys([*held, *ordered, *wanted, *unsure]))
+
+    def list_unsure(self, exchange: Exchange, symbol: Symbol | None = None) -> list[TrackedOrder]:
+        known = (self.book.orders.get(id) for id in self.unsure)
+        return [
+            order
+            for order in known
+            if order is not None and order.request.exchange is exchange and symbol in (None, order.request.symbol)
+        ]
+
+    def orders_at(self, exchange: Exchange, symbol: Symbol | None = None) -> list[TrackedOrder]:
+        return [
+            order
+            for order in self.book.open_orders.values()
+            if order.request.exchange is exchange and symbol in (None, order.request.symbol)
+        ]
+
+    def entry_orders(self, place: Place) -> list[TrackedOrder]:
+        """Of the desk, that wait or whose end is not known."""
+        return [order for order in self.orders_at(*place) if order.purpose == "entry" and order.intent]
+
+    def orders_of(self, tracked: TrackedIntent, exchange: Exchange) -> list[TrackedOrder]:
+        found = (self.book.orders[id] for id in tracked.orders)
+        return [order for order in found if order.request.exchange is exchange]
+
+    def open_entries(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
+        return [
+            tracked
+            for tracked in self.book.open_intents.values()
+            if tracked.intent.kind is IntentKind.OPEN and symbol in (None, tracked.intent.symbol)
+        ]
+
+    def is_closing(self, symbol: Symbol) -> bool:
+        return any(
+            tracked.intent.kind is IntentKind.CLOSE and tracked.intent.symbol is symbol
+            for tracked in self.book.open_intents.values()
+        )
+
+    def is_closed_since(self, symbol: Symbol, moment: Millis) -> bool:
+        since = takewhile(lambda summary: summary.closed >= moment, reversed(self.book.closed))
+        return any(summary.symbol is symbol for summary in since)

@@ -11,8 +11,9 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.market import Mode, Side, Symbol
-from zuno.trading.model.orders import Filters, VenueQuote, to_decimal
+from zuno.trading.model.orders import ClientId, Filters, OrderRequest, OrderSide, OrderType, VenueQuote, to_decimal
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
+from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
 from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
@@ -186,6 +187,27 @@ def build_close_intent(
         atr=Decimal(0),
         reason=reason,
         mandate=None if mandate is None else hash_mandate(mandate),
+    )
+
+
+def build_exit(
+    client_id: ClientId,
+    exchange: Exchange,
+    symbol: Symbol,
+    side: OrderSide,
+    quantity: Decimal,
+    position: OpenTrade | None = None,
+) -> OrderRequest:
+    """An order that takes at once and only reduces."""
+    return OrderRequest(
+        client_id=client_id,
+        exchange=exchange,
+        symbol=symbol,
+        side=side,
+        type=OrderType.MARKET,
+        quantity=quantity,
+        reduce_only=True,
+        leverage=1 if position is None else max(1, int(position.leverage)),
     )
 
 

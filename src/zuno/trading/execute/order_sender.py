@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.venue_sync import VenueSync
-from zuno.trading.execute.work_state import WorkState
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
@@ -29,7 +29,7 @@ Purpose = Literal["entry", "stop", "target", "exit"]
 class OrderSender:
     """Sends an order once, whatever became of its reply."""
 
-    def __init__(self, state: WorkState, sync: VenueSync) -> None:
+    def __init__(self, state: GateState, sync: VenueSync) -> None:
         self._state = state
         self._sync = sync
 
@@ -70,7 +70,7 @@ class OrderSender:
             return
         why = self._why_unwanted(tracked)
         if tracked.purpose == "entry":
-            sending = not self._state.entries and self._state.now() - tracked.planned < SENDING_MS
+            sending = not self._state.context.entries and self._state.now() - tracked.planned < SENDING_MS
             if not self._state.placing and (why is None or sending):
                 return
             why = why or await self._why_drifted(venue, tracked)
@@ -87,7 +87,7 @@ class OrderSender:
 
     def _may_arrive(self, venue: OrderVenue, tracked: TrackedOrder) -> bool:
         sent = self._state.unsure.get(tracked.request.client_id)
-        if sent is None and tracked.purpose == "entry" and self._state.entries and not venue.simulated:
+        if sent is None and tracked.purpose == "entry" and self._state.context.entries and not venue.simulated:
             sent = self._state.started
         return sent is not None and 0 <= self._state.now() - sent < RESEND_MS
 
@@ -166,22 +166,22 @@ class OrderSender:
     def why_stopped(self, intent: TradeIntent) -> str | None:
         """What a person or the desk stopped: nothing more is ordered of entries that are being worked. With money a
         day's loss stops them too. The last thing that is asked before an entry is sent."""
-        if (killed := self._state.killed()) is not None:
+        if (killed := self._state.context.killed()) is not None:
             return f"{Protection.KILL_SWITCH.value}: {killed}"[:600]
         granted = self._state.book.mandate
-        if self._state.live and (
+        if self._state.context.live and (
             granted is None or granted.hash != intent.mandate or self._state.now() >= granted.mandate.expires
         ):
             return "its mandate is revoked, replaced or has expired"
         for lock in self._state.book.active_locks(self._state.now(), intent.symbol):
-            if lock.protection in MANUAL_UNLOCK or (self._state.live and lock.protection in STORED):
+            if lock.protection in MANUAL_UNLOCK or (self._state.context.live and lock.protection in STORED):
                 return f"{lock.protection.value}: {lock.reason}"[:600]
         return None
 
     async def cancel(self, venue: OrderVenue, tracked: TrackedOrder) -> None:
         request = tracked.request
         if tracked.status is OrderStatus.PLANNED and await self._find_planned(venue, tracked) is None:
-            if self._state.entries or self._state.now() - tracked.planned >= SENDING_MS:
+            if self._state.context.entries or self._state.now() - tracked.planned >= SENDING_MS:
                 await self._give_up(tracked, "cancelled")
             return
         ended = await venue.cancel(request.symbol, request.client_id, request.type)

@@ -6,54 +6,131 @@ What it does follows from the book and the venues' word alone, so that a process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Literal
 
-from zuno.kernel.units import Millis
-from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.execute.close_worker import CloseWorker
-from zuno.trading.execute.entry_worker import EntryWorker
+from zuno.trading.execute.close_worker import CloseWorker, PositionGuard
+from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_sender import OrderSender, Purpose
-from zuno.trading.execute.position_guard import PositionGuard
 from zuno.trading.execute.venue_sync import VenueSync
-from zuno.trading.execute.work_state import WorkState
-from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.orders import Order, OrderStatus
-from zuno.trading.model.trade_events import IntentEnded, IntentKind, TradeEvent
+from zuno.trading.model.orders import ZERO, Order, OrderRequest, OrderStatus, client_order_id, opening_side
+from zuno.trading.model.trade_events import IntentEnded, IntentKind, IntentLeg, OrderPlanned, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import TrackedOrder
+from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
+from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, next_entry_step
 
 MAX_PASSES: Final = 24
 """Rounds at one exchange in one go; each goes on from what the one before booked."""
 
 
+class EntryWorker:
+    def __init__(self, state: GateState, sender: OrderSender, guard: PositionGuard) -> None:
+        self._state = state
+        self._sender = sender
+        self._guard = guard
+
+    async def work(self, venue: OrderVenue, tracked: TrackedIntent) -> None:
+        intent, exchange = tracked.intent, venue.exchange
+        leg = next((leg for leg in intent.legs if leg.exchange is exchange), None)
+        if leg is None or (intent.id, exchange) in self._state.ended_legs:
+            return
+        orders = [order for order in self._state.orders_of(tracked, exchange) if order.purpose == "entry"]
+        now = self._state.now()
+        waiting = [order for order in orders if not order.status.final]
+        if self._state.placing and any(order.status is OrderStatus.PLANNED for order in waiting):
+            return
+        # What is left of an entry whose trade has ended would open one that nobody ruled.
+        ended = "the trade has ended" if self._state.is_closed_since(intent.symbol, tracked.stored) else None
+        if (why := ended or self._sender.why_stopped(intent)) is not None:
+            for order in waiting:
+                await self._sender.cancel(venue, order)
+            self._state.ended_legs[intent.id, exchange] = why
+            return
+        if not self._state.placing:
+            return
+        if waiting and all(order.expires is None or order.expires > now for order in waiting):
+            return
+        if orders and not waiting and intent.style is Style.SMART_DCA:
+            self._state.ended_legs[intent.id, exchange] = ""
+            return
+        quote = await venue.quote(intent.symbol)
+        filters = await (self._state.filters if orders else self._state.fresh_filters)(exchange, intent.symbol)
+        task = await self._sender.build_entry_task(tracked, leg, quote, filters, now)
+        step = next_entry_step(task, [_entry_order(order) for order in orders])
+        for number in step.cancel:
+            await self._sender.cancel(venue, orders[number])
+        if step.done:
+            self._state.ended_legs[intent.id, exchange] = step.why
+        if step.place:
+            await self._place_entries(venue, tracked, leg, step.place, len(orders))
+
+    async def _place_entries(
+        self, venue: OrderVenue, tracked: TrackedIntent, leg: IntentLeg, plans: Iterable[EntryPlan], number: int
+    ) -> None:
+        intent = tracked.intent
+        events: list[TradeEvent] = []
+        for plan in plans:
+            request = OrderRequest(
+                client_id=client_order_id(intent.id, leg.exchange, "entry", number + len(events)),
+                exchange=leg.exchange,
+                symbol=intent.symbol,
+                side=opening_side(intent.side),
+                type=plan.type,
+                quantity=plan.quantity,
+                price=plan.price,
+                time_in_force=plan.time_in_force,
+                leverage=leg.leverage,
+            )
+            events.append(
+                OrderPlanned(
+                    at=self._state.event_time(), intent=intent.id, purpose="entry", order=request, expires=plan.expires
+                )
+            )
+        await self._state.write(events)
+        for event in events:
+            assert isinstance(event, OrderPlanned)
+            # What is held is protected before more is ordered.
+            await self._guard.protect(venue, intent.symbol)
+            tracked_order = self._state.book.open_orders.get(event.order.client_id)
+            if tracked_order is not None and tracked_order.status is OrderStatus.PLANNED:
+                await self._sender.send(venue, tracked_order)
+
+    def end(self, tracked: TrackedIntent, why: str = "") -> IntentEnded:
+        intent = tracked.intent
+        whys = [why, *(self._state.ended_legs.pop((intent.id, leg.exchange), "") for leg in intent.legs)]
+        entries = [
+            self._state.book.orders[id] for id in tracked.orders if self._state.book.orders[id].purpose == "entry"
+        ]
+        reasons = [*filter(None, whys), *(order.reason for order in entries if order.reason)]
+        filled = sum((order.filled for order in entries), ZERO)
+        state: Literal["done", "partial", "refused", "expired"]
+        if filled >= sum((leg.quantity for leg in intent.legs), ZERO):
+            state, reasons = "done", []
+        elif filled:
+            state = "partial"
+        else:
+            state = "refused" if any(order.status is OrderStatus.REJECTED for order in entries) else "expired"
+        return IntentEnded(
+            at=self._state.event_time(), intent=intent.id, state=state, reason="; ".join(dict.fromkeys(reasons))[:600]
+        )
+
+
+def _entry_order(order: TrackedOrder) -> EntryOrder:
+    return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
+
+
 class OrderWorker:
     """Works the open intents and guards the open positions of one account."""
 
-    def __init__(
-        self,
-        writer: AccountWriter,
-        venues: Mapping[Exchange, OrderVenue],
-        now: Callable[[], Millis],
-        *,
-        live: bool = False,
-        entries: bool = True,
-        killed: Callable[[], str | None] = lambda: None,
-    ) -> None:
-        """`live`: an entry is worked under its mandate alone. `entries`: whether entries are placed at all, or only
-        cancelled, protected and closed. `killed`: why the kill lock keeps them back."""
-        self._state = WorkState(writer, venues, now, live=live, entries=entries, killed=killed)
+    def __init__(self, state: GateState) -> None:
+        self._state = state
         self._sync = VenueSync(self._state)
         self._sender = OrderSender(self._state, self._sync)
         self._closer = CloseWorker(self._state, self._sender, self._sync)
         self._guard = PositionGuard(self._state, self._sender, self._closer)
         self._entering = EntryWorker(self._state, self._sender, self._guard)
-        self.quote = self._state.quote
-        self.dollar_mark = self._state.dollar_mark
-        self.filters = self._state.filters
-        self.fresh_filters = self._state.fresh_filters
-        self.lock = self._state.lock
         self.store_close = self._closer.store
         self.troubles: dict[Exchange, str] = {}
         """Exchanges that did not answer the last time, and what they said."""
@@ -62,7 +139,7 @@ class OrderWorker:
         """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will
         not do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last. Without
         `entries` none is placed this time."""
-        self._state.placing = self._state.entries and entries
+        self._state.placing = self._state.context.entries and entries
         if self._state.started is None:
             self._state.started = self._state.now()
         for exchange, venue in self._state.venues.items():
@@ -85,8 +162,8 @@ class OrderWorker:
         """Write down that nothing more is entered: of one intent, or of all. `advance` cancels what waits of them."""
         ended = [
             self._entering.end(tracked, reason)
-            for tracked in self._state.book.open_intents.values()
-            if tracked.intent.kind is IntentKind.OPEN and intent in (None, tracked.intent.id)
+            for tracked in self._state.open_entries()
+            if intent in (None, tracked.intent.id)
         ]
         await self._state.write(ended)
 

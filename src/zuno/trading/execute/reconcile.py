@@ -11,19 +11,11 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
-from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
-from zuno.trading.model.orders import (
-    OUR_PREFIX,
-    SPOT,
-    ZERO,
-    ExchangeAnswer,
-    Order,
-    Unbooked,
-)
+from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, ExchangeAnswer, Order, Unbooked
 from zuno.trading.model.trade_events import Adopted, LockSet, Protection, account_mode
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook
@@ -39,43 +31,39 @@ RECENT_MS: Final = DAY_MS
 """Orders that were planned since then are looked up once more where a position differs."""
 
 
-async def reconcile_venue(
-    venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
-) -> list[str]:
+async def reconcile_venue(venue: OrderVenue, state: GateState, worker: OrderWorker) -> list[str]:
     """What was found different, and what was done about it. `Unavailable` where the venue's news could not be taken,
     it does not answer, or what differs is another thing at every look: nothing can be said of it then."""
     _check_news(venue, worker)
     said: list[str] = []
-    differing, before = await find_differing_positions(venue, writer.book), dict[Symbol, Unbooked]()
+    differing, before = await find_differing_positions(venue, state.book), dict[Symbol, Unbooked]()
     for _ in range(MOST_LOOKS):
         if differing == before:
             break
         # Something may have been filled since; or an order that was given up was filled after all.
         await _take_news(venue, worker)
         for symbol in differing:
-            said += await _book_late_fills(venue, writer, worker, symbol)
-        differing, before = await find_differing_positions(venue, writer.book), differing
+            said += await _book_late_fills(venue, state, worker, symbol)
+        differing, before = await find_differing_positions(venue, state.book), differing
     if differing and differing != before:
         raise Unavailable(f"{'; '.join(map(str, differing.values()))}: it is still moving")
     for symbol, difference in differing.items():
-        await worker.lock(symbol, str(difference))
+        await state.lock(symbol, str(difference))
         said.append(str(difference))
-    said += await _reconcile_orders(venue, writer, worker, at, differing)
-    return [*said, *await _reconcile_cash(venue, writer, worker, at)]
+    said += await _reconcile_orders(venue, state, worker, differing)
+    return [*said, *await _reconcile_cash(venue, state, worker)]
 
 
-async def find_cash_difference(
-    venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
-) -> Decimal:
+async def find_cash_difference(venue: OrderVenue, state: GateState, worker: OrderWorker) -> Decimal:
     """By how much the venue's balance is above the book's. `Refused` where positions differ too: their cash is not
     the owner's to adopt."""
     _check_news(venue, worker)
-    differing = await find_differing_positions(venue, writer.book)
+    differing = await find_differing_positions(venue, state.book)
     if differing:
         raise Refused(f"{'; '.join(map(str, differing.values()))}: settle that first, then the cash.")
-    difference = await _find_difference(venue, writer)
+    difference = await _find_difference(venue, state)
     if difference:
-        _check_settled(venue, writer.book, at())
+        _check_settled(venue, state.book, state.event_time())
     return difference
 
 
@@ -114,11 +102,11 @@ async def find_differing_positions(venue: OrderVenue, book: TradingBook) -> dict
     return differing
 
 
-async def _book_late_fills(venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, symbol: Symbol) -> list[str]:
+async def _book_late_fills(venue: OrderVenue, state: GateState, worker: OrderWorker, symbol: Symbol) -> list[str]:
     """Fills of our own orders that the book has as over."""
     said: list[str] = []
-    since = writer.book.newest - RECENT_MS
-    for known in list(reversed(writer.book.orders.values())):
+    since = state.book.newest - RECENT_MS
+    for known in list(reversed(state.book.orders.values())):
         request = known.request
         if known.planned < since:
             break
@@ -132,31 +120,27 @@ async def _book_late_fills(venue: OrderVenue, writer: AccountWriter, worker: Ord
 
 
 async def _reconcile_orders(
-    venue: OrderVenue,
-    writer: AccountWriter,
-    worker: OrderWorker,
-    at: Callable[[], Millis],
-    differing: dict[Symbol, Unbooked],
+    venue: OrderVenue, state: GateState, worker: OrderWorker, differing: dict[Symbol, Unbooked]
 ) -> list[str]:
     """Orders at the venue that the book does not know, or has as over: our own are cancelled, but none that may protect
     a position nobody understands; a stranger's stops the symbol."""
     said: list[str] = []
     standing = await venue.open_orders()
-    await writer.refresh()  # another process may have planned and sent one meanwhile
-    for order in find_unbooked_orders(standing, writer.book):
+    await state.writer.refresh()  # another process may have planned and sent one meanwhile
+    for order in find_unbooked_orders(standing, state.book):
         request = order.request
-        known = writer.book.orders.get(request.client_id)
+        known = state.book.orders.get(request.client_id)
         if not request.client_id.startswith(OUR_PREFIX):
             why = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
-            await worker.lock(request.symbol, why)
+            await state.lock(request.symbol, why)
             said.append(why)
         elif request.reduce_only and request.symbol in differing:
             said.append(f"left the order {request.client_id} standing: it may protect what {venue.exchange} holds")
         else:
             cancelled = await venue.cancel(request.symbol, request.client_id, request.type)
-            state = "does not know" if known is None else "has as over"
-            what = f"cancelled the order {request.client_id}, which the book {state}"
-            await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what)])
+            standing_as = "does not know" if known is None else "has as over"
+            what = f"cancelled the order {request.client_id}, which the book {standing_as}"
+            await state.write([Adopted(at=state.event_time(), exchange=venue.exchange, what=what)])
             if known is not None:
                 await worker.book_order(venue, cancelled)
             said.append(what)
@@ -167,40 +151,38 @@ def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[O
     return [order for order in standing if order.request.client_id not in book.open_orders]
 
 
-async def _reconcile_cash(
-    venue: OrderVenue, writer: AccountWriter, worker: OrderWorker, at: Callable[[], Millis]
-) -> list[str]:
-    difference, before = await _find_difference(venue, writer), ZERO
+async def _reconcile_cash(venue: OrderVenue, state: GateState, worker: OrderWorker) -> list[str]:
+    difference, before = await _find_difference(venue, state), ZERO
     for _ in range(MOST_LOOKS):
         if difference == before:
             break
         await _take_news(venue, worker)  # something may have been filled or paid since
-        difference, before = await _find_difference(venue, writer), difference
+        difference, before = await _find_difference(venue, state), difference
     if not difference:
         return []
     if difference != before:
         raise Unavailable(f"the balance of {venue.exchange} is still moving")
-    ours = writer.book.venue_balance(venue.exchange)
+    ours = state.book.venue_balance(venue.exchange)
     total = ours + difference
-    currency, mode = venue.exchange.currency, account_mode(writer.account)
-    if mode != "paper" and not writer.book.ledger.debits(venue.exchange):
+    currency, mode = venue.exchange.currency, account_mode(state.account)
+    if mode != "paper" and not state.book.ledger.debits(venue.exchange):
         what = f"the account begins with the {total} {currency} at {venue.exchange}"
-        await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
+        await state.write([Adopted(at=state.event_time(), exchange=venue.exchange, what=what, cash=difference)])
         return [what]
-    _check_settled(venue, writer.book, at())
+    _check_settled(venue, state.book, state.event_time())
     if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
         why = f"{venue.exchange} has {total} {currency}, the book {ours}"
         if mode != "paper":
             why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {mode}`"
-        await worker.lock(None, why)
+        await state.lock(None, why)
         return [why]
     what = f"adopted {difference} {currency} that the balance of {venue.exchange} differs by"
-    await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
+    await state.write([Adopted(at=state.event_time(), exchange=venue.exchange, what=what, cash=difference)])
     return [what]
 
 
-async def _find_difference(venue: OrderVenue, writer: AccountWriter) -> Decimal:
-    return (await venue.balance()).total - writer.book.venue_balance(venue.exchange)
+async def _find_difference(venue: OrderVenue, state: GateState) -> Decimal:
+    return (await venue.balance()).total - state.book.venue_balance(venue.exchange)
 
 
 ANSWER_SECONDS: Final = 3.0
@@ -232,8 +214,9 @@ UNCOMPARED_MS: Final = 30 * MINUTE_MS
 class VenueComparison:
     """Compares at the start, every few minutes, and again after an outage."""
 
-    def __init__(self, state: GateState) -> None:
+    def __init__(self, state: GateState, worker: OrderWorker) -> None:
         self._state = state
+        self._worker = worker
         self._uncompared: dict[Exchange, str] = {}
         """Exchanges that reconciliation could not ask, and why: asked again from `_compare_at`."""
         self._compare_at, self._failures = Millis(0), 0
@@ -255,7 +238,7 @@ class VenueComparison:
             ]
             if due:
                 self._compare_at = Millis(now + MINUTE_MS)
-                await self._state.worker.advance(settle=True, entries=False)
+                await self._worker.advance(settle=True, entries=False)
                 await self.compare(due, patience=UNCOMPARED_MS)
 
     async def compare(self, exchanges: Sequence[Exchange], patience: int = 0) -> list[str]:
@@ -265,9 +248,7 @@ class VenueComparison:
         said, unknown = list[str](), False
         for exchange in exchanges:
             try:
-                said += await reconcile_venue(
-                    self._state.venues[exchange], self._state.writer, self._state.worker, self._state.event_time
-                )
+                said += await reconcile_venue(self._state.venues[exchange], self._state, self._worker)
                 self._uncompared.pop(exchange, None)
                 self._compared[exchange] = self._state.now()
             except Broken:
@@ -311,9 +292,9 @@ class VenueComparison:
     async def find_cash_differences(self) -> dict[Exchange, Decimal]:
         if not self._state.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
-        await self._state.worker.advance(settle=True, entries=False)
+        await self._worker.advance(settle=True, entries=False)
         found = {
-            exchange: await find_cash_difference(venue, self._state.writer, self._state.worker, self._state.event_time)
+            exchange: await find_cash_difference(venue, self._state, self._worker)
             for exchange, venue in self._state.venues.items()
         }
         return {exchange: cash for exchange, cash in found.items() if cash}

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.errors import NotFound, ZunoError
-from zuno.trading.execute.intents import close_id, find_close_id, find_close_id_of, find_next_close_id
+from zuno.trading.execute.intents import build_exit, close_id, find_close_id, find_close_id_of, find_next_close_id
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
-from zuno.trading.model.orders import SPOT, ZERO, ClientId, Fill, OrderRequest, OrderType, client_order_id, opening_side
+from zuno.trading.model.orders import SPOT, ZERO, ClientId, Fill, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook
@@ -115,18 +115,8 @@ async def close_unlogged(
         return said
     with suppress(ZunoError):
         ours = min(ours, (await venue.filters(symbol)).max_quantity)
-    request = OrderRequest(
-        client_id=client_id,
-        exchange=exchange,
-        symbol=symbol,
-        side=side.opposite,
-        type=OrderType.MARKET,
-        quantity=ours,
-        reduce_only=True,
-        leverage=1 if position is None else max(1, int(position.leverage)),
-    )
     try:
-        sent = await venue.place(request)
+        sent = await venue.place(build_exit(client_id, exchange, symbol, side.opposite, ours, position))
         said.append(f"the exit of {ours} {symbol} at {exchange} is {sent.status} {sent.reason}".rstrip())
     except ZunoError as error:
         said.append(f"the exit of {ours} {symbol} at {exchange} may not have arrived: {error}")

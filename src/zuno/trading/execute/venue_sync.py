@@ -8,9 +8,9 @@ from typing import Final
 
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
-from zuno.trading.execute.intents import build_close_intent
+from zuno.trading.execute.gate_state import UNRESPONSIVE_MS, GateState
+from zuno.trading.execute.intents import build_close_intent, build_exit
 from zuno.trading.execute.unlogged import find_unlogged_close
-from zuno.trading.execute.work_state import UNRESPONSIVE_MS, Place, WorkState
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import (
     OUR_PREFIX,
@@ -20,10 +20,8 @@ from zuno.trading.model.orders import (
     Fill,
     FundingPayment,
     Order,
-    OrderRequest,
     OrderSide,
     OrderStatus,
-    OrderType,
     opening_side,
 )
 from zuno.trading.model.trade_events import (
@@ -38,7 +36,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
 )
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import TrackedOrder
+from zuno.trading.rules.book_state import Place, TrackedOrder
 
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
@@ -56,7 +54,7 @@ LISTED_MS: Final = 15_000
 
 
 class VenueSync:
-    def __init__(self, state: WorkState) -> None:
+    def __init__(self, state: GateState) -> None:
         self._state = state
         self._asked_from: dict[Place, Millis] = {}
         self._funding_from: dict[Place, Millis] = {}
@@ -163,7 +161,7 @@ class VenueSync:
         if not fill.client_id.startswith(OUR_PREFIX):
             return []
         book = self._state.book
-        close = find_unlogged_close(book, self._state.writer.account, fill)
+        close = find_unlogged_close(book, self._state.account, fill)
         if close is None:
             return []
         events: list[TradeEvent] = []
@@ -180,15 +178,8 @@ class VenueSync:
         if close.killed and not locked and book.lifted.get(kill, Millis(0)) < fill.at:
             why = "kill switch, thrown while the log could not be written"
             events.append(LockSet(at=at, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=why))
-        request = OrderRequest(
-            client_id=fill.client_id,
-            exchange=fill.exchange,
-            symbol=fill.symbol,
-            side=fill.side,
-            type=OrderType.MARKET,
-            quantity=sum((other.quantity for other in fills if other.client_id == fill.client_id), ZERO),
-            reduce_only=True,
-        )
+        filled = sum((other.quantity for other in fills if other.client_id == fill.client_id), ZERO)
+        request = build_exit(fill.client_id, fill.exchange, fill.symbol, fill.side, filled)
         return [*events, OrderPlanned(at=at, intent=close.id, purpose="exit", order=request)]
 
     def _is_reducing(self, fill: Fill) -> bool:

@@ -164,21 +164,11 @@ async def _play(
         past = waiting.summary
         scores.append(
             VetoScore(
-                id=waiting.id,
-                run=waiting.run,
-                account=past.account,
-                origin=past.origin,
-                symbol=past.symbol,
-                mode=past.mode,
+                **pick(waiting, "id", "run", "rules"),
+                **pick(past, "account", "origin", "symbol", "mode", "regime", "judge"),
+                **pick(played, "resolved", "exit", "pct", "r"),
                 side=waiting.wanted.side,
-                regime=past.regime,
-                judge=past.judge,
                 decided=past.as_of,
-                resolved=played.resolved,
-                exit=played.exit,
-                pct=played.pct,
-                r=played.r,
-                rules=waiting.rules,
             )
         )
     return scores
@@ -370,19 +360,9 @@ class Evaluator:
             id=id,
             account=account,
             origin=origin if run is None else run.origin,
-            symbol=summary.symbol,
-            side=summary.side,
-            mode=summary.mode,
-            regime=case.regime,
-            closed=summary.closed,
-            setup=case.setup,
-            outcome=words.outcome,
-            constraint=words.constraint,
-            verdict=case.verdict,
-            path=path,
-            summary=summary,
-            source=words.source,
-            why_rules=words.why_rules,
+            **pick(summary, "symbol", "side", "mode", "closed"),
+            **pick(case, "regime", "setup", "verdict", "path", "summary"),
+            **pick(words, "outcome", "constraint", "source", "why_rules"),
         )
 
     async def _read_run(self, journal: Journal, summary: TradeSummary) -> Outcome | None:

@@ -73,10 +73,7 @@ class HeatMap:
 
 
 def build_heat_map(
-    bars: Bars,
-    streams: Sequence[Stream] = (),
-    open_interest: Sequence[Level] = (),
-    edges: Floats | None = None,
+    bars: Bars, streams: Sequence[Stream] = (), open_interest: Sequence[Level] = (), edges: Floats | None = None
 ) -> Known[HeatMap]:
     """Pools at every bar, and observed liquidations where at least half of a bar was listened to. `edges`: of the price
     rows, by default `ROWS` equal ones around the range."""

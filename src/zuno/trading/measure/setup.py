@@ -14,7 +14,7 @@ from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.structure import Break, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import SETUP_MAX
 
@@ -110,24 +110,20 @@ def _phrases(features: Features, context: PriceContext) -> Iterator[str]:
             yield from _describe_frame(frame)
     yield _bucket(_DAY, context.day)
     yield _bucket(_WEEK, context.week)
-    volatility = features.volatility
-    yield _bucket(_RANK_OF_DAY, volatility if isinstance(volatility, Missing) else volatility.rank)
+    yield _bucket(_RANK_OF_DAY, figure_in(features.volatility, "rank"))
     yield _bucket(_BANDS, context.width_rank)
     yield from _describe_derivatives(features)
     yield from _describe_liquidations(features.forced)
     yield from _describe_flow(context.flow)
     yield _describe_whales(features.whales_hour)
-    book = features.book
-    yield _bucket(_BOOK, book if isinstance(book, Missing) else book.imbalance)
+    yield _bucket(_BOOK, figure_in(features.book, "imbalance"))
     for wall in () if isinstance(features.walls, Missing) else features.walls.fake:
         yield f"fake wall of {'bids' if wall.side is Side.LONG else 'asks'}"
-    dvol = features.dvol
-    yield _bucket(_DVOL, dvol if isinstance(dvol, Missing) else dvol.z)
+    yield _bucket(_DVOL, figure_in(features.dvol, "z"))
     yield from _describe_options(features.surface)
-    mood, dollar, stocks = features.mood, context.dollar, context.stocks
-    yield _bucket(_MOOD, mood if isinstance(mood, Missing) else mood.value)
-    yield _bucket(_DOLLAR, dollar if isinstance(dollar, Missing) else dollar.share)
-    yield _bucket(_STOCKS, stocks if isinstance(stocks, Missing) else stocks.share)
+    yield _bucket(_MOOD, figure_in(features.mood, "value"))
+    yield _bucket(_DOLLAR, figure_in(context.dollar, "share"))
+    yield _bucket(_STOCKS, figure_in(context.stocks, "share"))
 
 
 def _bucket(steps: Steps, figure: Known[float]) -> str:
@@ -181,8 +177,7 @@ def _describe_derivatives(features: Features) -> Iterator[str]:
         (_BASIS, [each.basis_rank for each in features.perpetuals]),
     ):
         yield next((_bucket(steps, rank) for rank in ranks if not isinstance(rank, Missing)), "")
-    change = features.open_interest_day
-    yield _bucket(_INTEREST, change if isinstance(change, Missing) else change.share)
+    yield _bucket(_INTEREST, figure_in(features.open_interest_day, "share"))
 
 
 def _describe_liquidations(forced: LiquidationTotals) -> Iterator[str]:

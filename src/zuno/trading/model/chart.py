@@ -249,16 +249,24 @@ class EquityMark:
 
 
 @dataclass(frozen=True, slots=True)
-class EquityChart:
-    """An account's equity and drawdown. Places are shares of the time from the first point to the last."""
-
+class AccountChart:
     title: str
     label: str
     """PAPER or LIVE."""
     figures: str
-    period: str
     origin: str
     synthetic: bool
+
+    @property
+    def watermark(self) -> str:
+        return "SYNTHETIC" if self.synthetic else ""
+
+
+@dataclass(frozen=True, slots=True)
+class EquityChart(AccountChart):
+    """An account's equity and drawdown. Places are shares of the time from the first point to the last."""
+
+    period: str
     places: tuple[float, ...]
     equity: tuple[float, ...]
     equity_axis: Axis
@@ -267,10 +275,6 @@ class EquityChart:
     drawdown_axis: Axis
     times: tuple[Tick, ...]
     closes: tuple[EquityMark, ...]
-
-    @property
-    def watermark(self) -> str:
-        return "SYNTHETIC" if self.synthetic else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,20 +297,10 @@ class ReliabilityPanel:
 
 
 @dataclass(frozen=True, slots=True)
-class ReliabilityChart:
+class ReliabilityChart(AccountChart):
     """What agents claimed against what came; on the diagonal they are equal."""
 
-    title: str
-    label: str
-    """PAPER or LIVE."""
-    figures: str
-    origin: str
-    synthetic: bool
     panels: tuple[ReliabilityPanel, ...]
-
-    @property
-    def watermark(self) -> str:
-        return "SYNTHETIC" if self.synthetic else ""
 
 
 def price_text(price: float) -> str:
@@ -333,12 +327,9 @@ def numbers(picture: Picture) -> dict[str, Any]:
     """The JSON beside the image, of exactly what is drawn. Fewer `bars` than `places` means holes."""
     blanks = [{"what": blank.title, "why": blank.why} for blank in _blanks(picture)]
     return {
-        "symbol": picture.symbol,
-        "mode": picture.mode,
-        "timeframe": picture.timeframe,
+        **pick(picture, "symbol", "mode", "timeframe"),
         "asOf": picture.as_of,
-        "origin": picture.origin,
-        "synthetic": picture.synthetic,
+        **pick(picture, "origin", "synthetic"),
         "widthPx": WIDTH,
         "heightPx": HEIGHT,
         "first": picture.first,

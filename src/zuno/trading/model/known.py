@@ -28,6 +28,11 @@ def pick(source: object, *names: str) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names}
 
 
+def figure_in(known: Known[Any], name: str) -> Known[float]:
+    """One figure of a group that may be missing as a whole."""
+    return known if isinstance(known, Missing) else getattr(known, name)
+
+
 def or_none(figure: Known[T]) -> T | None:
     """The figure alone, where the reason is told elsewhere."""
     return None if isinstance(figure, Missing) else figure

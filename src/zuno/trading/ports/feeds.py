@@ -8,7 +8,7 @@ for, both ends included; a long answer is fetched page by page and a page that s
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from zuno.kernel.units import Millis
@@ -67,7 +67,7 @@ class TapeFeed(VenueFeed, Protocol):
 
     def listen(
         self, symbols: Sequence[str]
-    ) -> AsyncIterator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]: ...
+    ) -> AsyncGenerator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]: ...
 
 
 class OptionsFeed(VenueFeed, Protocol):

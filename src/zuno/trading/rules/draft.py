@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from zuno.trading.model.cycle import (
-    Call,
-    Closing,
-    Decision,
-    Expectation,
-    Leg,
-    RegimeFamily,
-    RuleChange,
-    Style,
-    Target,
-)
+from zuno.trading.model.cycle import Call, Closing, Decision, Expectation, Leg, RegimeFamily, RuleChange, Style, Target
 
 
 class RuleOwner(StrEnum):
@@ -154,14 +144,7 @@ def veto_trade(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = 
         return draft
     changed = record_change(draft, rule, "decision", draft.call, Call.HOLD, why, unknown=unknown)
     return replace(
-        changed,
-        call=Call.HOLD,
-        allocation_pct=0.0,
-        leverage=1.0,
-        target=None,
-        style=None,
-        legs=(),
-        veto=rule.value,
+        changed, call=Call.HOLD, allocation_pct=0.0, leverage=1.0, target=None, style=None, legs=(), veto=rule.value
     )
 
 

@@ -121,7 +121,9 @@ def next_entry_step(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
         return EntryStep(done=True, why=why)
     if task.style is Style.PASSIVE_MAKER:
         return _step_passive(task, orders, left)
-    return _step_sniper(task, orders, left)
+    if len(orders) >= SNIPER_TRIES:
+        return EntryStep(done=True, why="the rest was not filled within the slippage cap")
+    return EntryStep(place=(_marketable(task, left),))
 
 
 def _why_no_more(task: EntryTask) -> str | None:
@@ -144,12 +146,6 @@ def _step_passive(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) 
         return EntryStep(
             done=True, why=f"not filled at the touch, and the mark moved more than {FALLBACK_DRIFT_ATR} ATR"
         )
-    return EntryStep(place=(_marketable(task, left),))
-
-
-def _step_sniper(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) -> EntryStep:
-    if len(orders) >= SNIPER_TRIES:
-        return EntryStep(done=True, why="the rest was not filled within the slippage cap")
     return EntryStep(place=(_marketable(task, left),))
 
 

@@ -63,9 +63,9 @@ def start_draft(
     """A validated decision after budget, stop and expectancy. `meta`: None where nobody set a budget, which is none."""
     draft = draft_from_decision(decision, spent_usd + ahead_usd)
     draft = replace(draft, family=None if meta is None else meta.regime.family)
-    if inputs.exits:
-        return _exit_position(draft, inputs)
-    if draft.call is Call.CANCEL_AND_CLOSE:
+    for passed in inputs.exits:  # a stop, target or hold time that is passed ends the position, whatever was decided
+        draft = _turn_into_exit(draft, passed.rule, passed.why)
+    if inputs.exits or draft.call is Call.CANCEL_AND_CLOSE:
         return _close_all(draft, inputs)
     draft = _close_after_shock(draft, inputs)
     for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts, _veto_live, _wait_after_shock):
@@ -129,13 +129,6 @@ def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
 
 
 # -- the rules of the desk, in their order
-
-
-def _exit_position(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """A stop, target or hold time that is passed ends the position, whatever was decided."""
-    for passed in inputs.exits:
-        draft = _turn_into_exit(draft, passed.rule, passed.why)
-    return _close_all(draft, inputs)
 
 
 def _turn_into_exit(draft: RulingDraft, rule: RuleName, why: str) -> RulingDraft:

@@ -87,7 +87,7 @@ def bar_touch(bar: SpanBar, sign: int, stop: float | None, target: float | None)
     """What a bar touched; the stop where it touched both."""
     if stop is not None and sign * (_worst(bar, sign) - stop) <= 0:
         return "stop"
-    if target is not None and sign * (_best(bar, sign) - target) >= 0:
+    if target is not None and sign * ((bar.high if sign > 0 else bar.low) - target) >= 0:
         return "target"
     return None
 
@@ -120,10 +120,6 @@ def _sum_covered_time(bars: Sequence[SpanBar]) -> int:
         covered += max(0, bar.end - max(bar.start, until))
         until = max(until, bar.end)
     return covered
-
-
-def _best(bar: SpanBar, sign: int) -> float:
-    return bar.high if sign > 0 else bar.low
 
 
 def _worst(bar: SpanBar, sign: int) -> float:

@@ -22,6 +22,7 @@ from zuno.trading.model.account import (
     RestingOrder,
 )
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
 from zuno.trading.model.trade_events import (
@@ -55,6 +56,10 @@ from zuno.trading.rules.book_state import (
     hold_until,
     round_money,
 )
+
+MAX_MANUAL_LEVERAGE: Final = 3.0
+_ROUNDING: Final = Decimal("1e-9")
+"""Of a margin that was asked for as a whole number and came back through a double."""
 
 
 class TradingBook(BookState):
@@ -119,7 +124,7 @@ class TradingBook(BookState):
             case ClockSet():
                 self.recorded = event.recorded
             case ManualChange():
-                return apply_manual_change(self, event.change)
+                return self._apply_by_hand(event.change)
             case Adopted():
                 cash = round_money(event.cash)
                 self.require_account()
@@ -239,9 +244,11 @@ class TradingBook(BookState):
         value: Decimal,
         fee: Decimal,
     ) -> None:
-        if trade is None:
-            trade = self._begin_trade(fill, order)
-        spot = fill.exchange is Exchange.UPBIT
+        self._enter(trade or self._begin_trade(fill, order), quantity, value, fee, LedgerAccount.FEES)
+
+    def _enter(self, trade: OpenTrade, quantity: Decimal, value: Decimal, fee: Decimal, expense: LedgerAccount) -> None:
+        """`expense`: where the fee is booked."""
+        spot = trade.exchange is Exchange.UPBIT
         margin = ZERO if spot else round_money(value / trade.leverage)
         trade.quantity += quantity
         trade.cost += value
@@ -251,8 +258,8 @@ class TradingBook(BookState):
         trade.fees += fee
         trade.most = max(trade.most, trade.quantity)
         asset, put = (LedgerAccount.INVENTORY, value) if spot else (LedgerAccount.MARGIN, margin)
-        self.ledger.post(fill.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (LedgerAccount.FEES, fee))
-        self.realise(fill.exchange, -fee)
+        self.ledger.post(trade.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (expense, fee))
+        self.realise(trade.exchange, -fee)
 
     def _begin_trade(self, fill: Fill, order: TrackedOrder | None) -> OpenTrade:
         tracked = None if order is None else self.intents.get(order.intent)
@@ -286,17 +293,16 @@ class TradingBook(BookState):
         trade.gross += gross
         spot = trade.exchange is Exchange.UPBIT
         asset, back = (LedgerAccount.INVENTORY, cost) if spot else (LedgerAccount.MARGIN, margin)
-        self.ledger.post(
-            trade.exchange,
-            (asset, -back),
-            (LedgerAccount.CASH, back + gross - fee),
-            (LedgerAccount.REALISED_PNL, -gross),
-            (LedgerAccount.FEES, fee),
-        )
+        results = [(LedgerAccount.REALISED_PNL, -gross), (LedgerAccount.FEES, fee)]
+        if trade.manual:
+            results = [(LedgerAccount.MANUAL, fee - gross)]
+        self.ledger.post(trade.exchange, (asset, -back), (LedgerAccount.CASH, back + gross - fee), *results)
         self.realise(trade.exchange, gross - fee)
         if whole:
             trade.closed, trade.liquidated = at, liquidation
-            del self.trades[trade.id], self.positions[trade.exchange, trade.symbol]
+            del self.trades[trade.id]
+        if whole and not trade.manual:
+            del self.positions[trade.exchange, trade.symbol]
             self.finished[trade.id] = trade
 
     def _book_funding(self, event: FundingBooked) -> Exchange:
@@ -342,6 +348,58 @@ class TradingBook(BookState):
             changed.first_stop = changed.first_stop or event.stop
             changed.first_target = changed.first_target or event.target
 
+    # -- what a person wrote down
+
+    def _apply_by_hand(self, change: BookChange) -> Exchange | None:
+        """`Refused` or `NotFound` for a change that cannot be."""
+        match change:
+            case PositionOpened():
+                return self._open_by_hand(change.position, to_decimal(change.fee))
+            case PositionClosed():
+                return self._close_by_hand(change)
+            case OrderPlaced():
+                _check_by_hand(self, change.order, ZERO)
+                self.resting[change.order.id] = change.order
+            case OrderCancelled():
+                del self.resting[find_resting(self, change.id).id]
+            case LiquidityStated():
+                self.liquidity.pop(change.symbol, None)
+                if change.quantity:
+                    self.liquidity[change.symbol] = Liquidity(symbol=change.symbol, quantity=change.quantity)
+            case _:
+                assert_never(change)
+        return None
+
+    def _open_by_hand(self, holding: Holding, fee: Decimal) -> Exchange:
+        _check_by_hand(self, holding, fee)
+        quantity = to_decimal(holding.quantity)
+        cost, fee = round_money(quantity * to_decimal(holding.entry)), round_money(fee)
+        self.require_account()
+        trade = OpenTrade(
+            **pick(holding, "id", "exchange", "symbol", "side", "opened", "hold"),
+            leverage=to_decimal(holding.leverage),
+            hold_until=hold_until(holding.opened, holding.hold),
+            holding=holding,
+        )
+        trade.stop = trade.first_stop = None if holding.stop is None else to_decimal(holding.stop)
+        trade.target = trade.first_target = None if holding.take is None else to_decimal(holding.take)
+        self._enter(trade, quantity, cost, fee, LedgerAccount.MANUAL)
+        self.trades[trade.id] = trade
+        return holding.exchange
+
+    def _close_by_hand(self, change: PositionClosed) -> Exchange:
+        trade = self.trades.get(change.id)
+        if trade is None:
+            raise NotFound(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
+        if not trade.manual:
+            raise Refused(f"{trade.id} is a trade of the desk; `zuno trade close {trade.id}` ends it at its exchange.")
+        if change.at < trade.opened:
+            raise Refused(f"{trade.id} was opened at {trade.opened} ms; it cannot be closed before, at {change.at} ms.")
+        value, fee = round_money(trade.quantity * to_decimal(change.price)), round_money(to_decimal(change.fee))
+        self._reduce_trade(trade, trade.quantity, value, fee, change.at, liquidation=False)
+        self.closed.append(self.summarise(trade, ExitReason.MANUAL))
+        return trade.exchange
+
 
 def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
     """The levels and the origin of a trade are those of the intent that opened it."""
@@ -360,98 +418,8 @@ def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
         trade.target = trade.first_target = leg.target
 
 
-MAX_MANUAL_LEVERAGE: Final = 3.0
-_ROUNDING: Final = Decimal("1e-9")
-"""Of a margin that was asked for as a whole number and came back through a double."""
-
-
-def apply_manual_change(book: BookState, change: BookChange) -> Exchange | None:
-    """The exchange whose money moved. `Refused` or `NotFound` for a change that cannot be."""
-    match change:
-        case PositionOpened():
-            return _open_by_hand(book, change.position, to_decimal(change.fee))
-        case PositionClosed():
-            return _close_by_hand(book, change)
-        case OrderPlaced():
-            _check_by_hand(book, change.order)
-            _check_affordable(book, change.order, ZERO)
-            book.resting[change.order.id] = change.order
-        case OrderCancelled():
-            del book.resting[find_resting(book, change.id).id]
-        case LiquidityStated():
-            book.liquidity.pop(change.symbol, None)
-            if change.quantity:
-                book.liquidity[change.symbol] = Liquidity(symbol=change.symbol, quantity=change.quantity)
-        case _:
-            assert_never(change)
-    return None
-
-
-def _open_by_hand(book: BookState, holding: Holding, fee: Decimal) -> Exchange:
-    _check_by_hand(book, holding)
-    _check_affordable(book, holding, fee)
-    book.require_account()
-    spot = holding.exchange is Exchange.UPBIT
-    quantity, leverage = to_decimal(holding.quantity), to_decimal(holding.leverage)
-    cost, fee = round_money(quantity * to_decimal(holding.entry)), round_money(fee)
-    margin = ZERO if spot else round_money(cost / leverage)
-    stop, target = _decimal_or_none(holding.stop), _decimal_or_none(holding.take)
-    trade = OpenTrade(
-        id=holding.id,
-        exchange=holding.exchange,
-        symbol=holding.symbol,
-        side=holding.side,
-        leverage=leverage,
-        opened=holding.opened,
-        quantity=quantity,
-        cost=cost,
-        margin=margin,
-        stop=stop,
-        target=target,
-        first_stop=stop,
-        first_target=target,
-        hold=holding.hold,
-        hold_until=hold_until(holding.opened, holding.hold),
-        fees=fee,
-        most=quantity,
-        entered=quantity,
-        entered_value=cost,
-        holding=holding,
-    )
-    book.trades[trade.id] = trade
-    asset, put = (LedgerAccount.INVENTORY, cost) if spot else (LedgerAccount.MARGIN, margin)
-    book.ledger.post(holding.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (LedgerAccount.MANUAL, fee))
-    book.realise(holding.exchange, -fee)
-    return holding.exchange
-
-
-def _close_by_hand(book: BookState, change: PositionClosed) -> Exchange:
-    trade = book.trades.get(change.id)
-    if trade is None:
-        raise NotFound(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
-    if not trade.manual:
-        raise Refused(f"{trade.id} is a trade of the desk; `zuno trade close {trade.id}` ends it at its exchange.")
-    if change.at < trade.opened:
-        raise Refused(f"{trade.id} was opened at {trade.opened} ms; it cannot be closed before, at {change.at} ms.")
-    value, fee = round_money(trade.quantity * to_decimal(change.price)), round_money(to_decimal(change.fee))
-    gross = value - trade.cost if trade.side is Side.LONG else trade.cost - value
-    spot = trade.exchange is Exchange.UPBIT
-    asset, back = (LedgerAccount.INVENTORY, trade.cost) if spot else (LedgerAccount.MARGIN, trade.margin)
-    book.ledger.post(
-        trade.exchange,
-        (asset, -back),
-        (LedgerAccount.CASH, back + gross - fee),
-        (LedgerAccount.MANUAL, fee - gross),
-    )
-    book.realise(trade.exchange, gross - fee)
-    trade.exited, trade.exited_value = trade.quantity, value
-    trade.gross, trade.fees, trade.closed = gross, trade.fees + fee, change.at
-    del book.trades[trade.id]
-    book.closed.append(book.summarise(trade, ExitReason.MANUAL))
-    return trade.exchange
-
-
-def _check_by_hand(book: BookState, entry: Holding | RestingOrder) -> None:
+def _check_by_hand(book: BookState, entry: Holding | RestingOrder, fee: Decimal) -> None:
+    """Cash counts as free: what open positions have lost since is the writer's to look at, who knows the market."""
     if entry.id in book.trades or entry.id in book.resting:
         raise Refused(f"{entry.id} is in the book already.")
     if not 1 <= entry.leverage <= MAX_MANUAL_LEVERAGE:
@@ -467,18 +435,15 @@ def _check_by_hand(book: BookState, entry: Holding | RestingOrder) -> None:
             f"The book is {held} {entry.symbol.base} and holds one side of a symbol only; "
             f"`zuno trade book close {entry.symbol}` comes first."
         )
-
-
-def _check_affordable(book: BookState, entry: Holding | RestingOrder, fee: Decimal) -> None:
-    """Of the cash: what open positions have lost since is the writer's to look at, who knows the market."""
     free = book.cash(entry.exchange) - book.pending_margin(entry.exchange)
-    needed = to_decimal(entry.margin) + fee
-    if needed > free * (1 + _ROUNDING) + _ROUNDING:
-        raise Refused(
-            f"A margin of {format_money(entry.margin, entry.exchange)} and a fee of "
-            f"{format_money(float(fee), entry.exchange)} are more than the "
-            f"{format_money(float(free), entry.exchange)} that are free at {entry.exchange}."
-        )
+    check_affordable(entry.exchange, to_decimal(entry.margin), fee, free)
+
+
+def check_affordable(exchange: Exchange, margin: Decimal, fee: Decimal, free: Decimal) -> None:
+    """`Refused` where margin and fee are more than is free."""
+    if margin + fee > free * (1 + _ROUNDING) + _ROUNDING:
+        needed, paid, left = (format_money(float(amount), exchange) for amount in (margin, fee, free))
+        raise Refused(f"A margin of {needed} and a fee of {paid} are more than the {left} that are free at {exchange}.")
 
 
 def find_resting(book: BookState, id: str) -> RestingOrder:
@@ -496,7 +461,3 @@ def new_id(kind: str, origin: str, number: int, *content: object) -> str:
 def format_money(amount: float, exchange: Exchange) -> str:
     sign = "-" if amount < 0 else ""
     return f"{sign}${abs(amount):,.2f}" if exchange is Exchange.BINANCE else f"{sign}₩{abs(amount):,.0f}"
-
-
-def _decimal_or_none(number: float | None) -> Decimal | None:
-    return None if number is None else to_decimal(number)

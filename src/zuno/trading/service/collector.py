@@ -8,21 +8,20 @@ where the store is slow, the stream waits. A minute of a stream is proven by its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
-from zuno.kernel.lock import ProcessLock
+from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import foreign
 from zuno.trading.data.intake import (
     PATIENCE,
-    Hole,
     Intake,
     Now,
     Sources,
@@ -37,7 +36,7 @@ from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbea
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
-from zuno.trading.service.data import MOST_NAMED, format_minute
+from zuno.trading.service.data import MOST_NAMED, format_minute, format_spans
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Chance: TypeAlias = Callable[[], float]
@@ -307,24 +306,18 @@ class Collector:
 
     async def once(self) -> RoundView:
         """Everybody is asked once, and what they say is kept."""
-        self._seat.take()
-        try:
+        with hold(self._seat):
             visits = [asyncio.ensure_future(self._visit(poll)) for poll in self._polls]
             await self._until(asyncio.gather(*visits), visits)
-        finally:
-            self._seat.leave()
         return self._round()
 
     async def run(self, hear: Callable[[CollectView], None], stop: asyncio.Event) -> CollectedView:
         """Until `stop`; what came in by then is written first."""
-        self._seat.take()
-        try:
+        with hold(self._seat):
             endless = [self._tell(hear), *map(self._poll, self._polls), *map(self._listen, self._streams)]
             tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(task) for task in (stop.wait(), *endless)]
             first = asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             await self._until(asyncio.ensure_future(first), tasks)
-        finally:
-            self._seat.leave()
         rows = self._writer.rows
         return CollectedView(rows=rows, said=f"The collector ended; it kept {rows:,} new rows, and all are written.")
 
@@ -410,7 +403,7 @@ class Collector:
             await self._sleep(self._backoff(state.failures))
 
     async def _hear(self, state: _StreamState) -> None:
-        async with _closing(state.feed.listen(self._symbols)) as stream:
+        async with aclosing(state.feed.listen(self._symbols)) as stream:
             while True:
                 async with asyncio.timeout(SILENCE):
                     item = await anext(stream, None)
@@ -471,7 +464,7 @@ class Collector:
         )
 
     def _given_up(self) -> dict[str, str]:
-        return {str(series): _places(holes) for series, holes in self._intake.given_up.items()}
+        return {str(series): format_spans(holes) for series, holes in self._intake.given_up.items()}
 
     def _round(self) -> RoundView:
         failing, rows = self._failing(), self._writer.rows
@@ -488,17 +481,3 @@ class Collector:
             said=f"{answered} of {len(self._polls)} series answered; {rows:,} new rows are kept.",
             notes=("streams are heard by a collector that stays: run it without --once",),
         )
-
-
-def _places(holes: Sequence[Hole]) -> str:
-    (first, last), more = holes[0], len(holes) - 1
-    return f"from {format_minute(first)} to {format_minute(last)} UTC" + (f" (and {more:,} more)" if more else "")
-
-
-@asynccontextmanager
-async def _closing(stream: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[Any]]:
-    try:
-        yield stream
-    finally:
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()

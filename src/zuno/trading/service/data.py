@@ -302,6 +302,12 @@ def _flaw_view(flaw: Flaw) -> FlawView:
     return FlawView(series=str(flaw.series), place=format_stretch(flaw.first, flaw.last), rule=rule_for(flaw), **own)
 
 
+def format_spans(spans: Sequence[tuple[int, int]]) -> str:
+    """The first of them, and how many follow."""
+    (first, last), more = spans[0], len(spans) - 1
+    return f"from {format_minute(first)} to {format_minute(last)} UTC" + (f" (and {more:,} more)" if more else "")
+
+
 def format_minute(at: int) -> str:
     """A moment as people read it: as fine as it needs to be."""
     try:

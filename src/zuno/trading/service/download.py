@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from zuno.kernel import arguments
-from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, Tone, document, table
@@ -27,7 +27,7 @@ from zuno.trading.data.intake import (
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol, timeframe_of
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore, Source
-from zuno.trading.service.data import format_minute
+from zuno.trading.service.data import format_minute, format_spans
 
 Tell = Callable[[str], None]
 BARS_A_PAGE: Final = 5_000
@@ -161,11 +161,7 @@ class Downloads:
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
     async def _fetch_page(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
-        try:
-            async with asyncio.timeout(self._patience):
-                rows = await self._sources.ask(series, since, until)
-        except TimeoutError:
-            raise Unavailable(f"{series.venue} did not answer within {self._patience:g} s") from None
+        rows = await self._sources.ask_within(self._patience, series, since, until)
         past = Batch(series, [row for row in rows if row.at not in kept], source=Source.DOWNLOADED)
         mending = Batch(series, [row for row in rows if row.at in kept], self._now(), Source.DOWNLOADED)
         return (await self._store.write([past, mending])).new
@@ -201,11 +197,7 @@ def _gone_note(series: Series[Any], kept: Millis) -> str:
 
 def _missing_note(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:
     """A venue that leaves something out without a word is told like one that fails."""
-    if not stretches:
-        return ""
-    first, last = stretches[0]
-    more = f" (and {len(stretches) - 1:,} more)" if len(stretches) > 1 else ""
-    return f"{series.venue} told nothing from {format_minute(first)} to {format_minute(last)} UTC{more}"
+    return f"{series.venue} told nothing {format_spans(stretches)}" if stretches else ""
 
 
 def _pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:

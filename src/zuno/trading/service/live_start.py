@@ -12,13 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol
-from zuno.trading.model.trade_events import (
-    DEMO_ACCOUNT,
-    LIVE_ACCOUNT,
-    Mandate,
-    MandateGranted,
-    account_mode,
-)
+from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, MandateGranted, account_mode
 from zuno.trading.ports.trade_log import TradeLog, TradeRecord
 from zuno.trading.rules.calibration import PRIOR_TRADES, list_closed_trades
 from zuno.trading.rules.trading_book import TradingBook

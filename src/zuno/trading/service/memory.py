@@ -128,10 +128,7 @@ class MemoryDesk:
         post_mortem = await self._find(id_)
         journal = await self._journal()
         await journal.append_once(
-            kind=MEMORY_FORGOTTEN,
-            author=OWNER,
-            payload=MemoryForgotten(id=post_mortem.id),
-            request_id=post_mortem.id,
+            kind=MEMORY_FORGOTTEN, author=OWNER, payload=MemoryForgotten(id=post_mortem.id), request_id=post_mortem.id
         )
         await self._index.remove(post_mortem.id)
         return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)

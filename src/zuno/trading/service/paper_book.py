@@ -39,6 +39,7 @@ from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none, pick
 from zuno.trading.model.market import HOUR_MS, Side, Symbol, Timeframe, candles, parse_hours, parse_symbol
+from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -46,7 +47,14 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
-from zuno.trading.rules.trading_book import MAX_MANUAL_LEVERAGE, TradingBook, find_resting, format_money, new_id
+from zuno.trading.rules.trading_book import (
+    MAX_MANUAL_LEVERAGE,
+    TradingBook,
+    check_affordable,
+    find_resting,
+    format_money,
+    new_id,
+)
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.prices import Prices, read_prices
@@ -56,7 +64,6 @@ MAX_ENTRY_AWAY: Final = 0.10
 """How far from the mark a position may be opened, as a share of it."""
 MAX_ORDER_AWAY: Final = 0.50
 """How far from it an order may rest."""
-_ROUNDING: Final = 1e-9
 _BASES: Final[Mapping[str, Symbol]] = {
     "ETH": Symbol.ETHUSDT,
     "WETH": Symbol.ETHUSDT,
@@ -461,11 +468,7 @@ class PaperBookDesk:
                 raise Refused(
                     f"The equity at {exchange} is {format_money(equity, exchange)}: nothing can be opened on it."
                 )
-        if margin + fee > free * (1 + _ROUNDING) + _ROUNDING:
-            raise Refused(
-                f"A margin of {format_money(margin, exchange)} and a fee of {format_money(fee, exchange)} "
-                f"are more than the {format_money(free, exchange)} that are free at {exchange}."
-            )
+        check_affordable(exchange, to_decimal(margin), to_decimal(fee), to_decimal(free))
 
     def _price(
         self, page: _Page, symbol: Symbol, exchange: Exchange, given: str | None, option: str

@@ -68,8 +68,7 @@ from zuno.trading.run.record import (
     summarise_run,
 )
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.run_replay import ReplayContext, replay_run
-from zuno.trading.service.run_to_view import run_decision, view_run_journal
+from zuno.trading.service.run_replay import ReplayContext, replay_run, run_decision, view_run_journal
 from zuno.trading.service.run_view import RunView
 from zuno.trading.service.runs_view import RunRecord, RunsView, run_line_view
 

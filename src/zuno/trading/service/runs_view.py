@@ -13,11 +13,7 @@ from zuno.llm.port import Attempt
 from zuno.present.document import Act, Block, Document, Mark, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, count, foreign, id_, number, percent, quiet, strong
 from zuno.trading.model.bundle import CANDLES_ONLY
-from zuno.trading.model.cycle import (
-    Node,
-    Outcome,
-    RuleChange,
-)
+from zuno.trading.model.cycle import Node, Outcome, RuleChange
 from zuno.trading.model.known import pick
 from zuno.trading.run.record import MarketMoment, RunRequest, RunSummary
 from zuno.trading.service.origin_view import OriginView

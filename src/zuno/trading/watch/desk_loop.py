@@ -141,8 +141,7 @@ class DeskLoop:
         self._report = report
         self._done: set[Job] = set()
         self._retry: dict[Job, Millis] = {}
-        self._trouble = ""
-        self._learning_trouble = ""
+        self._troubles: dict[str, str] = {}
 
     async def run_recorded(self, clock: MarketClock, until: Millis, stop: asyncio.Event) -> None:
         """From the clock's moment to another, as fast as it goes."""
@@ -249,7 +248,8 @@ class DeskLoop:
             self._done.add(job)
         except (Unavailable, Refused) as error:
             self._retry[job] = Millis(at + LEAST_RETRY_MS)
-            self._report(f"{_describe_job(job)}: {error}")
+            of = "" if job.symbol is None else f" of {job.symbol}"
+            self._report(f"{job.kind.value}{of}: {error}")
 
     async def _watch(self, stop: asyncio.Event, stopped: Callable[[], Awaitable[bool]]) -> None:
         while not stop.is_set():
@@ -269,9 +269,7 @@ class DeskLoop:
             ZunoError
         ) as error:  # a store that is away or a disk that is full is tried again; stops stand at the venue
             trouble = str(error)
-        if trouble and trouble != self._trouble:
-            self._report(f"watch: {trouble}")
-        self._trouble = trouble
+        self._tell_trouble("watch", trouble)
 
     async def _learn_once(self) -> None:
         try:
@@ -279,14 +277,14 @@ class DeskLoop:
             trouble = ""
         except ZunoError as error:  # what was closed is on record: it is learned from at the next look
             trouble = str(error)
-        if trouble and trouble != self._learning_trouble:
-            self._report(f"post-mortems: {trouble}")
-        self._learning_trouble = trouble
+        self._tell_trouble("post-mortems", trouble)
+
+    def _tell_trouble(self, of: str, trouble: str) -> None:
+        """Once, until it changes."""
+        if trouble and trouble != self._troubles.get(of):
+            self._report(f"{of}: {trouble}")
+        self._troubles[of] = trouble
 
 
 def list_symbols(symbols: Sequence[Symbol]) -> tuple[Symbol, ...]:
     return tuple(dict.fromkeys(symbols)) or tuple(Symbol)
-
-
-def _describe_job(job: Job) -> str:
-    return f"{job.kind.value} of {job.symbol}" if job.symbol is not None else job.kind.value

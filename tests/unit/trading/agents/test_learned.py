@@ -23,7 +23,7 @@ from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import LONG_TEXT, Call, Decision, JudgeOpinion
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import MEMORY, NOBODY, Verdict
-from zuno.trading.service.run_to_view import read_memory_view
+from zuno.trading.service.run_replay import read_memory_view
 
 LONG, SHORT = Side.LONG, Side.SHORT
 SUCCESS, FAILURE, FLAT = Verdict.SUCCESS, Verdict.FAILURE, Verdict.FLAT
