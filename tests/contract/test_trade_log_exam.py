@@ -21,7 +21,6 @@ from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -36,11 +35,11 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     paper_account,
 )
-from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.performance import AccountHistory, trace_account
+from zuno.trading.rules.performance import AccountHistory, AccountLog, trace_account
+from zuno.trading.service.paper_book import read_before
 
 HERE, THERE = "paper:SYNTHETIC seed 1", "paper:SYNTHETIC seed 1:second"
-Open = Callable[[], TradeLog]
+Open = Callable[[], AccountLog]
 
 
 class CountingJournal(ChainedJournal):
@@ -217,14 +216,13 @@ async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> Non
     for number, change in enumerate(changes, 1):
         payload = {"origin": "recorded", "number": number, "change": change}
         await journal.append(kind=BOOK_CHANGE, author=Author("owner"), payload=payload)
-    reader = AccountReader(log_of(journal))
-    account = paper_account("recorded")
-    before = (await reader.read_before(account, Millis(30))).to_account()
+    log, account = log_of(journal), paper_account("recorded")
+    before = (await read_before(log, account, Millis(30))).to_account()
     assert (before.usd, before.krw) == (1_999.7, 2_000_000 - 820_000 - 410)
     assert [to_json(held) for held in before.positions] == [changes[0]["position"], changes[3]["position"]]
     assert [to_json(order) for order in before.pending] == [changes[1]["order"]]
     assert [(pool.symbol, pool.quantity) for pool in before.liquidity] == [(Symbol.ETHUSDT, 1.5)]
-    book = await reader.read(account)
+    book = await log.history(account)
     assert (book.to_account().usd, book.to_account().pending) == (2_009.395, ())
     assert [(trade.trade, trade.net_pnl) for trade in book.closed] == [("pos_1", Decimal("9.395"))]
     assert book.venue_balance(Exchange.BINANCE) == 2_000
@@ -242,7 +240,8 @@ async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> Non
 )
 async def test_an_entry_no_log_writes_is_broken(tmp_path: Path, payload: dict[str, object]) -> None:
     journal = journal_in(tmp_path)
-    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload)
+    place = trade_log._place(HERE, 1)
+    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload, request_id=place)
     with pytest.raises(Broken):
         await log_of(journal).events(HERE)
 

@@ -33,7 +33,7 @@ from zuno.trading.model.trade_events import (
     OrderUpdated,
     TradeIntent,
 )
-from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import AccountLog
 
 FEE = Decimal("0.0005")
 
@@ -41,7 +41,7 @@ FEE = Decimal("0.0005")
 class AccountStory:
     """Writes what a desk and its exchange would have written."""
 
-    def __init__(self, log: TradeLog, account: str) -> None:
+    def __init__(self, log: AccountLog, account: str) -> None:
         self._writer = AccountWriter(log, account)
         self._count = 0
 
@@ -186,7 +186,7 @@ class AccountStory:
         )
 
 
-async def write_story(log: TradeLog, account: str, end: int) -> None:
+async def write_story(log: AccountLog, account: str, end: int) -> None:
     """At the end BTC is at 60,000 and ETH at 3,000."""
     story = AccountStory(log, account)
     first = await story.open_trade(end - 20 * HOUR_MS, Symbol.ETHUSDT, Side.LONG, "0.5", "2900", "2850", "2980")

@@ -15,7 +15,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     account_mode,
 )
-from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trading_book import TradingBook
 
 
@@ -26,7 +26,7 @@ class ConcurrentWrite(Exception):
 class AccountWriter:
     """The book of one account and the only way to write to it."""
 
-    def __init__(self, log: TradeLog, account: str) -> None:
+    def __init__(self, log: AccountLog, account: str) -> None:
         self.account = account
         self.book = TradingBook()
         self.failure: ZunoError | None = None
@@ -47,8 +47,10 @@ class AccountWriter:
         """Take what others wrote."""
         if self._unread:
             await self._reload()
-            return self.book
-        self.book.apply_all(await self._log.events(self.account, self.book.count))
+        elif not self.book.count:
+            self.book = await self._log.open_book(self.account)
+        else:
+            self.book.apply_all(await self._log.events(self.account, self.book.count))
         return self.book
 
     async def write(self, events: Sequence[TradeEvent]) -> None:
@@ -95,13 +97,11 @@ class AccountWriter:
         self._unread = True
         self.unwritten += tuple(unwritten)
         try:
-            events = await self._log.events(self.account, 0)
+            self.book = await self._log.open_book(self.account)
         except ZunoError as error:
             self.failure, self.has_failed = error, True
             raise
-        book = TradingBook()
-        book.apply_all(events)
-        self.book, self._unread, self.unwritten = book, False, ()
+        self._unread, self.unwritten = False, ()
 
 
 def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:

@@ -12,15 +12,15 @@ from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.trade_events import LockLifted, LockSet, Protection, TradeEvent
-from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.rules.trading_book import TradingBook
 
 
 @dataclass(frozen=True, slots=True)
 class GateContext:
-    log: TradeLog
+    log: AccountLog
     account: str
     venues: Mapping[Exchange, OrderVenue]
     now: Callable[[], Millis]

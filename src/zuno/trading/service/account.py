@@ -17,7 +17,6 @@ from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_equity
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import or_none
@@ -121,8 +120,7 @@ class AccountDesk:
 
     async def list_exchange_accounts(self) -> tuple[str, ...]:
         """Those of this home in which anything ever happened: `live`, `demo`."""
-        accounts = AccountReader(self._with.log, self._with.history)
-        return tuple([name for name in (DEMO_ACCOUNT, LIVE_ACCOUNT) if (await accounts.read(name)).count])
+        return tuple([name for name in (DEMO_ACCOUNT, LIVE_ACCOUNT) if (await self._with.log.history(name)).count])
 
     async def status(self) -> TradeStatusView:
         page = await self._reader.look(ask=True)
