@@ -17,7 +17,8 @@ from time import perf_counter
 from typing import Any
 
 from tests.wire.fakes.series import MemorySeries
-from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeRecord
+from tests.wire.trading_account import MemoryTradeRecord
+from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock

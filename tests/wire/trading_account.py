@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from zuno.kernel.units import Millis
@@ -9,6 +10,7 @@ from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.account import LiquidityStated
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.orders import (
     Fill,
     FundingPayment,
@@ -197,3 +199,15 @@ async def write_story(log: AccountLog, account: str, end: int) -> None:
     await story.open_trade(end - 3 * HOUR_MS, Symbol.BTCUSDT, Side.LONG, "0.02", "59500", "58900", "61500")
     await story.state_liquidity(end - 2 * HOUR_MS - MINUTE_MS, Symbol.ETHUSDT, 0.25)
     await story.come_to(end)
+
+
+class MemoryTradeRecord:
+    """The `TradeRecord` of these trades, by market."""
+
+    def __init__(self, trades: Mapping[str, Iterable[ClosedTrade]] | None = None) -> None:
+        self._trades = {
+            origin: tuple(sorted(closed, key=lambda trade: trade.closed)) for origin, closed in (trades or {}).items()
+        }
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        return tuple(trade for trade in self._trades.get(origin, ()) if trade.closed < before)

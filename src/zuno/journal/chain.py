@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
 
 from zuno.journal.port import Author, DamagedRow, Entry, Link, Row, Tail
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
-from zuno.kernel.wire import Hex64
+from zuno.kernel.wire import Hex64, Wire
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of one entry; what is larger belongs in a bundle."""
@@ -32,16 +31,8 @@ Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 RequestId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
-class Record(BaseModel):
-    model_config = ConfigDict(
-        defer_build=True,
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        serialize_by_alias=True,
-    )
+class Record(Wire):
+    model_config = ConfigDict(strict=True)
 
 
 class RecordAuthor(Record):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from zuno.adapters.home_files import list_home
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.notify import Fact, Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Seconds
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from zuno.journal.compaction import HomeCompaction
     from zuno.kernel.notify import Outbox
 
-ARCHIVE: Final = "archive"
 MEGABYTE: Final = 1_000_000
 _WARN_SHARE: Final = 0.8
 _DAY, _HOUR = 86_400.0, 3_600.0
@@ -25,14 +24,7 @@ _DAY, _HOUR = 86_400.0, 3_600.0
 
 def measure_home(home: Path) -> int:
     """Bytes of all files in a home but its archive, which may lie on another disk."""
-    total = 0
-    for folder, folders, files in os.walk(home):
-        if Path(folder) == home and ARCHIVE in folders:
-            folders.remove(ARCHIVE)
-        for file in files:
-            with suppress(OSError):  # a file that was replaced meanwhile
-                total += os.lstat(os.path.join(folder, file)).st_size
-    return total
+    return sum(file.size for file in list_home(home) if not file.name.startswith("archive/"))
 
 
 def describe_budget(used: int, budget: int) -> str | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock, monitor_lock, telegram_lock, web_lock
+from zuno.adapters.home_files import list_home
 from zuno.adapters.part_processes import PartProcesses, ServiceManager, serve_lock
 from zuno.doors.serve import PART_NAMES, Part, PartView, ServeBackends, ServeReport, Supervisor
 from zuno.doors.status import StatusView
@@ -142,15 +143,6 @@ def _keep_report(home: Path, report: ServeReport) -> None:
         replace_file(home / "leases" / "serve.json", report.model_dump_json(by_alias=True).encode(), durable=False)
 
 
-def _measure_home(home: Path) -> int:
-    size = 0
-    for folder, _, files in os.walk(home):
-        for name in files:
-            with suppress(OSError):
-                size += os.lstat(os.path.join(folder, name)).st_size
-    return size
-
-
 async def read_status(
     home: Path,
     read_journal: Callable[[], Awaitable[Journal]],
@@ -207,7 +199,7 @@ async def read_status(
         open_trades=None if book is None else len(book.trades),
         open_orders=None if book is None else len(book.open_orders) + len(book.resting),
         locks=None if book is None and not locks else tuple(locks),
-        used_bytes=_measure_home(home),
+        used_bytes=sum(file.size for file in list_home(home)),
         free_bytes=shutil.disk_usage(home).free,
         entries=None if record is None else 0 if newest is None else newest.seq,
         newest=None if newest is None else newest.at,

@@ -368,18 +368,6 @@ def _conflict(account: str, after: int) -> Refused:
     return Refused(f"Account {account} has more than {after} events by now: somebody else wrote; look again.")
 
 
-class MemoryTradeRecord:
-    """The `TradeRecord` of these trades, by market."""
-
-    def __init__(self, trades: Mapping[str, Iterable[ClosedTrade]] | None = None) -> None:
-        self._trades = {
-            origin: tuple(sorted(closed, key=lambda trade: trade.closed)) for origin, closed in (trades or {}).items()
-        }
-
-    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
-        return tuple(trade for trade in self._trades.get(origin, ()) if trade.closed < before)
-
-
 class LoggedTradeRecord:
     """The `TradeRecord` of a market's paper account; each call reads only what is new."""
 
