@@ -95,6 +95,15 @@ def detect_full_disk(path: Path) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def translate_write_errors(path: Path, advice: str = "") -> Iterator[None]:
+    """`DiskFull` for a write that finds no room, `Unavailable` for one that fails in another way."""
+    try:
+        yield
+    except OSError as error:
+        raise build_write_error(path, error, advice) from error
+
+
 def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
     if error.errno in FULL_DISK:
         return DiskFull(path)

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
-from zuno.adapters.atomic_file import build_write_error, replace_file
+from zuno.adapters.atomic_file import replace_file, translate_write_errors
 from zuno.kernel.errors import Refused, Unavailable
 
 WAIT_SECONDS: Final = 30.0
@@ -62,12 +62,10 @@ class FileLock:
         return self._handle
 
     def take(self) -> None:
-        try:
+        with translate_write_errors(self._path, "; nothing was done"):
             if self._parents:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = self._open()
-        except OSError as error:
-            raise build_write_error(self._path, error, "; nothing was done") from error
         try:
             self._acquire(handle)
             if self._signed:
@@ -264,10 +262,8 @@ class LockedFile:
             before = self.read()
             after, answer = make(before)
             if after is not None and after != before:
-                try:
+                with translate_write_errors(self._path):
                     replace_file(self._path, after, durable=wait)
-                except OSError as error:
-                    raise build_write_error(self._path, error) from error
             return answer
 
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, LiteralString
 
-from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
+from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name
@@ -135,14 +135,12 @@ class KillLockFile:
         return Refused(f"{self.path} locks every account ({why}); look at it, and remove it by hand to lift it.")
 
     def _write(self, kills: Mapping[str, str]) -> None:
-        try:
+        with translate_write_errors(self.path):
             if kills:
                 replace_file(self.path, _encode(kills))
             else:
                 self.path.unlink()
                 flush_to_disk(self.path.parent)
-        except OSError as error:
-            raise build_write_error(self.path, error) from error
 
     def _query(self, statement: LiteralString, *values: str) -> dict[str, str]:
         from zuno.adapters.store.lease import connect

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from zuno.adapters.atomic_file import build_database_error, build_write_error
+from zuno.adapters.atomic_file import build_database_error, translate_write_errors
 from zuno.kernel.errors import Broken
 
 T = TypeVar("T")
@@ -92,10 +92,8 @@ class SqliteFile:
             return act(connection)
 
     def _open(self) -> sqlite3.Connection:
-        try:
+        with translate_write_errors(self.path.parent):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise build_write_error(self.path.parent, error) from error
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
             _log_ahead(connection)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zuno.adapters.atomic_file import build_write_error, create_file
+from zuno.adapters.atomic_file import create_file, translate_write_errors
 from zuno.kernel.errors import Broken, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class KeyFile:
     def ensure(self) -> None:
         if self.exists() and self._half.exists():
             return
-        try:
+        with translate_write_errors(self._path):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             named = self._half.exists()  # looked at first: whoever makes both at this moment makes the key first
             if not self.exists():
@@ -40,8 +40,6 @@ class KeyFile:
                     raise Broken(f"The key {self._path} is missing; put it back from a copy.")
                 create_file(self._path, _fresh())
             create_file(self._half, f"{_public_of(self._private)}\n".encode())
-        except OSError as error:
-            raise build_write_error(self._path, error) from error
 
     @cached_property
     def public(self) -> str:

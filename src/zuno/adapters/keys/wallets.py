@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from pydantic import SecretBytes, SecretStr
 
-from zuno.adapters.atomic_file import build_write_error, create_file
+from zuno.adapters.atomic_file import create_file, translate_write_errors
 from zuno.adapters.eth_imports import import_eth_account
 from zuno.adapters.keys.keystore import MAX_BYTES, read_keystore, write_keystore
 from zuno.adapters.keys.passphrases import Passphrases
@@ -167,11 +167,9 @@ class WalletFolder:
         return StoredWallet(address, False, str(path), notes)
 
     def _create(self, path: Path, content: bytes) -> bool:
-        try:
+        with translate_write_errors(path):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return create_file(path, content)
-        except OSError as error:
-            raise build_write_error(path, error) from error
 
     def _must_be_new(self, address: Address) -> None:
         """Refuse early, before a passphrase is typed in vain; the exclusive write decides."""

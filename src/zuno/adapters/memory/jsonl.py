@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from zuno.adapters.atomic_file import build_write_error, flush_to_disk, replace_file
+from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.memory.table import drop_repeats, keep_new
 from zuno.kernel.errors import Broken, Unavailable
@@ -119,7 +119,7 @@ class JsonlMemory:
             return b""
 
     def _append(self, line: bytes) -> None:
-        try:
+        with translate_write_errors(self._path):
             new = not self._path.exists()
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with os.fdopen(handle, "r+b") as file:
@@ -130,14 +130,10 @@ class JsonlMemory:
                 os.fsync(handle)
             if new:
                 flush_to_disk(self._path.parent)
-        except OSError as error:
-            raise build_write_error(self._path, error) from error
 
     def _replace(self, content: bytes) -> None:
-        try:
+        with translate_write_errors(self._path):
             replace_file(self._path, content)
-        except OSError as error:
-            raise build_write_error(self._path, error) from error
 
     def _lock(self) -> FileLock:
         return FileLock(self._path.with_suffix(".lock"), timeout=WAIT_SECONDS, parents=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from zuno.adapters.atomic_file import build_write_error, replace_file
+from zuno.adapters.atomic_file import replace_file, translate_write_errors
 from zuno.adapters.file_lock import FileLock
 from zuno.kernel.errors import Broken, Unavailable, UsageError
 from zuno.kernel.wire import Wire
@@ -138,12 +138,10 @@ class MeshFiles:
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
-        try:
+        with translate_write_errors(path):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(mode=0o700, exist_ok=True)
             replace_file(path, content, durable=False)
-        except OSError as error:
-            raise build_write_error(path, error) from error
 
 
 def _parse_table(text: bytes) -> Table:

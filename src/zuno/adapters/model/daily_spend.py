@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from zuno.adapters.atomic_file import build_write_error, replace_file
+from zuno.adapters.atomic_file import replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.kernel.errors import Unavailable
 from zuno.llm.port import Ceiling, Spend
@@ -56,11 +56,8 @@ class DailySpendFile:
 
     @contextmanager
     def _hold_lock(self) -> Iterator[None]:
-        try:
-            with FileLock(self._lock, timeout=WAIT_SECONDS):
-                yield
-        except OSError as error:
-            raise build_write_error(self._path, error) from error
+        with translate_write_errors(self._path), FileLock(self._lock, timeout=WAIT_SECONDS):
+            yield
 
     def _load(self) -> dict[int, Spend]:
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.atomic_file import DRAFT_SUFFIX, build_write_error, is_full, open_replacement
+from zuno.adapters.atomic_file import DRAFT_SUFFIX, is_full, open_replacement, translate_write_errors
 from zuno.kernel.errors import Broken, DiskFull, Unavailable
 
 if TYPE_CHECKING:
@@ -50,14 +50,12 @@ class ParquetFiles:
         return self._seal(name, lambda draft: self._copy_from(draft, columns, ", ".join(chosen)))
 
     def _seal(self, name: str, copy: Callable[[Path], None]) -> SealedFile:
-        try:
+        with translate_write_errors(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open_replacement(self._folder / name) as draft:
                 with self._translate_duckdb(name):
                     copy(draft)
                 return SealedFile(name, draft.stat().st_size, _digest(draft))
-        except OSError as error:
-            raise build_write_error(self._folder, error) from error
 
     def read_columns(
         self, files: Sequence[SealedFile], columns: Sequence[str], series: str, span: tuple[int, int]

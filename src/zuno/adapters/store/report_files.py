@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.atomic_file import build_write_error, detect_full_disk, replace_file
+from zuno.adapters.atomic_file import replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.kernel.errors import Unavailable
 
@@ -44,11 +44,9 @@ class FolderOfReports:
 
     def write(self, name: str, content: bytes) -> None:
         path = self._folder / name
-        try:
+        with translate_write_errors(path):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(path, content)
-        except OSError as error:
-            raise build_write_error(path, error) from error
 
     def add_lines(self, name: str, lines: Sequence[str]) -> None:
         path = self._folder / name
@@ -60,13 +58,10 @@ class FolderOfReports:
                 return
             # Half a line that a kill left is ended, so that the next one stands alone.
             broken = before and not before.endswith(b"\n")
-            try:
-                with detect_full_disk(path):
-                    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-                    with os.fdopen(handle, "wb") as file:
-                        file.write((b"\n" if broken else b"") + b"\n".join(fresh) + b"\n")
-            except OSError as error:
-                raise build_write_error(path, error) from error
+            with translate_write_errors(path):
+                handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                with os.fdopen(handle, "wb") as file:
+                    file.write((b"\n" if broken else b"") + b"\n".join(fresh) + b"\n")
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):

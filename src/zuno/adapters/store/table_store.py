@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from zuno.adapters.atomic_file import build_write_error, detect_full_disk, flush_to_disk, replace_file
+from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.journal.blocks import ArchiveMissing, Recipe, build_recipe, decode_stored, join, point_to_archive
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
@@ -83,14 +83,12 @@ class Archive:
 
     def put(self, file: str, bundles: Mapping[str, bytes]) -> None:
         """On disk when this returns."""
-        try:
+        with translate_write_errors(self._folder / file):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with closing(self._open_file(self._folder / file)) as tables, tables.transaction():
                 tables.store({name: build_recipe(content, tables.put_blocks) for name, content in bundles.items()})
             for path in (self._folder / file, self._folder, self._folder.parent):
                 flush_to_disk(path)
-        except OSError as error:
-            raise build_write_error(self._folder / file, error) from error
 
     def read(self, file: str, name: str, known: dict[int, bytes]) -> bytes:
         """`ArchiveMissing` without the file, `Broken` where it does not hold the bundle."""
@@ -359,7 +357,7 @@ class HeadFile:
     def mark_broken(self, why: str | None, database: str) -> None:
         """Only while held."""
         marks = self._marks(database)
-        with self._writing():
+        with translate_write_errors(self._head):
             if why is None:
                 for mark in marks:
                     mark.unlink(missing_ok=True)
@@ -373,25 +371,18 @@ class HeadFile:
 
     def create(self, head: bytes) -> None:
         """Write the first head. Only while held."""
-        with self._writing():
+        with translate_write_errors(self._head):
             replace_file(self._head, _pad(head))
 
     def replace_head(self, head: bytes) -> None:
         """Overwrite the head in place, one sector and one flush. Only while held."""
-        with self._writing():
+        with translate_write_errors(self._head):
             handle = os.open(self._head, os.O_WRONLY | os.O_CLOEXEC)
             try:
                 os.pwrite(handle, _pad(head), 0)
                 _flush(handle)
             finally:
                 os.close(handle)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise build_write_error(self._head, error) from error
 
 
 class HeldLock:
@@ -404,7 +395,7 @@ class HeldLock:
 
     def begin(self, note: bytes) -> None:
         """Write the note. It survives the process, not a power cut."""
-        with detect_full_disk(self._path):
+        with translate_write_errors(self._path):
             os.pwrite(self._handle, note, 0)
             os.ftruncate(self._handle, len(note))
 

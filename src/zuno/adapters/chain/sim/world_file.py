@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.atomic_file import build_write_error, replace_file
+from zuno.adapters.atomic_file import replace_file, translate_write_errors
 from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
 from zuno.adapters.chain.world import DEFAULT_SEED
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
@@ -64,10 +64,8 @@ class SimFile:
             "events": [_format_event(event) for event in world.events],
             "head": world.head.hash,
         }
-        try:
+        with translate_write_errors(self._path, "; the world is as it was"):
             replace_file(self._path, json.dumps(document, indent=1).encode())
-        except OSError as error:
-            raise build_write_error(self._path, error, "; the world is as it was") from error
 
     def lock(self) -> FileLock:
         return FileLock(self._lock, timeout=WAIT_SECONDS)
