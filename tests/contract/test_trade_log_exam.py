@@ -21,6 +21,7 @@ from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -328,6 +329,49 @@ async def test_a_snapshot_that_is_not_the_fold_of_its_events_is_found_and_replac
     assert len(await log.verify_snapshots()) == 1
     assert await log.verify_snapshots() == ()
     assert dump_whole((await read_cold(tmp_path))[0]) == dump_whole(trace_account(events))
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_snapshot_is_not_believed_for_its_word(tmp_path: Path) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 120)
+    journal = journal_in(tmp_path)
+    older, newest = [entry.payload async for entry in journal.entries(kind=ACCOUNT_SNAPSHOT)]
+    count = int(str(newest["count"]))
+    whole = trace_account(events[:count])
+    live, past = dump_whole(whole)
+    richer = live.replace(f'"cash":"{whole.cash(Exchange.BINANCE)}"'.encode(), b'"cash":"9999"')
+    assert richer != live
+    lies = (
+        {**newest, "account": THERE, "after": count, "count": count + 9},
+        {**newest, "after": count + 50, "count": count + 100},  # what it continues is missing
+        {**newest, "after": 0, "live": trade_log._pack(richer), "past": trade_log._pack(past)},
+        {**newest, "after": 0, "count": count - 1, "live": trade_log._pack(live), "past": trade_log._pack(past)},
+        older,
+    )
+    for lie in lies:
+        name = trade_log._snapshot_name(HERE)
+        await journal.append(kind=ACCOUNT_SNAPSHOT, author=Author("desk"), payload=lie, request_id=name)
+        assert dump_whole((await read_cold(tmp_path))[0]) == dump_whole(trace_account(events))
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_writer_begins_at_the_snapshot(tmp_path: Path) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 220)
+    log = log_of(journal_in(tmp_path))
+    CountingJournal.read = 0
+    writer = AccountWriter(log, HERE)
+    book = await writer.refresh()
+    assert isinstance(book, AccountHistory)
+    assert dump_whole(book) == dump_whole(trace_account(events))
+    await writer.write([lock(events[-1].at)])
+    assert CountingJournal.read < 45
+    assert (await log.history(HERE)).count == len(events) + 1
+    assert (await log.history(HERE)) is not book
+    ends = [int(str(entry.payload["first"])) - 1 async for entry in journal_in(tmp_path).entries(kind=TRADE_EVENTS)]
+    for upto in (ends[3], ends[len(ends) // 2], ends[-1]):
+        before = await log.open_book(HERE, upto)
+        assert isinstance(before, AccountHistory)
+        assert dump_whole(before) == dump_whole(trace_account(events[:upto]))
 
 
 async def test_whoever_writes_to_a_long_past_folds_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

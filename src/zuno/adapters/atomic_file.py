@@ -104,6 +104,16 @@ def translate_write_errors(path: Path, advice: str = "") -> Iterator[None]:
         raise build_write_error(path, error, advice) from error
 
 
+def read_if_there(path: Path, advice: str = "") -> bytes | None:
+    """`Unavailable` for a file that is there and cannot be read."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read ({error.strerror}){advice}.") from error
+
+
 def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
     if error.errno in FULL_DISK:
         return DiskFull(path)

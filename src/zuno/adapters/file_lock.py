@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
-from zuno.adapters.atomic_file import replace_file, translate_write_errors
+from zuno.adapters.atomic_file import read_if_there, replace_file, translate_write_errors
 from zuno.kernel.errors import Refused, Unavailable
 
 WAIT_SECONDS: Final = 30.0
@@ -248,12 +248,7 @@ class LockedFile:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def read(self) -> bytes | None:
-        try:
-            return self._path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); mend its permissions.") from error
+        return read_if_there(self._path, "; mend its permissions")
 
     def change(self, make: Callable[[bytes | None], tuple[bytes | None, T]], *, wait: bool = True) -> T:
         """Replace the content by what `make` returns. `wait`: for another writer, and until it is on disk."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from zuno.adapters.atomic_file import replace_file, translate_write_errors
+from zuno.adapters.atomic_file import read_if_there, replace_file, translate_write_errors
 from zuno.adapters.file_lock import FileLock
-from zuno.kernel.errors import Broken, Unavailable, UsageError
+from zuno.kernel.errors import Broken, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import PeerAddress, PeerReport, RunningMesh, Table
@@ -41,14 +41,9 @@ class MeshFiles:
         return self.root / role.value
 
     def table(self) -> Table | None:
+        text = read_if_there(self._table)
         try:
-            text = self._table.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{self._table} cannot be read ({error.strerror}).") from error
-        try:
-            return _parse_table(text)
+            return None if text is None else _parse_table(text)
         except ValueError:
             raise Broken(f"{self._table} is damaged; put it back from a copy, or from another machine's.") from None
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from zuno.adapters.atomic_file import replace_file, translate_write_errors
+from zuno.adapters.atomic_file import read_if_there, replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.kernel.errors import Unavailable
 
@@ -34,13 +34,7 @@ class FolderOfReports:
             raise Unavailable(f"{self._folder} cannot be read ({error.strerror}).") from error
 
     def read(self, name: str) -> bytes | None:
-        path = self._folder / name
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{path} cannot be read ({error.strerror}).") from error
+        return read_if_there(self._folder / name)
 
     def write(self, name: str, content: bytes) -> None:
         path = self._folder / name

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
+from zuno.adapters.atomic_file import flush_to_disk, read_if_there, replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.journal.blocks import ArchiveMissing, Recipe, build_recipe, decode_stored, join, point_to_archive
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
@@ -334,24 +334,16 @@ class HeadFile:
             lock.leave()
 
     def head(self) -> bytes | None:
-        try:
-            sector = self._head.read_bytes()
-        except FileNotFoundError:
+        if (sector := read_if_there(self._head)) is None:
             return None
-        except OSError as error:
-            raise Unavailable(f"{self._head} cannot be read ({error.strerror}).") from error
         whole = len(sector) == _SECTOR and sector.endswith(b"\n")
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
 
     def read_damage(self, database: str) -> str | None:
         """What was found wrong with this database."""
         for mark in self._marks(database):
-            try:
-                return mark.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise Unavailable(f"{mark} cannot be read ({error.strerror}).") from error
+            if (text := read_if_there(mark)) is not None:
+                return text.decode("utf-8", "replace").partition("\n")[0]
         return None
 
     def mark_broken(self, why: str | None, database: str) -> None:
