@@ -195,10 +195,7 @@ class JournalStore(Protocol):
         """`ArchiveMissing` where it lies in an archive file that is not there."""
 
     def read_bundles(self) -> AsyncIterator[tuple[str, bytes | ArchiveMissing | None]]:
-        """Every bundle by its name, read anew, in less time than one by one."""
-
-    def bundle_names(self) -> AsyncIterator[str]:
-        """The names of all stored bundles, sorted."""
+        """Every bundle by its name, sorted, read anew, in less time than one by one."""
 
     async def mark_broken(self, why: str | None) -> None:
         """Store what is wrong, apart from the rows, for every process to see; None clears it."""

@@ -184,11 +184,10 @@ def build_equity_curve(
         return ()
     moments = {until, *(step.at for step in (steps[0], *steps[-MOST_STEPS:]) if step.at <= until)}
     moments |= {close.at for several in closes.values() for close in several if steps[0].at <= close.at <= until}
-    starts = [step.at for step in steps]
     times = {symbol: [close.at for close in several] for symbol, several in closes.items()}
     points = []
     for moment in sorted(moments):
-        step = steps[bisect_right(starts, moment) - 1]
+        step = steps[bisect_right(steps, moment, key=lambda step: step.at) - 1]
         marks = {
             symbol: closes[symbol][place - 1].price
             for symbol in times
