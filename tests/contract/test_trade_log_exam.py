@@ -33,6 +33,7 @@ from zuno.trading.model.trade_events import (
     LockSet,
     ManualChange,
     Protection,
+    TradeEntry,
     TradeEvent,
     paper_account,
 )
@@ -245,6 +246,16 @@ async def test_an_entry_no_log_writes_is_broken(tmp_path: Path, payload: dict[st
     await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload, request_id=place)
     with pytest.raises(Broken):
         await log_of(journal).events(HERE)
+
+
+async def test_an_account_with_a_gap_is_broken(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    await log_of(journal).append(HERE, STORY[:1], 0)
+    payload = TradeEntry(account=HERE, first=3, events=STORY[2:3])
+    place = trade_log._place(HERE, 3)
+    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload, request_id=place)
+    with pytest.raises(Broken):
+        await log_of(journal).accounts()
 
 
 # -- snapshots

@@ -142,7 +142,7 @@ class JournalTradeLog:
         self._read = read or journal
         self._counts: dict[str, int] = {}
         """Events up to the end of the last entry that was read or written."""
-        self._names: set[str] = set()
+        self._ends_by_name: dict[str, int] = {}
         self._named_to = 0
         self._old_books: dict[str, list[TradeEvent]] | None = None
         self._looking = asyncio.Lock()
@@ -166,10 +166,19 @@ class JournalTradeLog:
     async def accounts(self) -> tuple[str, ...]:
         async with self._looking:
             journal = await self._read()
+            ends = self._ends_by_name = self._ends_by_name or {
+                account: len(events) for account, events in (await self._read_old_books(journal)).items()
+            }
             async for entry in journal.entries(kind=TRADE_EVENTS, after=self._named_to):
-                self._names.add(_read_entry(entry).account)
-                self._named_to = entry.seq
-            return tuple(sorted({*self._names, *await self._read_old_books(journal)}))
+                written = _read_entry(entry)
+                end = ends.get(written.account, 0)
+                if written.first != end + 1:
+                    raise Broken(
+                        f"Account {written.account} has an event {written.first} behind {end} others (entry "
+                        f"{entry.seq}); run `zuno journal verify`."
+                    )
+                ends[written.account], self._named_to = end + len(written.events), entry.seq
+            return tuple(sorted(ends))
 
     async def history(self, account: str) -> AccountHistory:
         """A cold start folds what was written since the last snapshot, a later look what is new. Where `SNAPSHOT_EVERY`

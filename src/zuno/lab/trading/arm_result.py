@@ -151,7 +151,7 @@ def measure_arm(
     the worth and of the last moment for trades and fees."""
     history = trace_account(cut_events(events, until))
     book = history
-    if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
+    if any(book.ledger.debits[exchange] != book.ledger.credits[exchange] for exchange in Exchange):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
     closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
@@ -188,8 +188,8 @@ def measure_arm(
         funding=_micro(-ledger.balance(Exchange.BINANCE, LedgerAccount.FUNDING)),
         model_cost=_micro(spent[-1]),
         exposure=_measure_exposure(history.steps, span.begin, until, rate),
-        debits=format(ledger.debits(Exchange.BINANCE), "f"),
-        credits=format(ledger.credits(Exchange.BINANCE), "f"),
+        debits=format(ledger.debits[Exchange.BINANCE], "f"),
+        credits=format(ledger.credits[Exchange.BINANCE], "f"),
         lessons=lessons,
         recalled=recalled,
         refused=refused,

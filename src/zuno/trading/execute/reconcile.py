@@ -183,7 +183,7 @@ async def _reconcile_cash(
     ours = writer.book.venue_balance(venue.exchange)
     total = ours + difference
     currency, mode = venue.exchange.currency, account_mode(writer.account)
-    if mode != "paper" and not writer.book.ledger.debits(venue.exchange):
+    if mode != "paper" and not writer.book.ledger.debits[venue.exchange]:
         what = f"the account begins with the {total} {currency} at {venue.exchange}"
         await writer.write([Adopted(at=at(), exchange=venue.exchange, what=what, cash=difference)])
         return [what]
