@@ -21,7 +21,7 @@ from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.data.account_reader import AccountReader
+from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
@@ -33,14 +33,15 @@ from zuno.trading.model.trade_events import (
     LockSet,
     ManualChange,
     Protection,
+    TradeEntry,
     TradeEvent,
     paper_account,
 )
-from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.performance import AccountHistory, trace_account
+from zuno.trading.rules.performance import AccountHistory, AccountLog, trace_account
+from zuno.trading.service.paper_book import read_before
 
 HERE, THERE = "paper:SYNTHETIC seed 1", "paper:SYNTHETIC seed 1:second"
-Open = Callable[[], TradeLog]
+Open = Callable[[], AccountLog]
 
 
 class CountingJournal(ChainedJournal):
@@ -217,14 +218,13 @@ async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> Non
     for number, change in enumerate(changes, 1):
         payload = {"origin": "recorded", "number": number, "change": change}
         await journal.append(kind=BOOK_CHANGE, author=Author("owner"), payload=payload)
-    reader = AccountReader(log_of(journal))
-    account = paper_account("recorded")
-    before = (await reader.read_before(account, Millis(30))).to_account()
+    log, account = log_of(journal), paper_account("recorded")
+    before = (await read_before(log, account, Millis(30))).to_account()
     assert (before.usd, before.krw) == (1_999.7, 2_000_000 - 820_000 - 410)
     assert [to_json(held) for held in before.positions] == [changes[0]["position"], changes[3]["position"]]
     assert [to_json(order) for order in before.pending] == [changes[1]["order"]]
     assert [(pool.symbol, pool.quantity) for pool in before.liquidity] == [(Symbol.ETHUSDT, 1.5)]
-    book = await reader.read(account)
+    book = await log.history(account)
     assert (book.to_account().usd, book.to_account().pending) == (2_009.395, ())
     assert [(trade.trade, trade.net_pnl) for trade in book.closed] == [("pos_1", Decimal("9.395"))]
     assert book.venue_balance(Exchange.BINANCE) == 2_000
@@ -242,9 +242,20 @@ async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> Non
 )
 async def test_an_entry_no_log_writes_is_broken(tmp_path: Path, payload: dict[str, object]) -> None:
     journal = journal_in(tmp_path)
-    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload)
+    place = trade_log._place(HERE, 1)
+    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload, request_id=place)
     with pytest.raises(Broken):
         await log_of(journal).events(HERE)
+
+
+async def test_an_account_with_a_gap_is_broken(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    await log_of(journal).append(HERE, STORY[:1], 0)
+    payload = TradeEntry(account=HERE, first=3, events=STORY[2:3])
+    place = trade_log._place(HERE, 3)
+    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload, request_id=place)
+    with pytest.raises(Broken):
+        await log_of(journal).accounts()
 
 
 # -- snapshots
@@ -329,6 +340,49 @@ async def test_a_snapshot_that_is_not_the_fold_of_its_events_is_found_and_replac
     assert len(await log.verify_snapshots()) == 1
     assert await log.verify_snapshots() == ()
     assert dump_whole((await read_cold(tmp_path))[0]) == dump_whole(trace_account(events))
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_snapshot_is_not_believed_for_its_word(tmp_path: Path) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 120)
+    journal = journal_in(tmp_path)
+    older, newest = [entry.payload async for entry in journal.entries(kind=ACCOUNT_SNAPSHOT)]
+    count = int(str(newest["count"]))
+    whole = trace_account(events[:count])
+    live, past = dump_whole(whole)
+    richer = live.replace(f'"cash":"{whole.cash(Exchange.BINANCE)}"'.encode(), b'"cash":"9999"')
+    assert richer != live
+    lies = (
+        {**newest, "account": THERE, "after": count, "count": count + 9},
+        {**newest, "after": count + 50, "count": count + 100},  # what it continues is missing
+        {**newest, "after": 0, "live": trade_log._pack(richer), "past": trade_log._pack(past)},
+        {**newest, "after": 0, "count": count - 1, "live": trade_log._pack(live), "past": trade_log._pack(past)},
+        older,
+    )
+    for lie in lies:
+        name = trade_log._snapshot_name(HERE)
+        await journal.append(kind=ACCOUNT_SNAPSHOT, author=Author("desk"), payload=lie, request_id=name)
+        assert dump_whole((await read_cold(tmp_path))[0]) == dump_whole(trace_account(events))
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_writer_begins_at_the_snapshot(tmp_path: Path) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 220)
+    log = log_of(journal_in(tmp_path))
+    CountingJournal.read = 0
+    writer = AccountWriter(log, HERE)
+    book = await writer.refresh()
+    assert isinstance(book, AccountHistory)
+    assert dump_whole(book) == dump_whole(trace_account(events))
+    await writer.write([lock(events[-1].at)])
+    assert CountingJournal.read < 45
+    assert (await log.history(HERE)).count == len(events) + 1
+    assert (await log.history(HERE)) is not book
+    ends = [int(str(entry.payload["first"])) - 1 async for entry in journal_in(tmp_path).entries(kind=TRADE_EVENTS)]
+    for upto in (ends[3], ends[len(ends) // 2], ends[-1]):
+        before = await log.open_book(HERE, upto)
+        assert isinstance(before, AccountHistory)
+        assert dump_whole(before) == dump_whole(trace_account(events[:upto]))
 
 
 async def test_whoever_writes_to_a_long_past_folds_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

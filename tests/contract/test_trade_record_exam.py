@@ -7,7 +7,8 @@ from decimal import Decimal as D
 
 import pytest
 
-from zuno.adapters.account.trade_log import LoggedTradeRecord, MemoryTradeLog, MemoryTradeRecord
+from tests.wire.trading_account import MemoryTradeRecord
+from zuno.adapters.account.trade_log import LoggedTradeRecord, MemoryTradeLog
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
 from zuno.trading.model.market import Mode, Side, Symbol

@@ -59,7 +59,7 @@ def test_an_archived_debate_is_replayed_from_its_file_or_the_file_is_named(zuno:
     assert zuno("home", "compact", "--older", "soon").code == 2
     view = zuno("home", "compact", "--older", "0d", "--json").document
     (file,) = view["files"]
-    assert (view["olderDays"], view["archived"] > 0) == (0, True)
+    assert view["archived"] > 0
     assert zuno("replay", plan["planId"], "--json").document["identical"] is True
     (home / "archive" / file).rename(home / file)
     ran = zuno("replay", plan["planId"], "--json")

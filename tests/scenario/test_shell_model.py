@@ -23,7 +23,7 @@ async def test_a_seated_model_reads_the_line_and_is_on_record(home: Path, monkey
         monkeypatch.setenv("ZUNO_AGENT_MODEL", f"{server.origin}/v1#tiny")
         zuno = open_zuno(str(home))
         reading = await zuno.interpreter().read(LINE)
-        tail = await zuno.audit().tail(5)
+        tail = await zuno.audit().page(5)
         verdict = await zuno.audit().verify()
         await zuno.close()
     assert reading is not None

@@ -17,7 +17,8 @@ from time import perf_counter
 from typing import Any
 
 from tests.wire.fakes.series import MemorySeries
-from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeRecord
+from tests.wire.trading_account import MemoryTradeRecord
+from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.file_lock import symbol_lock
@@ -36,7 +37,6 @@ from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModels
 from zuno.llm.prompts import Prompts
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.bundle_builder import reach_of
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
@@ -57,6 +57,7 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.run.record import RunJournal
 from zuno.trading.service.features import TradingDesk
+from zuno.trading.service.paper_book import read_before
 from zuno.trading.service.run_replay import ReplayContext
 from zuno.trading.service.runs import Cycles, Recall, RunBackends
 from zuno.wiring.orders import build_paper_venues
@@ -219,8 +220,8 @@ class Desk:
         )
 
     async def _held(self, of: str, moment: Millis, present: bool, account: Account | None) -> list[Slot]:
-        reader = AccountReader(JournalTradeLog(self.opened))
-        own = account or (await reader.read_before(paper_account(of), moment)).to_account()
+        log = JournalTradeLog(self.opened)
+        own = account or (await read_before(log, paper_account(of), moment)).to_account()
         return account_slots(own, moment)
 
     def _registry(self) -> ModelRegistry:

@@ -15,8 +15,8 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Ruling, Style, Target, TradeCard
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
-from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits
 
 BTC = Symbol.BTCUSDT
@@ -123,7 +123,7 @@ class GateHarness:
         self.gate = self.open_gate()
 
     @property
-    def log(self) -> TradeLog:
+    def log(self) -> AccountLog:
         return self.paper.log
 
     def open_gate(self) -> OrderGate:

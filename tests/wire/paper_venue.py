@@ -15,8 +15,8 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Quote, Symbol
 from zuno.trading.model.orders import OrderStatus
 from zuno.trading.model.trade_events import Adopted, OrderUpdated
-from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.inputs import FeeRates, Fees
+from zuno.trading.rules.performance import AccountLog
 
 START = Millis(1_750_000_000_000 // DAY_MS * DAY_MS + 12 * HOUR_MS)
 ACCOUNT = "paper:test"
@@ -56,7 +56,7 @@ class PaperHarness:
     quantity: Decimal
     symbol: Symbol = Symbol.BTCUSDT
     fees: FeeRates | None = None
-    log: TradeLog = field(default_factory=MemoryTradeLog)
+    log: AccountLog = field(default_factory=MemoryTradeLog)
     tape: ListTape = field(default_factory=ListTape)
     at: int = START
 

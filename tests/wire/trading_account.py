@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from zuno.kernel.units import Millis
@@ -9,6 +10,7 @@ from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.account import LiquidityStated
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.orders import (
     Fill,
     FundingPayment,
@@ -33,7 +35,7 @@ from zuno.trading.model.trade_events import (
     OrderUpdated,
     TradeIntent,
 )
-from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import AccountLog
 
 FEE = Decimal("0.0005")
 
@@ -41,7 +43,7 @@ FEE = Decimal("0.0005")
 class AccountStory:
     """Writes what a desk and its exchange would have written."""
 
-    def __init__(self, log: TradeLog, account: str) -> None:
+    def __init__(self, log: AccountLog, account: str) -> None:
         self._writer = AccountWriter(log, account)
         self._count = 0
 
@@ -186,7 +188,7 @@ class AccountStory:
         )
 
 
-async def write_story(log: TradeLog, account: str, end: int) -> None:
+async def write_story(log: AccountLog, account: str, end: int) -> None:
     """At the end BTC is at 60,000 and ETH at 3,000."""
     story = AccountStory(log, account)
     first = await story.open_trade(end - 20 * HOUR_MS, Symbol.ETHUSDT, Side.LONG, "0.5", "2900", "2850", "2980")
@@ -197,3 +199,15 @@ async def write_story(log: TradeLog, account: str, end: int) -> None:
     await story.open_trade(end - 3 * HOUR_MS, Symbol.BTCUSDT, Side.LONG, "0.02", "59500", "58900", "61500")
     await story.state_liquidity(end - 2 * HOUR_MS - MINUTE_MS, Symbol.ETHUSDT, 0.25)
     await story.come_to(end)
+
+
+class MemoryTradeRecord:
+    """The `TradeRecord` of these trades, by market."""
+
+    def __init__(self, trades: Mapping[str, Iterable[ClosedTrade]] | None = None) -> None:
+        self._trades = {
+            origin: tuple(sorted(closed, key=lambda trade: trade.closed)) for origin, closed in (trades or {}).items()
+        }
+
+    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
+        return tuple(trade for trade in self._trades.get(origin, ()) if trade.closed < before)

@@ -105,19 +105,19 @@ def detect_full_disk(path: Path) -> Iterator[None]:
         raise
 
 
-def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
-    if error.errno in FULL_DISK:
-        return DiskFull(path)
-    return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
-
-
 @contextmanager
 def translate_write_errors(path: Path, advice: str = "") -> Iterator[None]:
-    """What the system says of a write, as our own errors."""
+    """`DiskFull` for a write that finds no room, `Unavailable` for one that fails in another way."""
     try:
         yield
     except OSError as error:
         raise build_write_error(path, error, advice) from error
+
+
+def build_write_error(path: Path, error: OSError, advice: str = "") -> Unavailable:
+    if error.errno in FULL_DISK:
+        return DiskFull(path)
+    return Unavailable(f"{path} cannot be written ({error.strerror}){advice}.")
 
 
 def build_database_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:

@@ -137,12 +137,9 @@ class HomeDesk(Protocol):
 
     async def backup(self, file: str, keep: int | None) -> BackupView:
         """While everything runs. After an error older backups are as they were."""
-        ...
 
     async def restore(self, file: str) -> RestoreView:
         """Into an empty home: `Refused` otherwise. `Malformed` or `Broken` for a backup that is not whole."""
-        ...
 
     async def move(self, folder: str | None, to: str | None) -> HomeMoveView:
         """To another folder, or the journal to a database. `Refused` while something runs here."""
-        ...

@@ -98,20 +98,16 @@ class JournalAudit:
 
     async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> JournalVerdictView:
         verdict = await self._journal.verify(mode, seal=seal)
-        fault, notes = verdict.fault, verdict.notes
+        fault = verdict.fault
         if fault is None and mode is VerifyMode.ALL and verdict.entries and self._recompute is not None:
             wrong = await self._recompute()
             fault = Fault(None, "; ".join(wrong)) if wrong else None
+        shown = ("entries", "mode", "first", "signatures", "sealed", "notes")
         return JournalVerdictView(
             ok=fault is None,
-            entries=verdict.entries,
-            mode=verdict.mode,
-            first=verdict.first,
-            signatures=verdict.signatures,
-            sealed=verdict.sealed,
-            unchecked=_describe_unchecked(verdict) if fault is None else "",
             first_bad=fault,
-            notes=notes,
+            unchecked=_describe_unchecked(verdict) if fault is None else "",
+            **{name: getattr(verdict, name) for name in shown},
         )
 
     async def last_request(self, kinds: Collection[str]) -> str:
@@ -121,9 +117,6 @@ class JournalAudit:
         if newest is None or newest.request_id is None:
             raise NotFound("Nothing was decided here yet; `zuno lp recommend` and `zuno trade run` do.")
         return newest.request_id
-
-    async def tail(self, count: int) -> JournalTailView:
-        return await self.page(count)
 
     async def since(self, seq: int, count: int) -> list[Entry]:
         """At most `count` entries after a number, oldest first."""

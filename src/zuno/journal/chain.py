@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
 
 from zuno.journal.port import Author, DamagedRow, Entry, Link, Row, Tail
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
-from zuno.kernel.wire import Hex64
+from zuno.kernel.wire import Hex64, Wire
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of one entry; what is larger belongs in a bundle."""
@@ -32,16 +31,8 @@ Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 RequestId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
-class Record(BaseModel):
-    model_config = ConfigDict(
-        defer_build=True,
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        serialize_by_alias=True,
-    )
+class Record(Wire):
+    model_config = ConfigDict(strict=True)
 
 
 class RecordAuthor(Record):
@@ -119,26 +110,30 @@ class Frame(NamedTuple):
 
 # The fields of canonical bytes are sorted, and the payload is the only one of any length: what stands before and behind
 # it is read without parsing it.
+_NO_ENTRY = "its body is not an entry of this format"
 _BEFORE_PAYLOAD = re.compile(
-    rb'\{"at":(0|[1-9][0-9]{0,15}),"author":\{"key":"[0-9a-f]{64}","role":"[a-z][a-z0-9_-]{0,31}"\},'
-    rb'"bundle":(?:null|"([0-9a-f]{64})"),"code":"(?:[^"\\]|\\.)+","format":1,"kind":"([a-z][a-z0-9_]{0,63})",'
-    rb'"node":"([0-9a-f]{64})","payload":\{'
+    r'\{"at":(0|[1-9][0-9]{0,15}),"author":\{"key":"[0-9a-f]{64}","role":"[a-z][a-z0-9_-]{0,31}"\},'
+    r'"bundle":(?:null|"([0-9a-f]{64})"),"code":"(?:[^"\\]|\\.)+","format":1,"kind":"([a-z][a-z0-9_]{0,63})",'
+    r'"node":"([0-9a-f]{64})","payload":\{'
 )
 _BEHIND_PAYLOAD = re.compile(
-    rb'\},"prev":"([0-9a-f]{64})","requestId":(?:null|"([A-Za-z0-9_-]{1,64})"),"seq":([1-9][0-9]*)\}\Z'
+    r'\},"prev":"([0-9a-f]{64})","requestId":(?:null|"([A-Za-z0-9_-]{1,64})"),"seq":([1-9][0-9]*)\}\Z'
 )
-_BEHIND_BYTES = 256
+_LONGEST_BEHIND = 256
 
 
 def read_frame(body: bytes) -> Frame | None:
     """The frame of an entry's body; None where it has not the form of one."""
-    before = _BEFORE_PAYLOAD.match(body)
-    behind = _BEHIND_PAYLOAD.search(body, max(0, len(body) - _BEHIND_BYTES))
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
+    before = _BEFORE_PAYLOAD.match(text)
+    behind = _BEHIND_PAYLOAD.search(text, max(0, len(text) - _LONGEST_BEHIND))
     if before is None or behind is None or behind.start() < before.end() - 1:
         return None
-    at, bundle, kind, node = (None if part is None else part.decode() for part in before.groups())
-    prev, request_id, seq = (None if part is None else part.decode() for part in behind.groups())
-    return Frame(int(seq or 0), int(at or 0), request_id, kind or "", node or "", bundle, prev or "")
+    (at, bundle, kind, node), (prev, request_id, seq) = before.groups(), behind.groups()
+    return Frame(int(seq), int(at), request_id, kind, node, bundle, prev)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +187,7 @@ def verify_link(row: Row | DamagedRow, seq: int, prev: str, node: str) -> Frame 
         return Fault(seq, "its body and its hash disagree")
     frame = read_frame(row.body)
     if frame is None:
-        return Fault(seq, "its body is not an entry of this format")
+        return Fault(seq, _NO_ENTRY)
     if frame.node != node:
         return Fault(seq, f"it was signed by another node ({frame.node[:12]}…)")
     if (row.seq, row.at, row.request_id, row.kind) != frame[:4]:
@@ -202,38 +197,32 @@ def verify_link(row: Row | DamagedRow, seq: int, prev: str, node: str) -> Frame 
 
 def verify_signature(row: Row, key: NodeKey) -> Fault | None:
     """Of a row whose link holds: whether this node signed it, and its body is canonical."""
-    signature = _decode_hex(row.signature, 64)
-    if signature is None:
-        return Fault(row.seq, "its signature is not one")
-    if not key.verify(key.public, _ENTRY + row.hash.encode(), signature):
-        return Fault(row.seq, "its signature does not belong to its hash")
+    if (fault := _find_unsigned(row, key)) is not None:
+        return fault
     try:
         fields = decode_canonical(row.body)
     except Malformed:
         fields = None
-    whole = isinstance(fields, dict) and len(fields) == len(EntryRecord.model_fields)
-    return None if whole else Fault(row.seq, "its body is not an entry of this format")
+    whole = isinstance(fields, dict) and len(fields) == len(EntryRecord.__annotations__)
+    return None if whole else Fault(row.seq, _NO_ENTRY)
+
+
+def _find_unsigned(row: Row, key: NodeKey) -> Fault | None:
+    signature = _decode_hex(row.signature, 64)
+    if signature is None:
+        return Fault(row.seq, "its signature is not one")
+    signed = key.verify(key.public, _ENTRY + row.hash.encode(), signature)
+    return None if signed else Fault(row.seq, "its signature does not belong to its hash")
 
 
 def verify_row(row: Row | DamagedRow, key: NodeKey) -> Entry | Fault:
     """The entry of a row, if its hash, signature and columns agree with its body."""
     if isinstance(row, DamagedRow):
         return Fault(row.seq, row.reason)
-    if digest(row.body) != row.hash:
-        return Fault(row.seq, "its body and its hash disagree")
-    if (signature := _decode_hex(row.signature, 64)) is None:
-        return Fault(row.seq, "its signature is not one")
-    record = _decode_record(EntryRecord, row.body)
-    if record is None:
-        return Fault(row.seq, "its body is not an entry of this format")
-    if not key.verify(record.node, _ENTRY + row.hash.encode(), signature):
-        return Fault(row.seq, "its signature does not belong to its hash")
-    if record.node != key.public:
-        return Fault(row.seq, f"it was signed by another node ({record.node[:12]}…)")
-    columns = (row.seq, row.at, row.request_id, row.kind)
-    if columns != (record.seq, record.at, record.request_id, record.kind):
-        return Fault(row.seq, "its columns do not say what its body says")
-    return build_entry(record, row)
+    frame = verify_link(row, row.seq, "", key.public)
+    fault = frame if isinstance(frame, Fault) else _find_unsigned(row, key)
+    record = _decode_record(EntryRecord, row.body) if fault is None else None
+    return fault or Fault(row.seq, _NO_ENTRY) if record is None else build_entry(record, row)
 
 
 def build_entry(record: EntryRecord, row: Row) -> Entry:

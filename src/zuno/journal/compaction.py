@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from zuno.journal.journal import ChainedJournal, VerifyMode
 from zuno.journal.port import DamagedRow, Row
@@ -48,9 +48,6 @@ class CompactingStore(Protocol):
 
 
 class CompactionView(View):
-    LEFT_OUT: ClassVar = frozenset({"older_days"})
-    older_days: int | None
-    """The age past which bundles were archived; null: none were."""
     converted: int
     """Bundles stored in blocks that were not before."""
     archived: int
@@ -105,7 +102,6 @@ class HomeCompaction:
                 if self.measure() <= budget:
                     break
             return CompactionView(
-                older_days=None if age is None else age // DAY,
                 converted=converted,
                 archived=sum(moved.values()),
                 files=tuple(file for file, number in moved.items() if number),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, OrderedDict
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ RECOVERED = "journal_recovered"
 """The kind of the entry that says what a crash left behind."""
 
 _SHORTEST_SECRET = 8  # a shorter one would be found in innocent text
-_RECENT_BUNDLES = 4_096  # bundles known to be stored and whole
+_RECENT_BUNDLES = 256  # bundles known to be stored and whole
 _RECENT_ENTRIES = 32  # looked at before the first entry of a process: some milliseconds
 CHECKPOINT_EVERY: Final = 1_000
 """Entries behind the last checkpoint from which on a verified journal is sealed again."""
@@ -100,7 +100,7 @@ class ChainedJournal:
         self._code = code
         self._now = now
         self._secrets = _encode_secrets(secrets)
-        self._bundles = _RecentNames(_RECENT_BUNDLES)
+        self._bundles: deque[str] = deque(maxlen=_RECENT_BUNDLES)
         self._founded = False
         self._checked_recent = False
         self._vouched: tuple[bytes, ChainState] | None = None
@@ -165,7 +165,10 @@ class ChainedJournal:
             if _describe_recovery(state):
                 return self._seal_recovery(state)  # record the crash first, our own entry in the next pass
             if tail.first is not None:
-                written.append(self._verify_row(tail.first))
+                first = verify_row(tail.first, self._key)
+                if isinstance(first, Fault):
+                    raise _describe_damage(first)
+                written.append(first)
                 return None
             record = self._build_record(state, kind, author, content, request_id, bundle)
             link = self._seal(record)
@@ -184,7 +187,7 @@ class ChainedJournal:
         if name not in self._bundles:
             await self._ensure_founded()
             await self._store.put_bundle(name, content)
-            self._bundles.add(name)
+            self._bundles.append(name)
         return name
 
     async def bundle(self, name: Digest) -> bytes:
@@ -193,7 +196,7 @@ class ChainedJournal:
             raise NotFound(f"The journal has no bundle {name[:12]}….")
         if digest(content) != name:
             raise Broken(f"The journal's bundle {name[:12]}… {_OTHER_BYTES}; run `zuno journal verify`.")
-        self._bundles.add(name)
+        self._bundles.append(name)
         return content
 
     async def entries(
@@ -218,7 +221,7 @@ class ChainedJournal:
         if last is None:
             state = verify_tail(await self._store.tail(), self._key)
             if isinstance(state, Fault):
-                raise Broken(f"The journal is damaged: {_describe_fault(state)}; run `zuno journal verify`.")
+                raise _describe_damage(state)
         elif seq != last + 1:
             raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
 
@@ -241,7 +244,7 @@ class ChainedJournal:
         if self._key_fault() is None:
             with suppress(Broken, Unavailable):
                 await self._store.mark_broken(_describe_fault(fault))
-        return Broken(f"The journal is damaged: {_describe_fault(fault)}; run `zuno journal verify`.")
+        return _describe_damage(fault)
 
     async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> Verdict:
         """Verify the chain. Nothing is repaired; a journal that does not hold is marked, where that can be written, and
@@ -290,7 +293,9 @@ class ChainedJournal:
             async for row in self._store.rows(after=count or None, upto=0 if tail.last is None else tail.last.seq):
                 signed = count + 1 >= signed_from or not prev
                 frame = self._verify_place(row, count + 1, prev, public, signed=signed)
-                fault = frame if isinstance(frame, Fault) else await self._bundle_fault(frame, checked)
+                fault = frame if isinstance(frame, Fault) else None
+                if isinstance(frame, Frame) and frame.bundle is not None and frame.bundle not in checked:
+                    fault = await self._bundle_fault(frame.seq, frame.bundle, checked)
                 if isinstance(row, Row) and seals.get(count + 1, row.hash) != row.hash:
                     fault = fault or Fault(row.seq, "it is not the entry that a checkpoint seals")
                 if fault is not None or not isinstance(row, Row):
@@ -403,24 +408,16 @@ class ChainedJournal:
             raise await self._mark_damage(entry)
         return entry
 
-    def _verify_row(self, row: Row | DamagedRow) -> Entry:
-        entry = verify_row(row, self._key)
-        if isinstance(entry, Fault):
-            raise Broken(f"The journal is damaged: {_describe_fault(entry)}; run `zuno journal verify`.")
-        return entry
-
-    async def _bundle_fault(self, entry: Entry | Frame, checked: set[str]) -> Fault | None:
-        if entry.bundle is None or entry.bundle in checked:
-            return None
+    async def _bundle_fault(self, seq: int, name: str, checked: set[str]) -> Fault | None:
         try:
-            content = await self._store.bundle(entry.bundle)
+            content = await self._store.bundle(name)
         except ArchiveMissing:  # noted when all bundles are read
             return None
         if content is None:
-            return Fault(entry.seq, f"its bundle {entry.bundle[:12]}… is missing")
-        if digest(content) != entry.bundle:
-            return Fault(entry.seq, f"its bundle {entry.bundle[:12]}… {_OTHER_BYTES}")
-        checked.add(entry.bundle)
+            return Fault(seq, f"its bundle {name[:12]}… is missing")
+        if digest(content) != name:
+            return Fault(seq, f"its bundle {name[:12]}… {_OTHER_BYTES}")
+        checked.add(name)
         return None
 
     async def _store_fault(self, checked: Collection[str]) -> tuple[Fault | None, tuple[str, ...]]:
@@ -454,23 +451,6 @@ class ChainedJournal:
 _OTHER_BYTES = "holds other bytes than its name says"
 
 
-class _RecentNames:
-    """A bounded set of the names used last."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._names: OrderedDict[str, None] = OrderedDict()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names
-
-    def add(self, name: str) -> None:
-        self._names[name] = None
-        self._names.move_to_end(name)
-        if len(self._names) > self._size:
-            self._names.popitem(last=False)
-
-
 def _is_empty(tail: Tail) -> bool:
     return tail.head is None and not tail.exists
 
@@ -486,6 +466,10 @@ def _describe_recovery(state: ChainState) -> tuple[str, ...]:
 
 def _describe_entry(note: WriteNote) -> str:
     return f"entry {note.seq} ({note.kind}" + (f" of {note.request_id})" if note.request_id else ")")
+
+
+def _describe_damage(fault: Fault) -> Broken:
+    return Broken(f"The journal is damaged: {_describe_fault(fault)}; run `zuno journal verify`.")
 
 
 def _describe_fault(fault: Fault) -> str:

@@ -61,39 +61,32 @@ class Journal(Protocol):
         bundle: Digest | None = None,
     ) -> Entry:
         """Write one entry; `bundle` names bytes that `put_bundle` stored before."""
-        ...
 
     async def append_once(
         self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
     ) -> Entry:
         """Write an entry unless the request has one of this kind; then return that one and write nothing. The look-up
         and the write are one step, among all processes."""
-        ...
 
     async def put_bundle(self, content: bytes) -> Digest:
         """Store bytes once under their hash; storing them again is harmless."""
-        ...
 
     async def bundle(self, name: Digest) -> bytes:
         """The bytes stored under that hash, checked against it. `NotFound` when there are none."""
-        ...
 
     def entries(
         self, *, request_id: str | None = None, kind: str | None = None, after: int = 0
     ) -> AsyncIterator[Entry]:
         """Entries in the order they were written, read in pages; all, or those of a request, a kind, or both."""
-        ...
 
     async def verify_range(self, first: int, last: int | None) -> None:
         """`Broken` unless every entry from `first` to `last` is there and chained to the one before. None means up to
         the newest, which must be the one this node signed last."""
-        ...
 
     async def latest(
         self, count: int = 1, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Entry]:
         """The newest `count` entries, newest first; with `before`, of those numbered below it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +167,11 @@ class JournalStore(Protocol):
 
     async def initialise(self, head: bytes) -> None:
         """Write the first head before the first row, if neither exists."""
-        ...
 
     async def append(self, build: BuildLink, where: EntryFilter | None = None) -> Row | None: ...
 
     async def tail(self) -> Tail:
         """The tail at a moment when nobody writes."""
-        ...
 
     def rows(
         self,
@@ -191,36 +182,25 @@ class JournalStore(Protocol):
         kind: str | None = None,
     ) -> AsyncIterator[Row | DamagedRow]:
         """Rows numbered above `after` and not above `upto`, oldest first, without holding them all in memory."""
-        ...
 
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
         """The `count` rows with the highest numbers, newest first; with `before`, of those numbered below it."""
-        ...
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
         """Store `content` under `name` unless there is something under that name."""
-        ...
 
     async def bundle(self, name: str) -> bytes | None:
         """`ArchiveMissing` where it lies in an archive file that is not there."""
-        ...
 
     def read_bundles(self) -> AsyncIterator[tuple[str, bytes | ArchiveMissing | None]]:
-        """Every bundle by its name, read anew, in less time than one by one."""
-        ...
-
-    def bundle_names(self) -> AsyncIterator[str]:
-        """The names of all stored bundles, sorted."""
-        ...
+        """Every bundle by its name, sorted, read anew, in less time than one by one."""
 
     async def mark_broken(self, why: str | None) -> None:
         """Store what is wrong, apart from the rows, for every process to see; None clears it."""
-        ...
 
     async def inspect(self) -> str | None:
         """Run the store's own check of its files: what is wrong, in a few words, or None."""
-        ...
 
     async def close(self) -> None: ...

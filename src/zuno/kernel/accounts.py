@@ -24,19 +24,15 @@ class KillLock(Protocol):
     def why_locked(self, account: str | None = None) -> str | None:
         """Why an account may open nothing new; None as an account: whether any is locked. What cannot be read counts
         as locked."""
-        ...
 
     def lock(self, account: str, door: str) -> None:
         """On disk when it returns; again is harmless. `door`: where it was asked for."""
-        ...
 
     def share(self, account: str, door: str) -> None:
         """Lock it for other homes on the same database too, if the account can be theirs."""
-        ...
 
     def unlock(self, account: str) -> None:
         """Here and for the other homes. `Refused` where the lock names no accounts: it is removed by hand."""
-        ...
 
 
 def check_account_name(name: str) -> None:

@@ -57,7 +57,6 @@ class ChatStore(Protocol):
 
     async def claim_update(self, bot: int, update: int) -> bool:
         """Whether this update of this bot was never seen before."""
-        ...
 
     async def put_buttons(self, buttons: Mapping[str, ChatButton]) -> None: ...
 
@@ -65,17 +64,14 @@ class ChatStore(Protocol):
 
     async def put_confirmation(self, confirmation: Confirmation) -> None:
         """Keep a confirmation, or replace the one of that key unless it was taken."""
-        ...
 
     async def find_confirmation(self, key: str) -> Confirmation | None: ...
 
     async def list_confirmations(self, user: int, chat: int) -> tuple[Confirmation, ...]:
         """Those of a person in a chat that were not taken yet, newest first."""
-        ...
 
     async def take_confirmation(self, key: str) -> Confirmation | None:
         """The confirmation, for the first who takes it; None ever after."""
-        ...
 
     async def begin_request(self, request: RunningRequest) -> None: ...
 
@@ -83,6 +79,5 @@ class ChatStore(Protocol):
 
     async def take_unended_requests(self) -> tuple[RunningRequest, ...]:
         """Those that were begun and never ended, oldest first, for the first who takes them."""
-        ...
 
     async def close(self) -> None: ...

@@ -12,7 +12,6 @@ class ProcessLock(Protocol):
 
     def take(self) -> None:
         """`Refused`, naming the holder, if another process has it."""
-        ...
 
     def leave(self) -> None: ...
 
@@ -32,4 +31,3 @@ class Lease(ProcessLock, Protocol):
 
     def check(self) -> None:
         """`Refused` where it is not held or was taken over. `Unavailable` where that cannot be found out."""
-        ...

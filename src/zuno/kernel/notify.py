@@ -124,11 +124,9 @@ class Outbox(Protocol):
 
     async def append(self, notice: Notice, key: str) -> int:
         """The number it has, or had from an earlier call with that key."""
-        ...
 
     async def next(self) -> OutboxEntry | None:
         """The oldest that waits."""
-        ...
 
     async def mark_delivered(self, number: int, at: Seconds) -> None: ...
 
@@ -142,11 +140,9 @@ class Outbox(Protocol):
 
     async def status(self, kind: NoticeKind | None = None) -> OutboxStatus:
         """Of one kind, or of all."""
-        ...
 
     async def cursor(self, feed: str) -> str | None:
         """How far a feed has read what it makes notices of; None: it never has."""
-        ...
 
     async def move_cursor(self, feed: str, position: str) -> None: ...
 

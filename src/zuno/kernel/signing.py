@@ -16,15 +16,12 @@ class NodeKey(Protocol):
 
     def ensure(self) -> None:
         """Create the key if there is none; concurrent callers end up with the same key."""
-        ...
 
     @property
     def public(self) -> str:
         """The public key, 64 lower-case hex digits."""
-        ...
 
     def sign(self, message: bytes) -> bytes: ...
 
     def verify(self, public: str, message: bytes, signature: bytes) -> bool:
         """Whether the owner of `public` signed exactly this message; False for a key or signature that is none."""
-        ...

@@ -22,24 +22,10 @@ _CONTEXT: Final = Context(prec=40, rounding=ROUND_HALF_EVEN)
 USD_PER: Final[Mapping[str, str]] = {"EUR": "DEXUSEU", "GBP": "DEXUSUK", "AUD": "DEXUSAL", "NZD": "DEXUSNZ"}
 """FRED's series in dollars for one unit."""
 PER_USD: Final[Mapping[str, str]] = {
-    "KRW": "DEXKOUS",
-    "JPY": "DEXJPUS",
-    "CHF": "DEXSZUS",
-    "CAD": "DEXCAUS",
-    "CNY": "DEXCHUS",
-    "SEK": "DEXSDUS",
-    "NOK": "DEXNOUS",
-    "DKK": "DEXDNUS",
-    "SGD": "DEXSIUS",
-    "HKD": "DEXHKUS",
-    "INR": "DEXINUS",
-    "BRL": "DEXBZUS",
-    "MXN": "DEXMXUS",
-    "TWD": "DEXTAUS",
-    "THB": "DEXTHUS",
-    "ZAR": "DEXSFUS",
-    "MYR": "DEXMAUS",
-}
+    "KRW": "DEXKOUS", "JPY": "DEXJPUS", "CHF": "DEXSZUS", "CAD": "DEXCAUS", "CNY": "DEXCHUS", "SEK": "DEXSDUS",
+    "NOK": "DEXNOUS", "DKK": "DEXDNUS", "SGD": "DEXSIUS", "HKD": "DEXHKUS", "INR": "DEXINUS", "BRL": "DEXBZUS",
+    "MXN": "DEXMXUS", "TWD": "DEXTAUS", "THB": "DEXTHUS", "ZAR": "DEXSFUS", "MYR": "DEXMAUS",
+}  # fmt: skip
 """FRED's series in units for one dollar."""
 CURRENCIES: Final = ("USD", *USD_PER, *PER_USD)
 

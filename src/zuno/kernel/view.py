@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, ConfigDict
 
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
+from zuno.kernel.wire import Wire
 
 MAX_TEXT_CHARS: Final = 2_000
 """Characters of one text that are shown."""
@@ -23,15 +23,10 @@ ForeignText = Annotated[str, AfterValidator(sanitise)]
 """Text that we may not have written: one printable line, bounded."""
 
 
-class View(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,  # a command needs one of these, not all of them
-    )
+class View(Wire):
+    """What a door shows; a figure of it may be infinite."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
 
 
 def write_document(view: View) -> str:

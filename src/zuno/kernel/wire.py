@@ -16,7 +16,7 @@ class Wire(BaseModel):
     """A message or a part of one."""
 
     model_config = ConfigDict(
-        defer_build=True,
+        defer_build=True,  # a command needs one of these, not all of them
         frozen=True,
         extra="forbid",
         alias_generator=to_camel,

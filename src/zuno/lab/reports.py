@@ -82,15 +82,12 @@ class ReportFiles(Protocol):
 
     def write(self, name: str, content: bytes) -> None:
         """The old file or the new one, never half."""
-        ...
 
     def add_lines(self, name: str, lines: Sequence[str]) -> None:
         """Append those that the file does not hold yet, whoever else appends at the same time."""
-        ...
 
     def remove(self, name: str) -> None:
         """No file of that name is no error."""
-        ...
 
 
 ENGINE: Final = 3

@@ -51,12 +51,10 @@ class ToolOutput(Protocol):
     @property
     def text(self) -> str:
         """Facts by id, in words of our own."""
-        ...
 
     @property
     def strangers(self) -> Sequence[str]:
         """Texts of other parties, each under the label that `text` uses; they are fenced."""
-        ...
 
 
 R = TypeVar("R", bound=ToolOutput)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from zuno.kernel.wire import Wire
 
 FailureKind = Literal["malformed", "timeout", "refused", "unavailable", "budget", "breaker"]
 """Why there is no text. `budget` and `breaker` are the runtime's own refusals: nobody was asked."""
@@ -136,21 +137,17 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """The model as a person would configure it; never a secret."""
-        ...
 
     async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
         """What so many tokens cost in dollars; None where nobody knows."""
-        ...
 
     async def ready(self) -> None:
         """Do what needs doing once, such as loading a library: it is not the model that takes this time."""
-        ...
 
     async def reply(self, request: ModelRequest) -> Reply: ...
 
     async def close(self) -> None:
         """Give back what is held; a second time is harmless."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +166,8 @@ class ModelRegistry(Protocol):
     async def close(self) -> None: ...
 
 
-class Attempt(BaseModel):
+class Attempt(Wire):
     """One attempt at one question: what is journaled before anything is made of it, and all a replay needs."""
-
-    model_config = ConfigDict(
-        defer_build=True,
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        serialize_by_alias=True,
-    )
 
     role: str
     round: int = Field(ge=0)
@@ -224,6 +212,5 @@ class DailySpend(Protocol):
 
         `day` counts from the epoch. A change may be negative (a reservation given back).
         """
-        ...
 
     async def total(self, day: int) -> Spend: ...

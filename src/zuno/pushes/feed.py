@@ -33,13 +33,11 @@ class NoticeSource(Protocol):
     @property
     def kinds(self) -> Sequence[str]:
         """Of the journal's entries."""
-        ...
 
     async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]: ...
 
     async def find_due(self, now: Millis, journal: Journal) -> Sequence[KeyedNotice]:
         """What became due by the clock alone."""
-        ...
 
 
 class JournalFeed:

@@ -179,7 +179,6 @@ class Application(LpWiring, TradingWiring):
         return ModelCosts(self._journal_to_read())
 
     def doctor(self) -> Doctor:
-        from zuno.trading.data.account_reader import AccountReader
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.wiring import doctor
         from zuno.wiring.memory import memory_index
@@ -201,7 +200,7 @@ class Application(LpWiring, TradingWiring):
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
-                build_venue_check(self._settings, unix_millis, lambda: AccountReader(self._trade_log()).read(account)),
+                build_venue_check(self._settings, unix_millis, lambda: self._trade_log().history(account)),
                 doctor.build_kill_check(self.kill_lock),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
                 *([] if self._settings.binance_demo else [record]),
@@ -352,14 +351,13 @@ class Application(LpWiring, TradingWiring):
 
     async def status(self) -> StatusView:
         from zuno.adapters.store.alerts_file import AlertsFile
-        from zuno.trading.data.account_reader import AccountReader
         from zuno.trading.model.trade_events import account_name
         from zuno.wiring.serve import read_status
 
         async def read_book() -> tuple[str, TradingBook, Millis]:
             name = self._exchange_account() if self._settings.live else None
             account = account_name(self._recordings.selected_store().origin.label, name)
-            book = await AccountReader(self._trade_log()).read(account)
+            book = await self._trade_log().history(account)
             return account, book, book.recorded_moment(live=self._settings.market == "live") or unix_millis()
 
         home = self._settings.home

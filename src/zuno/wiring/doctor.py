@@ -23,10 +23,9 @@ from zuno.kernel.notify import Outbox
 from zuno.kernel.units import Millis
 from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.learn.memory_book import MemoryBook
 from zuno.trading.ports.recall import MemoryIndex
-from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.service.data import DataStatusView
 from zuno.trading.service.live_start import RecordGate
 from zuno.wiring.chains import Chains
@@ -129,11 +128,11 @@ def build_kill_check(lock: KillLock) -> Check:
     return Check("kill", look)
 
 
-def build_mandate_check(log: Callable[[], TradeLog], now: Callable[[], Millis], account: str) -> Check:
+def build_mandate_check(log: Callable[[], AccountLog], now: Callable[[], Millis], account: str) -> Check:
     """Whether the owner lets the desk trade at an exchange."""
 
     async def look() -> list[CheckView]:
-        granted = (await AccountReader(log()).read(account)).mandate
+        granted = (await log().history(account)).mandate
         advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
         if granted is None:
             return [_line("mandate", "off", "none: the desk trades on paper", advice)]

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zuno.adapters.account.trade_log import MemoryTradeRecord
+from zuno.adapters.account.trade_log import LoggedTradeRecord, MemoryTradeLog
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.adapters.file_lock import symbol_lock
@@ -119,7 +119,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
         backends = RunBackends(
             journal=open_journal,
             held=read_slots,
-            record=MemoryTradeRecord(),
+            record=LoggedTradeRecord(MemoryTradeLog()),
             model_context=open_rules(folder),
             checkpoints=lambda: sqlite_checkpoints(folder / "cycles.db"),
             lease=lambda symbol: symbol_lock(folder, symbol),

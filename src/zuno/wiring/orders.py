@@ -16,9 +16,9 @@ from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.ports.series import SeriesStore
-from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import FeeRates, Fees
+from zuno.trading.rules.performance import AccountLog
 
 COMPARE_EVERY_MS: Final = Millis(5 * 60_000)
 """How often a running desk compares its log with the exchange."""
@@ -34,7 +34,7 @@ def read_fees(settings: Settings) -> Fees:
 def build_paper_gate(
     settings: Settings,
     store: SeriesStore,
-    log: TradeLog,
+    log: AccountLog,
     account: str,
     now: Callable[[], Millis],
     killed: Callable[[], str | None] = lambda: None,
@@ -55,7 +55,7 @@ def build_paper_gate(
 
 
 def build_exchange_gate(
-    log: TradeLog,
+    log: AccountLog,
     account: str,
     venues: Mapping[Exchange, OrderVenue],
     now: Callable[[], Millis],
@@ -79,7 +79,7 @@ def build_exchange_gate(
 
 
 def build_paper_venues(
-    store: SeriesStore, log: TradeLog, account: str, now: Callable[[], Millis], fees: Fees, *, live: bool = False
+    store: SeriesStore, log: AccountLog, account: str, now: Callable[[], Millis], fees: Fees, *, live: bool = False
 ) -> Mapping[Exchange, OrderVenue]:
     async def read_clock() -> Millis:
         return now()

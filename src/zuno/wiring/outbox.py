@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zuno.kernel.chat import ChatButton
     from zuno.pushes.drain import OutboxDrain
     from zuno.pushes.feed import JournalFeed
-    from zuno.trading.ports.trade_log import TradeLog
+    from zuno.trading.rules.performance import AccountLog
 
 _CALLBACK: Final = re.compile(r"n([0-9]{1,18})\.([0-9]{1,2})")
 _CHAT: Final = re.compile(r"-?[0-9]{1,20}")
@@ -46,7 +46,7 @@ def build_drain(settings: Settings, outbox: Outbox, *, announce: bool = False) -
 class PushSources:
     outbox: Outbox
     journal: Callable[[], Awaitable[Journal]]
-    log: Callable[[], TradeLog]
+    log: Callable[[], AccountLog]
     paint: Callable[[str], Awaitable[bytes | None]]
     """The equity picture of an account."""
 

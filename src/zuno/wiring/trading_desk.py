@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from zuno.trading.model.market import Symbol
     from zuno.trading.model.orders import ExchangeAnswer
     from zuno.trading.ports.recall import MemoryIndex
-    from zuno.trading.ports.trade_log import TradeLog
     from zuno.trading.ports.venue import OrderVenue
+    from zuno.trading.rules.performance import AccountLog
     from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.collector import Collector
@@ -288,7 +288,6 @@ class TradingWiring(SharedWiring):
                 now=unix_millis,
                 marks=read_marks,
                 ask=ask,
-                history=self._trade_log().history,
                 learn=lambda gate: self.evaluator().try_to_learn_from(gate),
                 kill_lock=self.kill_lock,
             ),
@@ -448,5 +447,5 @@ class TradingWiring(SharedWiring):
             venues = await self._open_exchanges(account)
             log = self._trade_log()
             return build_exchange_gate(log, account, venues, now, killed, entries=entries, watch_only=watch_only)
-        paper_log: TradeLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
+        paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now, killed)

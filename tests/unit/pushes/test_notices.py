@@ -37,6 +37,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeSummary,
 )
+from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.run.record import ENDED, RunSummary
 from zuno.trading.watch.notices import TradingNotices, choose_label, describe_close, describe_event
 
@@ -461,11 +462,11 @@ class MomentarilyGone(JournalTradeLog):
 
     left = 1
 
-    async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
+    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
         if self.left:
             self.left -= 1
             raise Unavailable("the database does not answer")
-        return await super().events(account, after)
+        return await super().open_book(account, upto)
 
 
 async def test_what_a_store_did_not_answer_for_is_told_at_the_next_look(desk: Desk) -> None:

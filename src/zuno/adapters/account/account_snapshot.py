@@ -10,7 +10,6 @@ from __future__ import annotations
 from _collections_abc import dict_items, dict_values
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final
 
 import orjson
@@ -23,7 +22,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import ClientId, Fill, OrderStatus
 from zuno.trading.model.trade_events import LockSet, Mandate, MandateGranted, Protection, TradeSummary
-from zuno.trading.rules.book_state import LedgerAccount, OpenTrade, RealisedResult, TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import Ledger, OpenTrade, RealisedResult, TrackedIntent, TrackedOrder
 from zuno.trading.rules.performance import AccountHistory, AccountStep, Posting, SealedParts
 
 FOLD_EDITION: Final = 1
@@ -32,7 +31,7 @@ FOLD_EDITION: Final = 1
 
 @dataclass(slots=True)
 class LivePart:
-    """What does not grow with an account's age; the first ten fields as the book has them."""
+    """What does not grow with an account's age; the first eleven fields as the book has them."""
 
     count: int
     newest: Millis
@@ -44,9 +43,7 @@ class LivePart:
     mandates: list[Mandate]
     resting: dict[str, RestingOrder]
     liquidity: dict[Symbol, Liquidity]
-    balances: dict[Exchange, dict[LedgerAccount, Decimal]]
-    debits: dict[Exchange, Decimal]
-    credits: dict[Exchange, Decimal]
+    ledger: Ledger
     locks: list[LockSet]
     lifted: list[tuple[Protection, Symbol | None, Millis]]
 
@@ -67,7 +64,7 @@ class PastPart:
 
 _LIVE: Final = TypeAdapter(LivePart)
 _PAST: Final = TypeAdapter(PastPart)
-_AS_THEY_ARE: Final = tuple(LivePart.__dataclass_fields__)[:10]
+_AS_THEY_ARE: Final = tuple(LivePart.__dataclass_fields__)[:11]
 _LISTS: Final = {"closed": TradeSummary, "results": RealisedResult, "postings": Posting, "steps": AccountStep}
 _EXCHANGES: Final = {str(exchange.value): exchange for exchange in Exchange}
 
@@ -132,16 +129,9 @@ def _open(shape: TypeAdapter[Any], item: object) -> Any:
 
 
 def dump_live(book: AccountHistory) -> bytes:
-    ledger, own = book.ledger, {name: getattr(book, name) for name in _AS_THEY_ARE}
-    live = LivePart(
-        balances={place: {name: ledger.balance(place, name) for name in LedgerAccount} for place in Exchange},
-        debits={exchange: ledger.debits(exchange) for exchange in Exchange},
-        credits={exchange: ledger.credits(exchange) for exchange in Exchange},
-        locks=[*book.locks.values()],
-        lifted=[(*place, at) for place, at in book.lifted.items()],
-        **own,
-    )
-    return _LIVE.dump_json(live)
+    own = {name: getattr(book, name) for name in _AS_THEY_ARE}
+    lifted = [(*place, at) for place, at in book.lifted.items()]
+    return _LIVE.dump_json(LivePart(locks=[*book.locks.values()], lifted=lifted, **own))
 
 
 def dump_past(book: AccountHistory, sealed: SealedParts) -> bytes:
@@ -187,7 +177,6 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
         setattr(book, name, _PackedList(lists[name], TypeAdapter(shape)))
     for name in _AS_THEY_ARE:
         setattr(book, name, getattr(now, name))
-    book.ledger.restore(now.balances, now.debits, now.credits)
     book.positions = {(trade.exchange, trade.symbol): trade for trade in now.trades.values() if not trade.manual}
     book.open_orders = {ClientId(id): book.orders[id] for id in open_orders}
     book.open_intents = {id: book.intents[id] for id in open_intents}

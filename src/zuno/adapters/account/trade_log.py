@@ -7,9 +7,7 @@ import asyncio
 import logging
 import zlib
 from base64 import b64decode, b64encode
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -29,8 +27,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
-from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.performance import AccountHistory, trace_account
+from zuno.trading.rules.performance import AccountHistory, AccountLog, trace_account
 from zuno.trading.rules.trading_book import TradingBook
 
 if TYPE_CHECKING:
@@ -46,6 +43,7 @@ SNAPSHOT_EVERY: Final = 250
 _MOST_BEHIND: Final = 2_000
 """Events that whoever writes one more folds for a snapshot; a longer past waits for somebody who only looks."""
 _MOST_CHARS: Final = 3 * 1024 * 1024
+_EVER: Final = 2**62
 _VENUE_WORD: Final = "venue:"
 """A paper exchange's own books: nobody looks at them."""
 
@@ -70,10 +68,11 @@ class SnapshotRecord(Wire):
 
 
 class MemoryTradeLog:
-    """The `TradeLog` that lives as long as its process. Nothing awaits, so reading and writing are one step."""
+    """The `AccountLog` that lives as long as its process. Nothing awaits, so reading and writing are one step."""
 
     def __init__(self) -> None:
         self._logs: dict[str, list[TradeEvent]] = {}
+        self._histories: dict[str, AccountHistory] = {}
 
     async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         return tuple(self._logs.get(account, [])[after:])
@@ -91,6 +90,17 @@ class MemoryTradeLog:
     async def accounts(self) -> tuple[str, ...]:
         return tuple(sorted(account for account, log in self._logs.items() if log))
 
+    async def history(self, account: str) -> AccountHistory:
+        book = self._histories.pop(account, None) or AccountHistory()
+        _fold(account, book, await self.events(account, book.count))
+        self._histories[account] = book
+        return book
+
+    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+        book = TradingBook()
+        _fold(account, book, (await self.events(account))[:upto])
+        return book
+
     def list_events(self, account: str) -> Sequence[TradeEvent]:
         return self._logs.get(account, [])
 
@@ -98,9 +108,10 @@ class MemoryTradeLog:
 class OwnedTradeLog:
     """For accounts with one usual writer: events of others are read only after an append conflicts."""
 
-    def __init__(self, log: TradeLog) -> None:
+    def __init__(self, log: AccountLog) -> None:
         self._log = log
         self._counts: dict[str, int] = {}
+        self.accounts, self.history = log.accounts, log.history
 
     async def events(self, account: str, after: int = 0) -> tuple[TradeEvent, ...]:
         if self._counts.get(account) == after:
@@ -114,24 +125,16 @@ class OwnedTradeLog:
         await self._log.append(account, events, after)
         self._counts[account] = after + len(events)
 
-    async def accounts(self) -> tuple[str, ...]:
-        return await self._log.accounts()
-
-
-@dataclass(slots=True)
-class _AccountIndex:
-    """Where the events of one account stand in the journal."""
-
-    count: int = 0
-    firsts: list[int] = field(default_factory=list)
-    """Number of each entry's first event."""
-    places: list[int] = field(default_factory=list)
-    """Its place in the journal; of a change of an old paper book 0: these are kept below."""
-    taken_over: list[TradeEvent] = field(default_factory=list)
+    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+        book = await self._log.open_book(account, upto)
+        if upto is None:
+            self._counts[account] = book.count
+        return book
 
 
 class JournalTradeLog:
-    """The `TradeLog` over the journal. It remembers how far it has read, so a second look reads only what is new."""
+    """The `AccountLog` over the journal. Entries are found by the account and the number of their first event, so that
+    looking again costs what is new, and other accounts cost nothing."""
 
     def __init__(
         self, journal: Callable[[], Awaitable[Journal]], read: Callable[[], Awaitable[Journal]] | None = None
@@ -139,9 +142,11 @@ class JournalTradeLog:
         """`read`: the journal for reading alone, for homes that cannot be written."""
         self._journal = journal
         self._read = read or journal
-        self._read_to = 0
-        self._indexes: dict[str, _AccountIndex] = {}
-        self._took_over = False
+        self._counts: dict[str, int] = {}
+        """Events up to the end of the last entry that was read or written."""
+        self._ends_by_name: dict[str, int] = {}
+        self._named_to = 0
+        self._old_books: dict[str, list[TradeEvent]] | None = None
         self._looking = asyncio.Lock()
         self._folding = asyncio.Lock()
         self._histories: dict[str, AccountHistory] = {}
@@ -162,25 +167,30 @@ class JournalTradeLog:
 
     async def accounts(self) -> tuple[str, ...]:
         async with self._looking:
-            await self._read_new("")
-        return tuple(sorted(account for account, index in self._indexes.items() if index.count))
+            journal = await self._read()
+            ends = self._ends_by_name = self._ends_by_name or {
+                account: len(events) for account, events in (await self._read_old_books(journal)).items()
+            }
+            async for entry in journal.entries(kind=TRADE_EVENTS, after=self._named_to):
+                written = _read_entry(entry)
+                end = ends.get(written.account, 0)
+                if written.first != end + 1:
+                    raise Broken(
+                        f"Account {written.account} has an event {written.first} behind {end} others (entry "
+                        f"{entry.seq}); run `zuno journal verify`."
+                    )
+                ends[written.account], self._named_to = end + len(written.events), entry.seq
+            return tuple(sorted(ends))
 
     async def history(self, account: str) -> AccountHistory:
-        """The account as it is, shared by all who ask: nobody may write to it. A cold start folds what was written
-        since the last snapshot, a later look what is new. Where `SNAPSHOT_EVERY` events have come together another
-        snapshot is written, if the home can be."""
+        """A cold start folds what was written since the last snapshot, a later look what is new. Where `SNAPSHOT_EVERY`
+        events have come together another snapshot is written, if the home can be."""
         async with self._folding:
             journal = await self._read()
             known = self._histories.pop(account, None)
             book = await self._restore(journal, account) if known is None else known
-            try:
-                if not book.count:
-                    book.apply_all(await self._read_taken_over(account))
-                while entry := await self._find_entry(journal, account, book.count + 1):
-                    book.apply_all(_read_entry(entry).events)
-                    self._ends[account] = entry
-            except Refused as error:
-                raise Broken(f"The events of account {account} contradict each other: {error}") from error
+            if last := await self._fold_new(journal, account, book):
+                self._ends[account] = last
             if book.count // SNAPSHOT_EVERY > book.sealed.count // SNAPSHOT_EVERY:
                 try:
                     await self._seal(account, book)
@@ -188,6 +198,12 @@ class JournalTradeLog:
                     _log.info("no snapshot of account %s was written: %s", account, error)
             self._histories[account] = book
             return book
+
+    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+        journal, last = await self._read(), _EVER if upto is None else upto
+        book = await self._restore(journal, account, last)
+        await self._fold_new(journal, account, book, last)
+        return book
 
     async def verify_snapshots(self) -> tuple[str, ...]:
         """Fold all events of each account again and compare: what is wrong. A snapshot that does not fit is replaced by
@@ -212,14 +228,26 @@ class JournalTradeLog:
         except ZunoError as error:
             _log.info("account %s was not folded: %s", account, error)
 
-    async def _restore(self, journal: Journal, account: str) -> AccountHistory:
-        """By its snapshots; from nothing where they do not fit."""
+    async def _fold_new(self, journal: Journal, account: str, book: AccountHistory, upto: int = _EVER) -> Entry | None:
+        """Bring a book up to date, or up to so many events; the last entry that was read for it."""
+        last = None
+        if not book.count:
+            _fold(account, book, (await self._read_old_books(journal)).get(account, [])[:upto])
+        while book.count < upto and (entry := await self._find_entry(journal, account, book.count + 1)):
+            _fold(account, book, _read_entry(entry).events)
+            last = entry
+        self._counts[account] = max(book.count, self._counts.get(account, 0))
+        return last
+
+    async def _restore(self, journal: Journal, account: str, upto: int = _EVER) -> AccountHistory:
+        """By its snapshots, of the first `upto` events; from nothing where they do not fit."""
         records: list[SnapshotRecord] = []
         async for entry in journal.entries(request_id=_snapshot_name(account), kind=ACCOUNT_SNAPSHOT):
             record = SnapshotRecord.model_validate(dict(entry.payload))
             records = records if record.after else []
             if record.account == account and record.after == (records[-1].count if records else 0):
                 records.append(record)  # another process may have written the same one
+        records = [record for record in records if record.count <= upto]
         if not records:
             return AccountHistory()
         newest = records[-1]
@@ -254,7 +282,7 @@ class JournalTradeLog:
         mark_sealed(book)
 
     async def _find_entry(self, journal: Journal, account: str, first: int) -> Entry | None:
-        """The entry that begins with this event of an account: found by its name, so that others cost nothing."""
+        """The entry that begins with this event of an account."""
         entries = await journal.latest(1, request_id=_place(account, first), kind=TRADE_EVENTS)
         if not entries:
             return None
@@ -264,22 +292,23 @@ class JournalTradeLog:
         return entries[0]
 
     async def _events(self, account: str, after: int) -> tuple[TradeEvent, ...]:
-        fresh = await self._read_new(account)
-        index = self._indexes.get(account)
-        if index is None or after >= index.count:
-            return ()
-        if index.count - len(fresh) <= after:  # all that is asked for has just been read
-            return tuple(fresh[len(fresh) - (index.count - after) :])
-        return await self._read_again(account, index, after)
+        journal, known = await self._read(), self._counts.get(account, 0)
+        events = (await self._read_old_books(journal)).get(account, [])[after:]
+        while entry := await self._find_entry(journal, account, after + len(events) + 1):
+            events += _read_entry(entry).events
+        if after and not events and after != known:  # amid an entry, or beyond the last one
+            return (await self._events(account, 0))[after:]
+        if after + len(events) < known:
+            raise Unavailable(f"Account {account} had {known} events; the journal does not hold them any more.")
+        self._counts[account] = after + len(events)
+        return tuple(events)
 
     async def _append(self, account: str, events: Sequence[TradeEvent], after: int) -> None:
-        await self._read_new(account)
-        index = self._indexes.get(account)
-        here = 0 if index is None else index.count
-        if here < after:
-            raise _gap(account, here, after)
-        if here > after:
-            if (await self._events(account, after))[: len(events)] == tuple(events):
+        here = await self._events(account, after)
+        if self._counts[account] < after:
+            raise _gap(account, self._counts[account], after)
+        if here:
+            if here[: len(events)] == tuple(events):
                 return
             raise _conflict(account, after)
         entry = TradeEntry(account=account, first=after + 1, events=tuple(events))
@@ -289,71 +318,33 @@ class JournalTradeLog:
         stands = await journal.append_once(kind=TRADE_EVENTS, author=_DESK, payload=entry, request_id=place)
         if stands.payload != to_json(entry):
             raise _conflict(account, after)
+        self._counts[account] = after + len(events)
 
-    async def _read_new(self, account: str) -> list[TradeEvent]:
-        """Index everything written since the last look; returns the new events of this account."""
-        journal = await self._read()
-        fresh: list[TradeEvent] = []
-        if await self._take_over_books(journal):
-            fresh += self._indexes[account].taken_over if account in self._indexes else []
-        async for entry in journal.entries(kind=TRADE_EVENTS, after=self._read_to):
-            written = _read_entry(entry)
-            index = self._indexes.setdefault(written.account, _AccountIndex())
-            if written.first != index.count + 1:
-                raise Broken(
-                    f"Account {written.account} has an event {written.first} behind {index.count} others (entry "
-                    f"{entry.seq}); run `zuno journal verify`."
-                )
-            index.firsts.append(written.first)
-            index.places.append(entry.seq)
-            index.count += len(written.events)
-            self._read_to = entry.seq
-            if written.account == account:
-                fresh += written.events
-        return fresh
+    async def _read_old_books(self, journal: Journal) -> Mapping[str, list[TradeEvent]]:
+        """What the paper books of an old home become, by account: the first events there."""
+        if self._old_books is None:
+            books: dict[str, list[TradeEvent]] = {}
+            async for entry in journal.entries(kind=BOOK_CHANGE):
+                try:
+                    written = _BOOK_ENTRY.validate_json(canonical(entry.payload), strict=True)
+                except ValidationError as error:
+                    raise Broken(f"Entry {entry.seq} of the journal is no change of a paper book.") from error
+                book = books.setdefault(paper_account(written.origin), [])
+                book.append(ManualChange(at=written.change.at, change=written.change))
+                if written.number != len(book):
+                    raise Broken(
+                        f"The paper book of {written.origin} has a change {written.number} behind {len(book) - 1} "
+                        f"others (entry {entry.seq}); run `zuno journal verify`."
+                    )
+            self._old_books = books
+        return self._old_books
 
-    async def _read_again(self, account: str, index: _AccountIndex, after: int) -> tuple[TradeEvent, ...]:
-        """Read the journal again from the entry that holds event `after` + 1."""
-        events = list(index.taken_over[after:])
-        entry_of = max(0, bisect_right(index.firsts, after + 1) - 1)
-        if entry_of < len(index.places):
-            journal = await self._read()
-            async for entry in journal.entries(kind=TRADE_EVENTS, after=index.places[entry_of] - 1):
-                if entry.seq > self._read_to:
-                    break
-                if entry.payload.get("account") == account:
-                    written = _read_entry(entry)
-                    events += written.events[max(0, after + 1 - written.first) :]
-        if len(events) != index.count - after:
-            raise Unavailable(f"Account {account} had {index.count} events; the journal does not hold them any more.")
-        return tuple(events)
 
-    async def _read_taken_over(self, account: str) -> list[TradeEvent]:
-        """What an old paper book becomes; most accounts have none."""
-        async with self._looking:
-            await self._take_over_books(await self._read())
-        index = self._indexes.get(account)
-        return [] if index is None else index.taken_over
-
-    async def _take_over_books(self, journal: Journal) -> bool:
-        """Once; whether this was the time."""
-        if self._took_over:
-            return False
-        self._took_over = True
-        async for entry in journal.entries(kind=BOOK_CHANGE):
-            try:
-                written = _BOOK_ENTRY.validate_json(canonical(entry.payload), strict=True)
-            except ValidationError as error:
-                raise Broken(f"Entry {entry.seq} of the journal is no change of a paper book.") from error
-            index = self._indexes.setdefault(paper_account(written.origin), _AccountIndex())
-            if written.number != index.count + 1:
-                raise Broken(
-                    f"The paper book of {written.origin} has a change {written.number} behind {index.count} others "
-                    f"(entry {entry.seq}); run `zuno journal verify`."
-                )
-            index.count += 1
-            index.taken_over.append(ManualChange(at=written.change.at, change=written.change))
-        return True
+def _fold(account: str, book: TradingBook, events: Iterable[TradeEvent]) -> None:
+    try:
+        book.apply_all(events)
+    except Refused as error:
+        raise Broken(f"The events of account {account} contradict each other: {error}") from error
 
 
 def _place(account: str, first: int) -> str:
@@ -388,38 +379,19 @@ def _conflict(account: str, after: int) -> Refused:
     return Refused(f"Account {account} has more than {after} events by now: somebody else wrote; look again.")
 
 
-class MemoryTradeRecord:
-    """The `TradeRecord` of these trades, by market."""
-
-    def __init__(self, trades: Mapping[str, Iterable[ClosedTrade]] | None = None) -> None:
-        self._trades = {
-            origin: tuple(sorted(closed, key=lambda trade: trade.closed)) for origin, closed in (trades or {}).items()
-        }
-
-    async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
-        return tuple(trade for trade in self._trades.get(origin, ()) if trade.closed < before)
-
-
 class LoggedTradeRecord:
     """The `TradeRecord` of a market's paper account; each call reads only what is new."""
 
-    def __init__(self, log: TradeLog, counts: Callable[[str], Awaitable[bool]] | None = None) -> None:
+    def __init__(self, log: AccountLog, counts: Callable[[str], Awaitable[bool]] | None = None) -> None:
         """`counts`: whether the trades of a run count; for live trading those over recorded data do not."""
         self._log = log
         self._counts = counts
-        self._books: dict[str, TradingBook] = {}
         self._known: dict[str | None, bool] = {None: False}
 
     async def closed_trades(self, origin: str, before: Millis) -> tuple[ClosedTrade, ...]:
         from zuno.trading.rules.calibration import list_closed_trades  # loads pandas, which reading an account need not
 
-        account = paper_account(origin)
-        book = self._books.setdefault(account, TradingBook())
-        try:
-            book.apply_all(await self._log.events(account, book.count))
-        except Refused as error:
-            del self._books[account]
-            raise Broken(f"The account {account} contradicts itself: {error}") from error
+        book = await self._log.history(paper_account(origin))
         if self._counts is None:
             return list_closed_trades(book.closed, before)
         for run in {summary.decision for summary in book.closed}:

@@ -72,10 +72,6 @@ class MemoryStore:
     async def bundle(self, name: str) -> bytes | None:
         return self.bundles.get(name)
 
-    async def bundle_names(self) -> AsyncIterator[str]:
-        for name in sorted(self.bundles):
-            yield name
-
     async def read_bundles(self) -> AsyncIterator[tuple[str, bytes | ArchiveMissing | None]]:
         for name in sorted(self.bundles):
             yield name, self.bundles[name]

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from zuno.adapters.atomic_file import detect_full_disk, flush_to_disk, read_file, replace_file, translate_write_errors
+from zuno.adapters.atomic_file import flush_to_disk, read_file, replace_file, translate_write_errors
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.journal.blocks import ArchiveMissing, Recipe, build_recipe, decode_stored, join, point_to_archive
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
@@ -388,7 +388,7 @@ class HeldLock:
 
     def begin(self, note: bytes) -> None:
         """Write the note. It survives the process, not a power cut."""
-        with detect_full_disk(self._path):
+        with translate_write_errors(self._path):
             os.pwrite(self._handle, note, 0)
             os.ftruncate(self._handle, len(note))
 

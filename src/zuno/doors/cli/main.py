@@ -404,7 +404,7 @@ def journal_tail(
     ] = 20,
 ) -> Answer:
     """List the newest entries."""
-    return zuno.audit().tail(count)
+    return zuno.audit().page(count)
 
 
 def run(

@@ -54,32 +54,26 @@ class BacktestPool(Protocol):
     @property
     def at_end(self) -> bool:
         """Whether the record has no minute left."""
-        ...
 
     @property
     def balances(self) -> tuple[int, int]:
         """Of the wallet, beside its position."""
-        ...
 
     @property
     def range(self) -> Range | None:
         """Of the wallet's position; None: it has none."""
-        ...
 
     @property
     def events(self) -> list[PositionEvent | WalletSwap]:
         """What the wallet did, oldest first."""
-        ...
 
     def copy(self) -> BacktestPool:
         """An independent copy at the same moment."""
-        ...
 
     def play_until(self, moment: Seconds) -> None: ...
 
     def open_position(self, held: Range, gas: Wei) -> None:
         """Mint with everything the wallet holds, after the swap that this needs. `Refused` where that is too little."""
-        ...
 
     def close_position(self, gas: Wei) -> None: ...
 
@@ -87,11 +81,9 @@ class BacktestPool(Protocol):
 
     def worth(self) -> tuple[int, int]:
         """Of wallet and position, fees included, in both tokens."""
-        ...
 
     def history(self) -> PositionHistory:
         """What attribution explains. `Refused` before the first position."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def measure_arm(
     the worth and of the last moment for trades and fees. `counted`: fields of the result that the arm knows itself."""
     history = trace_account(cut_events(events, until))
     book = history
-    if any(book.ledger.debits(exchange) != book.ledger.credits(exchange) for exchange in Exchange):
+    if any(book.ledger.debits[exchange] != book.ledger.credits[exchange] for exchange in Exchange):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
     closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
@@ -181,8 +181,8 @@ def measure_arm(
         funding=_micro(-ledger.balance(Exchange.BINANCE, LedgerAccount.FUNDING)),
         model_cost=_micro(spent[-1]),
         exposure=_measure_exposure(history.steps, span.begin, until, rate),
-        debits=format(ledger.debits(Exchange.BINANCE), "f"),
-        credits=format(ledger.credits(Exchange.BINANCE), "f"),
+        debits=format(ledger.debits[Exchange.BINANCE], "f"),
+        credits=format(ledger.credits[Exchange.BINANCE], "f"),
         model_tokens=sum(charge.tokens for charge in charges),
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
         **counted,

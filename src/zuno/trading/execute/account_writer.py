@@ -15,7 +15,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     account_mode,
 )
-from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trading_book import TradingBook
 
 
@@ -26,7 +26,7 @@ class ConcurrentWrite(Exception):
 class AccountWriter:
     """The book of one account and the only way to write to it."""
 
-    def __init__(self, log: TradeLog, account: str) -> None:
+    def __init__(self, log: AccountLog, account: str) -> None:
         self.account = account
         self.book = TradingBook()
         self.failure: ZunoError | None = None
@@ -35,27 +35,25 @@ class AccountWriter:
         """Whether it ever could not be: exits may have been sent then that are in no log."""
         self.unwritten: tuple[TradeEvent, ...] = ()
         """What the book has though it may be in no log: neither written nor read since."""
-        self._log = log
-        self._unread = False
-
-    @property
-    def unread(self) -> bool:
+        self.unread = False
         """Whether the book holds what may be in no log, for the log could not be read since."""
-        return self._unread
+        self._log = log
 
     async def refresh(self) -> TradingBook:
         """Take what others wrote."""
-        if self._unread:
+        if self.unread:
             await self._reload()
-            return self.book
-        self.book.apply_all(await self._log.events(self.account, self.book.count))
+        elif not self.book.count:
+            self.book = await self._log.open_book(self.account)
+        else:
+            self.book.apply_all(await self._log.events(self.account, self.book.count))
         return self.book
 
     async def write(self, events: Sequence[TradeEvent]) -> None:
         """All of them or none. A trade that a fill ends closes in the same entry. `ConcurrentWrite`: others wrote."""
         if not events:
             return
-        if self._unread:  # what would be written is decided on a book that may be another by now
+        if self.unread:  # what would be written is decided on a book that may be another by now
             await self._reload()
             raise ConcurrentWrite
         before = self.book.count
@@ -92,16 +90,14 @@ class AccountWriter:
     async def _reload(self, unwritten: Sequence[TradeEvent] = ()) -> None:
         """What was not written did not happen. Where the log cannot be read either, the book stays as far as it is
         known, for a close must know what is held, and is read anew at the next look."""
-        self._unread = True
+        self.unread = True
         self.unwritten += tuple(unwritten)
         try:
-            events = await self._log.events(self.account, 0)
+            self.book = await self._log.open_book(self.account)
         except ZunoError as error:
             self.failure, self.has_failed = error, True
             raise
-        book = TradingBook()
-        book.apply_all(events)
-        self.book, self._unread, self.unwritten = book, False, ()
+        self.unread, self.unwritten = False, ()
 
 
 def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:

@@ -16,9 +16,9 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import SPOT, ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection
-from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.book_state import Place, TrackedIntent, TrackedOrder
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -29,7 +29,7 @@ elsewhere waits for it no longer."""
 
 @dataclass(frozen=True, slots=True)
 class GateContext:
-    log: TradeLog
+    log: AccountLog
     account: str
     venues: Mapping[Exchange, OrderVenue]
     now: Callable[[], Millis]

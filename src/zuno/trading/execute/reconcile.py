@@ -165,7 +165,7 @@ async def _reconcile_cash(venue: OrderVenue, state: GateState, worker: OrderWork
     ours = state.book.venue_balance(venue.exchange)
     total = ours + difference
     currency, mode = venue.exchange.currency, account_mode(state.account)
-    if mode != "paper" and not state.book.ledger.debits(venue.exchange):
+    if mode != "paper" and not state.book.ledger.debits[venue.exchange]:
         what = f"the account begins with the {total} {currency} at {venue.exchange}"
         await state.write([Adopted(at=state.event_time(), exchange=venue.exchange, what=what, cash=difference)])
         return [what]

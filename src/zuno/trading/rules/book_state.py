@@ -64,64 +64,47 @@ def round_money(amount: Decimal) -> Decimal:
     return amount.quantize(_GRAIN)
 
 
+@dataclass(slots=True)
 class Ledger:
-    """Balances by exchange and account; every posting has equal debits and credits."""
+    """Balances by exchange and account; every posting has equal debits and credits. Only `post` changes them."""
 
-    __slots__ = ("_balances", "_credits", "_debits")
-
-    def __init__(self) -> None:
-        self._balances = {exchange: dict.fromkeys(LedgerAccount, ZERO) for exchange in Exchange}
-        self._debits = dict.fromkeys(Exchange, ZERO)
-        self._credits = dict.fromkeys(Exchange, ZERO)
+    balances: dict[Exchange, dict[LedgerAccount, Decimal]] = field(
+        default_factory=lambda: {exchange: dict.fromkeys(LedgerAccount, ZERO) for exchange in Exchange}
+    )
+    debits: dict[Exchange, Decimal] = field(default_factory=lambda: dict.fromkeys(Exchange, ZERO))
+    credits: dict[Exchange, Decimal] = field(default_factory=lambda: dict.fromkeys(Exchange, ZERO))
 
     def post(self, exchange: Exchange, *lines: tuple[LedgerAccount, Decimal]) -> None:
         """Book these amounts together. `Broken` unless they add up to zero: nothing is booked then."""
         if sum((amount for _, amount in lines), ZERO) != 0:
             posted = ", ".join(f"{account} {amount}" for account, amount in lines)
             raise Broken(f"A posting at {exchange} does not balance: {posted}.")
-        balances = self._balances[exchange]
+        balances = self.balances[exchange]
         for account, amount in lines:
             balances[account] += amount
             if amount > 0:
-                self._debits[exchange] += amount
+                self.debits[exchange] += amount
             else:
-                self._credits[exchange] -= amount
+                self.credits[exchange] -= amount
 
     def balance(self, exchange: Exchange, account: LedgerAccount) -> Decimal:
         """Debits less credits."""
-        return self._balances[exchange][account]
-
-    def debits(self, exchange: Exchange) -> Decimal:
-        return self._debits[exchange]
-
-    def credits(self, exchange: Exchange) -> Decimal:
-        return self._credits[exchange]
+        return self.balances[exchange][account]
 
     def copy(self) -> Ledger:
-        twin = Ledger()
-        twin.restore(self._balances, self._debits, self._credits)
-        return twin
-
-    def restore(
-        self,
-        balances: Mapping[Exchange, Mapping[LedgerAccount, Decimal]],
-        debits: Mapping[Exchange, Decimal],
-        credits: Mapping[Exchange, Decimal],
-    ) -> None:
-        """As a snapshot has it."""
-        self._balances = {exchange: dict(accounts) for exchange, accounts in balances.items()}
-        self._debits, self._credits = dict(debits), dict(credits)
+        balances = {exchange: dict(accounts) for exchange, accounts in self.balances.items()}
+        return Ledger(balances, dict(self.debits), dict(self.credits))
 
     def assets(self, exchange: Exchange) -> Decimal:
         """Equity with positions at cost."""
-        balances = self._balances[exchange]
+        balances = self.balances[exchange]
         return sum((balances[account] for account in ASSETS), ZERO)
 
     def check(self, exchange: Exchange, margin: Decimal, inventory: Decimal) -> None:
         """`Broken` unless debits equal credits, assets capital and results, and both match the positions."""
-        balances = self._balances[exchange]
-        if self._debits[exchange] != self._credits[exchange]:
-            raise Broken(f"Debits of {self._debits[exchange]} at {exchange}, credits of {self._credits[exchange]}.")
+        balances = self.balances[exchange]
+        if self.debits[exchange] != self.credits[exchange]:
+            raise Broken(f"Debits of {self.debits[exchange]} at {exchange}, credits of {self.credits[exchange]}.")
         owed = -sum((amount for account, amount in balances.items() if account not in ASSETS), ZERO)
         if self.assets(exchange) != owed:
             raise Broken(f"Assets of {self.assets(exchange)} at {exchange}, capital and results of {owed}.")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
@@ -32,6 +32,7 @@ from zuno.trading.model.trade_events import (
     TradeIntent,
     TradeSummary,
 )
+from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -183,11 +184,10 @@ def build_equity_curve(
         return ()
     moments = {until, *(step.at for step in (steps[0], *steps[-MOST_STEPS:]) if step.at <= until)}
     moments |= {close.at for several in closes.values() for close in several if steps[0].at <= close.at <= until}
-    starts = [step.at for step in steps]
     times = {symbol: [close.at for close in several] for symbol, several in closes.items()}
     points = []
     for moment in sorted(moments):
-        step = steps[bisect_right(starts, moment) - 1]
+        step = steps[bisect_right(steps, moment, key=lambda step: step.at) - 1]
         marks = {
             symbol: closes[symbol][place - 1].price
             for symbol in times
@@ -318,6 +318,16 @@ class AccountHistory(TradingBook):
             self._figures.clear()
             self._figures[key] = measure_trades(self.closed, krw_rate)
         return self._figures[key]
+
+
+class AccountLog(TradeLog, Protocol):
+    """A log that has its accounts folded. `Broken` where their events contradict each other."""
+
+    async def history(self, account: str) -> AccountHistory:
+        """The account as it is, shared by all who ask: nobody may write to it."""
+
+    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+        """A book of one's own, as the account is or was after the entry that holds event `upto`."""
 
 
 @dataclass(slots=True)

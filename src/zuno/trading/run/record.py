@@ -317,15 +317,12 @@ class RunHistory(Protocol):
 
     async def list_ended(self) -> list[RunSummary]:
         """The newest first."""
-        ...
 
     async def list_claims(self) -> list[LoggedClaim]:
         """The oldest first."""
-        ...
 
     async def find_summary(self, run_id: str) -> RunSummary | None:
         """How a run ended; None where it has not."""
-        ...
 
 
 class PastRuns:

@@ -17,7 +17,6 @@ from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_equity
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import or_none
@@ -121,8 +120,7 @@ class AccountDesk:
 
     async def list_exchange_accounts(self) -> tuple[str, ...]:
         """Those of this home in which anything ever happened: `live`, `demo`."""
-        accounts = AccountReader(self._with.log, self._with.history)
-        return tuple([name for name in (DEMO_ACCOUNT, LIVE_ACCOUNT) if (await accounts.read(name)).count])
+        return tuple([name for name in (DEMO_ACCOUNT, LIVE_ACCOUNT) if (await self._with.log.history(name)).count])
 
     async def status(self) -> TradeStatusView:
         page = await self._reader.look(ask=True)
@@ -553,14 +551,10 @@ def _describe_cash(exchange: Exchange, cash: Decimal) -> str:
     return f"{cash.normalize():+,f} {exchange.currency} at {exchange}"
 
 
-def _check_lines(lines: int) -> int:
-    if not 1 <= lines <= MOST_LINES:
-        raise UsageError(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
-    return lines
-
-
 def _cut(items: Sequence[T], lines: int, before: str | None, name: Callable[[T], str]) -> Sequence[T]:
     """The last so many, newest first, of all or of those that stand before the one of this name."""
+    if not 1 <= lines <= MOST_LINES:
+        raise UsageError(f"Between 1 and {MOST_LINES:,} lines can be shown, not {lines}.")
     end = len(items)
     if before is not None:
         places = (place for place in range(end - 1, -1, -1) if name(items[place]) == before)
@@ -568,7 +562,7 @@ def _cut(items: Sequence[T], lines: int, before: str | None, name: Callable[[T],
             raise UsageError(f"{plain_text(before, 64)!r} is not in this list; ask without it.")
         while end and name(items[end - 1]) == before:  # two postings of one event
             end -= 1
-    return items[max(0, end - _check_lines(lines)) : end][::-1]
+    return items[max(0, end - lines) : end][::-1]
 
 
 def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | None) -> list[str]:

@@ -14,7 +14,6 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
@@ -32,7 +31,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.performance import AccountHistory, Close, current_step, equity_usd
+from zuno.trading.rules.performance import AccountHistory, AccountLog, Close, current_step, equity_usd
 from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
@@ -50,7 +49,7 @@ class AccountBackends:
 
     desk: TradingDesk
     store: SeriesStore
-    log: TradeLog
+    log: AccountLog
     inventory: Inventory
     open_gate: Callable[[str | None], Awaitable[OrderGate]]
     """By the account's name, None: the home's own. The market is read first, so that its end is known."""
@@ -64,8 +63,6 @@ class AccountBackends:
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
-    history: Callable[[str], Awaitable[AccountHistory]] | None = None
-    """An account from its snapshots; None: each look folds its log."""
     learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
     """Learns from what the account of a gate has closed; None: an evaluation does later."""
 
@@ -157,7 +154,6 @@ class AccountPageReader:
         if name is not None:
             check_account_name(name)
         self._with = backends
-        self._accounts = AccountReader(backends.log, backends.history)
         self.name = name
 
     @property
@@ -241,7 +237,7 @@ class AccountPageReader:
 
     async def read_book(self) -> AccountHistory:
         """The account as it is written down: no chain, no exchange and no market is waited for."""
-        book = await self._accounts.read(self.account)
+        book = await self._with.log.history(self.account)
         if not book.count:
             await require_account(self._with.log, self._with.desk.origin, self.name)
         return book.freeze()

@@ -198,10 +198,10 @@ def ledger_balances_view(book: TradingBook, exchange: Exchange) -> LedgerBalance
         exchange=exchange,
         currency=exchange.currency,
         balances={name: _exact(amount) for name, amount in balances.items()},
-        debits=_exact(ledger.debits(exchange)),
-        credits=_exact(ledger.credits(exchange)),
+        debits=_exact(ledger.debits[exchange]),
+        credits=_exact(ledger.credits[exchange]),
         assets=_exact(ledger.assets(exchange)),
-        balanced=ledger.debits(exchange) == ledger.credits(exchange) and sum(balances.values(), ZERO) == 0,
+        balanced=ledger.debits[exchange] == ledger.credits[exchange] and sum(balances.values(), ZERO) == 0,
     )
 
 

@@ -9,13 +9,12 @@ from typing import Any, Final
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_reliability
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.learn.evaluator import Evaluator
 from zuno.trading.model.known import pick
 from zuno.trading.model.memory import PostMortem, VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
-from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability, measure_reliability
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trade_outcomes import VetoTotals, belongs_to_account, total_vetoes
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
@@ -42,7 +41,7 @@ RECENT: Final = 20
 class LearningDeskBackends:
     desk: TradingDesk
     evaluator: Evaluator
-    log: TradeLog
+    log: AccountLog
     now: Callable[[], Millis]
 
 
@@ -147,7 +146,7 @@ class LearningDesk:
         return _Asked(account, desk.origin, at, EVER if as_of is None else at, head)
 
     async def _notes(self, asked: _Asked, learned: int) -> tuple[str, ...]:
-        book = await AccountReader(self._with.log).read(asked.account)
+        book = await self._with.log.history(asked.account)
         waiting = sum(summary.closed < asked.before for summary in book.closed) - learned
         notes: tuple[str, ...] = asked.head["notes"]
         return (

@@ -9,12 +9,12 @@ from typing import Literal
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import DAY_MS, Symbol
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, MandateGranted, account_mode
-from zuno.trading.ports.trade_log import TradeLog, TradeRecord
+from zuno.trading.ports.trade_log import TradeRecord
 from zuno.trading.rules.calibration import PRIOR_TRADES, list_closed_trades
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trading_book import TradingBook
 
 Confirm = Callable[[str, str], bool]
@@ -32,7 +32,7 @@ class LiveBackends:
     """The settings that hold each exchange's keys."""
     keyed: Callable[[], Sequence[Exchange]]
     """Exchanges that have keys."""
-    log: TradeLog
+    log: AccountLog
     record: TradeRecord
     """Of paper trades that were ruled in real time."""
     find_failures: Callable[[], Awaitable[Sequence[str]]]
@@ -99,7 +99,7 @@ class LiveStart:
 
         `Refused` with everything that is missing, or where the word was not typed.
         """
-        book = await AccountReader(self._with.log).read(account)
+        book = await self._with.log.history(account)
         over = self._why_mandate_is_over(book.mandate) if _is_in_use(book) else None
         missing = await self.find_missing(account, symbols)
         if over is not None:
@@ -151,7 +151,7 @@ class LiveStart:
             missing.append(("keys", text))
         if not live and not here.demo:
             missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
-        book = await AccountReader(self._with.log).read(account)
+        book = await self._with.log.history(account)
         granted, used = book.mandate, _list_used_exchanges(book)
         keyed = tuple(here.keyed())
         if used and self._why_mandate_is_over(granted) is not None:
@@ -194,7 +194,7 @@ class LiveStart:
     async def read_record(self, origin: str, account: str = LIVE_ACCOUNT) -> RecordGate:
         """Of the market's paper account in real time, and of the account itself."""
         now, groups = self._with.now(), dict[tuple[str, str], list[Millis]]()
-        own = list_closed_trades((await AccountReader(self._with.log).read(account)).closed, now)
+        own = list_closed_trades((await self._with.log.history(account)).closed, now)
         for trade in (*await self._with.record.closed_trades(origin, now), *own):
             groups.setdefault((trade.judge, trade.family), []).append(trade.closed)
         closed = max(groups.values(), key=len, default=[])

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import takewhile
 from math import isfinite
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -18,7 +19,6 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, foreign, gain, id_, money, number, percent
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.data.intake import clause
 from zuno.trading.model.account import (
     Account,
@@ -43,10 +43,10 @@ from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
-from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
+from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trading_book import (
     MAX_MANUAL_LEVERAGE,
     TradingBook,
@@ -248,7 +248,7 @@ class PaperBookDesk:
         self,
         desk: TradingDesk,
         store: SeriesStore,
-        log: TradeLog,
+        log: AccountLog,
         inventory: Inventory,
         fees: Fees | None = None,
         name: str = "",
@@ -258,13 +258,12 @@ class PaperBookDesk:
         self._desk = desk
         self._store = store
         self._log = log
-        self._reader = AccountReader(log)
         self._name = name
         self._inventory = inventory
 
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._desk.newest_moment(as_of)
-        own = self._recorded_moment(await self._reader.read(self._account(self._desk.origin)), as_of)
+        own = self._recorded_moment(await self._log.history(self._account(self._desk.origin)), as_of)
         at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
         prices = await read_prices(self._store, at, recorded=own is not None)
         # A market's moment is looked at from before it; an account's own last one holds what happened then.
@@ -406,7 +405,7 @@ class PaperBookDesk:
 
     async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
         looked = await self._desk.newest_moment(as_of, symbols)
-        book = await self._reader.read(self._account(self._desk.origin))
+        book = await self._log.open_book(self._account(self._desk.origin))
         newest = book.newest
         moment = looked.as_of
         own = self._recorded_moment(book, as_of)
@@ -435,7 +434,7 @@ class PaperBookDesk:
         self, origin: str, moment: Millis, prices: Prices
     ) -> tuple[Account, tuple[PositionClosed, ...]]:
         """What was held strictly before a moment, and which positions were liquidated by then and nobody wrote it."""
-        book = await self._reader.read_before(self._account(origin), moment)
+        book = await read_before(self._log, self._account(origin), moment)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _without(book, liquidated), liquidated
 
@@ -488,12 +487,8 @@ class PaperBookDesk:
         account = self._account(self._desk.origin)
         events = [ManualChange(at=change.at, change=change) for change in (*page.liquidated, *changes)]
         before = page.book.count
-        try:
-            page.book.apply_all(events)
-            await self._log.append(account, events, before)
-        except ZunoError:
-            self._reader.forget(account)
-            raise
+        page.book.apply_all(events)
+        await self._log.append(account, events, before)
         said = [*(f"{close.id} is liquidated: its margin is lost" for close in page.liquidated), *said]
         seen = f"seen by every cycle after {format_moment(page.moment)}"
         view = self._view(page.book.to_account(), page.moment, page.prices, (*page.notes, seen))
@@ -652,3 +647,13 @@ def _balance_view(account: Account, exchange: Exchange, marked: MarkedAccount | 
         margin_pending=margin.pending,
         free=free_cash(account, exchange) if marked is None else marked.free[exchange],
     )
+
+
+async def read_before(log: AccountLog, account: str, moment: Millis) -> TradingBook:
+    """What was written of strictly before a moment: a later event never alters it."""
+    newest = await log.history(account)
+    if newest.newest < moment or not newest.count:
+        return newest
+    book = TradingBook()
+    book.apply_all(takewhile(lambda event: event.at < moment, await log.events(account)))
+    return book

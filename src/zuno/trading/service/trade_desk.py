@@ -570,8 +570,8 @@ async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:
         equity[exchange.currency] = float(book.equity(exchange, known)) if whole else None
     ledger = book.ledger
     return LedgerTotals(
-        debits={exchange.currency: float(ledger.debits(exchange)) for exchange in Exchange},
-        credits={exchange.currency: float(ledger.credits(exchange)) for exchange in Exchange},
+        debits={exchange.currency: float(ledger.debits[exchange]) for exchange in Exchange},
+        credits={exchange.currency: float(ledger.credits[exchange]) for exchange in Exchange},
         cash={
             exchange.currency: float(book.cash(exchange) + ledger.balance(exchange, LedgerAccount.MARGIN))
             for exchange in Exchange
@@ -583,7 +583,7 @@ async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:
 def find_broken_invariant(book: TradingBook) -> str | None:
     """The ledger was checked after every event; what is left is that every position has its stop."""
     for exchange in Exchange:
-        if book.ledger.debits(exchange) != book.ledger.credits(exchange):
+        if book.ledger.debits[exchange] != book.ledger.credits[exchange]:
             return f"debits and credits at {exchange} differ"
     for trade in book.positions.values():
         if trade.stop is None:

@@ -90,11 +90,9 @@ class DeskWork(Protocol):
 
     async def learn(self) -> None:
         """Learn from what was closed since; where nothing was it costs nothing."""
-        ...
 
     def tell_changes(self) -> None:
         """Called when the watch has looked."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

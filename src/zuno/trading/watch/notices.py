@@ -8,7 +8,6 @@ exchange's own books are not pushed: the account that trades there tells the sam
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Broken, Refused, ZunoError
+from zuno.kernel.errors import Broken, ZunoError
 from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text
 from zuno.kernel.units import Millis, Seconds
@@ -43,8 +42,7 @@ from zuno.trading.model.trade_events import (
     account_mode,
     account_word,
 )
-from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.performance import risk_multiple
+from zuno.trading.rules.performance import AccountLog, risk_multiple
 from zuno.trading.rules.protections import MANUAL_UNLOCK, describe_end
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.run.record import ENDED, RunSummary, kind_of
@@ -77,7 +75,7 @@ _GRAVE: Final = frozenset({Protection.KILL_SWITCH, Protection.MAX_DRAWDOWN, Prot
 class TradingNotices:
     """The trading desk's `NoticeSource`. It follows every account that trades by the wall's clock."""
 
-    def __init__(self, log: TradeLog, paint: Paint) -> None:
+    def __init__(self, log: AccountLog, paint: Paint) -> None:
         self._log = log
         self._paint = paint
         self._books: dict[str, TradingBook] = {}
@@ -158,14 +156,9 @@ class TradingNotices:
 
     async def _open_book(self, account: str, upto: int | None) -> TradingBook:
         """The account after so many events; None: after all there are. One that has gone on further stays there."""
-        book = self._books.setdefault(account, TradingBook())
-        if upto is None or book.count < upto:
-            events = await self._log.events(account, book.count)
-            wanted = events if upto is None else events[: upto - book.count]
-            try:
-                await asyncio.to_thread(book.apply_all, wanted)  # years of an account take seconds
-            except Refused as error:
-                raise Broken(f"The account {account} cannot be read: {error}") from error
+        book = self._books.get(account)
+        if book is None or upto is None or book.count < upto:
+            self._books[account] = book = await self._log.open_book(account, upto)
         return book
 
     async def _describe_day(self, entry: Entry, summary: DaySummary) -> list[KeyedNotice]:

@@ -56,14 +56,14 @@ def test_a_frozen_book_stays_as_it_is() -> None:
     entries = list(list_entries(120, 4))
     book = fold_with_snapshots(entries[:20], {10}, restart=True)
     frozen, before = book.freeze(), dump_live(book)
-    debits = book.ledger.debits(Exchange.BINANCE)
+    debits = book.ledger.debits[Exchange.BINANCE]
     held = [*frozen.closed], [*frozen.trades], [*frozen.open_orders]
     for events in entries[20:]:
         book.apply_all(events)
     assert ([*frozen.closed], [*frozen.trades], [*frozen.open_orders]) == held
     assert frozen.count < book.count
-    assert (frozen.ledger.debits(Exchange.BINANCE), before) != (book.ledger.debits(Exchange.BINANCE), dump_live(book))
-    assert frozen.ledger.debits(Exchange.BINANCE) == debits
+    assert (frozen.ledger.debits[Exchange.BINANCE], before) != (book.ledger.debits[Exchange.BINANCE], dump_live(book))
+    assert frozen.ledger.debits[Exchange.BINANCE] == debits
 
 
 @pytest.mark.parametrize("live", [b"", b"{}", b"[]"])

@@ -43,7 +43,7 @@ def equity_by_fills(
 
 def require_balanced(book: TradingBook, exchange: Exchange, expected: D, held: D, mark: D) -> None:
     ledger = book.ledger
-    assert ledger.debits(exchange) == ledger.credits(exchange)
+    assert ledger.debits[exchange] == ledger.credits[exchange]
     assert abs(book.equity(exchange, dict.fromkeys(Symbol, mark)) - expected) < D("1e-9")
     position = book.positions.get((exchange, BTC))
     signed = D(0) if position is None else position.quantity * (1 if position.side is Side.LONG else -1)

@@ -125,7 +125,7 @@ def test_a_trade_from_flat_to_flat_is_accounted_to_the_cent() -> None:
     assert [result.at for result in book.results] == [2, 3, 4, 5, 6]
     with pytest.raises(Refused):  # a second thread that closed it too
         book.apply(TradeClosed(at=Millis(6), summary=summary))
-    assert book.ledger.debits(BINANCE) == book.ledger.credits(BINANCE)
+    assert book.ledger.debits[BINANCE] == book.ledger.credits[BINANCE]
 
 
 def test_fills_and_funding_are_booked_once_by_their_id() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.wire.trading_account import AccountStory
-from zuno.adapters.account.trade_log import MemoryTradeLog, MemoryTradeRecord
+from tests.wire.trading_account import AccountStory, MemoryTradeRecord
+from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily

@@ -15,7 +15,6 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
-from zuno.trading.data.account_reader import AccountReader
 from zuno.trading.model.account import (
     FEES,
     Account,
@@ -46,7 +45,7 @@ from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin, Source
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.paper_book import PaperBookDesk, sum_inventory
+from zuno.trading.service.paper_book import PaperBookDesk, read_before, sum_inventory
 from zuno.trading.service.prices import MARKED_BY
 
 END = Millis(1_767_225_600_000)
@@ -59,7 +58,7 @@ class BookInMemory(MemoryTradeLog):
     """The log, and the paper account that it adds up to."""
 
     async def at(self, origin: str, moment: Millis) -> Account:
-        return (await AccountReader(self).read_before(paper_account(origin), moment)).to_account()
+        return (await read_before(self, paper_account(origin), moment)).to_account()
 
     async def changes(self, origin: str) -> list[BookChange]:
         found = await self.events(paper_account(origin))

@@ -21,7 +21,8 @@ from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.order_gate import open_long
-from zuno.adapters.account.trade_log import JournalTradeLog, MemoryTradeRecord
+from tests.wire.trading_account import MemoryTradeRecord
+from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.memory.hashed import HashedEmbedder

@@ -65,7 +65,7 @@ def build_trust_routes(services: Services) -> APIRouter:
 
     @router.get("/journal/verify", **document(JournalVerdictView))
     async def verify_journal() -> Response:
-        """The hash chain and every signature."""
+        """The hash chain, and the signatures of checkpoints and of what none of them seals."""
         return await services.answer(lambda zuno: zuno.audit().verify())
 
     @router.get("/replay/{decision}", **document(ReplayView))
