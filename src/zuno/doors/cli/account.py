@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, command, group, whole_number
+from zuno.doors.cli.options import Home, Json, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import Out, answer_with_picture, trade
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
 from zuno.kernel.errors import Refused, Unavailable, UsageError
@@ -24,15 +24,12 @@ mandate = group("Mandate: what the desk may do with real money. Without one it t
 trade.add_typer(mandate, name="mandate")
 
 Account = Annotated[
-    str | None,
-    typer.Option(
-        "--account", metavar="NAME", help="Another paper account of this home (default: its own), live or demo."
-    ),
+    str | None, option("--account", "NAME", "Another paper account of this home (default: its own), live or demo.")
 ]
-Granted = Annotated[str, typer.Option("--account", metavar="live|demo", help="Account that the mandate is for.")]
-AtExchange = Annotated[str, typer.Option("--account", metavar="live|demo", help="Account at an exchange.")]
-Lines = Annotated[int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; not with real money.")]
+Granted = Annotated[str, option("--account", "live|demo", "Account that the mandate is for.")]
+AtExchange = Annotated[str, option("--account", "live|demo", "Account at an exchange.")]
+Lines = Annotated[int, number("--lines -n", "N", "Show the last N lines.")]
+Yes = Annotated[bool, flag("--yes", "Skip the typed confirmation; not with real money.")]
 
 
 @command(trade, "status")
@@ -51,7 +48,7 @@ def trade_positions(zuno: Zuno, /, account: Account = None) -> Answer:
 def trade_orders(
     zuno: Zuno,
     /,
-    everything: Annotated[bool, typer.Option("--all", help="Also filled, cancelled and rejected orders.")] = False,
+    everything: Annotated[bool, flag("--all", "Also filled, cancelled and rejected orders.")] = False,
     account: Account = None,
 ) -> Answer:
     """List open orders with their ids, purpose and fills."""
@@ -86,9 +83,7 @@ def trade_balance(zuno: Zuno, /, account: Account = None) -> Answer:
 def trade_profit(
     zuno: Zuno,
     /,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="GROUP", help="Group by day, week, month, symbol, exit or side.")
-    ] = None,
+    by: Annotated[str | None, option("--by", "GROUP", "Group by day, week, month, symbol, exit or side.")] = None,
     account: Account = None,
 ) -> Answer:
     """Show win rate, profit factor, expectancy in R, drawdown, duration and costs of closed trades."""
@@ -97,11 +92,7 @@ def trade_profit(
 
 @trade.command("performance")
 def trade_performance(
-    ctx: typer.Context,
-    out: Out = None,
-    account: Account = None,
-    home: Home = None,
-    json: Json = False,
+    ctx: typer.Context, out: Out = None, account: Account = None, home: Home = None, json: Json = False
 ) -> None:
     """Show equity and drawdown over time, with a picture."""
     session = ctx.obj.at(home)
@@ -112,7 +103,7 @@ def trade_performance(
 def trade_close(
     zuno: Zuno,
     /,
-    which: Annotated[str, typer.Argument(metavar="ID|SYMBOL|all", help="Position id, symbol, or all.")],
+    which: Annotated[str, argument("ID|SYMBOL|all", "Position id, symbol, or all.")],
     account: Account = None,
     json: Json = False,
 ) -> Answer:
@@ -125,7 +116,7 @@ def trade_close(
 def trade_cancel(
     zuno: Zuno,
     /,
-    order: Annotated[str, typer.Argument(metavar="ORDER", help="Order id, see `zuno trade orders`.")],
+    order: Annotated[str, argument("ORDER", "Order id, see `zuno trade orders`.")],
     account: Account = None,
 ) -> Answer:
     """Cancel an entry. Stops and targets go with their position."""
@@ -136,9 +127,9 @@ def trade_cancel(
 def trade_set(
     zuno: Zuno,
     /,
-    position: Annotated[str, typer.Argument(metavar="ID", help="Position id, see `zuno trade positions`.")],
-    stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
+    position: Annotated[str, argument("ID", "Position id, see `zuno trade positions`.")],
+    stop: Annotated[str | None, option("--stop", "PRICE", "Stop loss.")] = None,
+    target: Annotated[str | None, option("--target", "PRICE", "Take profit.")] = None,
     yes: Yes = False,
     account: Account = None,
     json: Json = False,
@@ -184,9 +175,7 @@ def trade_locks(zuno: Zuno, /, account: Account = None) -> Answer:
 def trade_unlock(
     zuno: Zuno,
     /,
-    protection: Annotated[
-        str | None, typer.Argument(metavar="PROTECTION", help="Only this one, e.g. kill_switch; default: all.")
-    ] = None,
+    protection: Annotated[str | None, argument("PROTECTION", "Only this one, e.g. kill_switch; default: all.")] = None,
     account: Account = None,
     json: Json = False,
 ) -> Answer:
@@ -205,30 +194,22 @@ def trade_adopt(zuno: Zuno, /, account: AtExchange = LIVE_ACCOUNT, json: Json = 
 async def mandate_grant(
     zuno: Zuno,
     /,
-    symbols: Annotated[
-        list[str] | None, typer.Option("--symbol", metavar="SYMBOL", help="BTCUSDT or ETHUSDT; repeatable.")
-    ] = None,
-    exchanges: Annotated[
-        list[str] | None, typer.Option("--exchange", metavar="NAME", help="binance or upbit; repeatable.")
-    ] = None,
-    per_trade: Annotated[
-        str, typer.Option("--margin-per-trade", metavar="USD", help="Maximum margin per trade.")
-    ] = "100",
-    per_day: Annotated[str, typer.Option("--margin-per-day", metavar="USD", help="Maximum margin per day.")] = "300",
-    daily_loss: Annotated[
-        str, typer.Option("--daily-loss", metavar="USD", help="Daily loss at which no new trade is opened.")
-    ] = "50",
-    lasts: Annotated[str, typer.Option("--for", metavar="SPAN", help="How long: 7d; at most 30d.")] = "7d",
+    symbols: Annotated[list[str] | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT; repeatable.")] = None,
+    exchanges: Annotated[list[str] | None, option("--exchange", "NAME", "binance or upbit; repeatable.")] = None,
+    per_trade: Annotated[str, option("--margin-per-trade", "USD", "Maximum margin per trade.")] = "100",
+    per_day: Annotated[str, option("--margin-per-day", "USD", "Maximum margin per day.")] = "300",
+    daily_loss: Annotated[str, option("--daily-loss", "USD", "Daily loss at which no new trade is opened.")] = "50",
+    lasts: Annotated[str, option("--for", "SPAN", "How long: 7d; at most 30d.")] = "7d",
     stops: Annotated[
         str,
-        typer.Option(
+        option(
             "--stops",
-            metavar="venue|watched",
-            help="Where stops are kept: venue (orders at the exchange) or watched (by this process).",
+            "venue|watched",
+            "Where stops are kept: venue (orders at the exchange) or watched (by this process).",
         ),
     ] = "venue",
     judge_fallback: Annotated[
-        bool, typer.Option("--judge-fallback", help="Let rules open trades when the Judge's model fails.")
+        bool, flag("--judge-fallback", "Let rules open trades when the Judge's model fails.")
     ] = False,
     account: Granted = LIVE_ACCOUNT,
     json: Json = False,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Cluster, command, group, whole_number
+from zuno.doors.cli.options import Cluster, command, flag, group, number, option
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,32 +27,17 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-Workers = Annotated[
-    int, typer.Option("--workers", metavar="N", parser=whole_number, help="Worker processes; results do not change.")
-]
-Moments = Annotated[int, typer.Option("--moments", metavar="N", parser=whole_number, help="Number of sampled moments.")]
-Seeds = Annotated[str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-10 or 1,4,7.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
-PoolData = Annotated[
-    str, typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip).")
-]
-Capital = Annotated[
-    int,
-    typer.Option("--capital", metavar="USD", parser=whole_number, help="Starting capital, half in each token."),
-]
-Every = Annotated[
-    int, typer.Option("--every", metavar="HOURS", parser=whole_number, help="Hours between two decisions.")
-]
-Width = Annotated[
-    str, typer.Option("--width", metavar="PERCENT", help="Half-width of a range, in percent of the price.")
-]
-Profile = Annotated[
-    str, typer.Option("--profile", help="Risk profile of the debate: conservative, balanced, aggressive.")
-]
-GasPrice = Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Gas price, in gwei.")]
-WithModels = Annotated[
-    bool, typer.Option("--models", help="Let the configured models argue, within their budgets; else by rules.")
-]
+Workers = Annotated[int, number("--workers", "N", "Worker processes; results do not change.")]
+Moments = Annotated[int, number("--moments", "N", "Number of sampled moments.")]
+Seeds = Annotated[str, option("--seeds", "LIST", "Synthetic markets by seed: 1-10 or 1,4,7.")]
+Resume = Annotated[bool, flag("--resume", "Resume an interrupted run.")]
+PoolData = Annotated[str, option("--data", "DIR", "Folder of a pool's minute rows (CSV, also compressed by gzip).")]
+Capital = Annotated[int, number("--capital", "USD", "Starting capital, half in each token.")]
+Every = Annotated[int, number("--every", "HOURS", "Hours between two decisions.")]
+Width = Annotated[str, option("--width", "PERCENT", "Half-width of a range, in percent of the price.")]
+Profile = Annotated[str, option("--profile", None, "Risk profile of the debate: conservative, balanced, aggressive.")]
+GasPrice = Annotated[str, option("--gas-gwei", "GWEI", "Gas price, in gwei.")]
+WithModels = Annotated[bool, flag("--models", "Let the configured models argue, within their budgets; else by rules.")]
 
 
 lab = group("Backtests, ablations and statistical checks.")
@@ -85,10 +68,8 @@ async def lab_lp(
     data: PoolData,
     arms: Annotated[
         str,
-        typer.Option(
-            "--arms",
-            metavar="LIST",
-            help="Arms to compare: hold, passive, reset, random, score, no-critic, placebo-critic, debate.",
+        option(
+            "--arms", "LIST", "Arms to compare: hold, passive, reset, random, score, no-critic, placebo-critic, debate."
         ),
     ] = "hold,passive,reset,debate",
     capital: Capital = 10_000,
@@ -97,7 +78,7 @@ async def lab_lp(
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     convention: Annotated[
-        str, typer.Option("--convention", help="Fee convention of the fast engine: intrabar, close-tick.")
+        str, option("--convention", None, "Fee convention of the fast engine: intrabar, close-tick.")
     ] = "intrabar",
     models: WithModels = False,
     resume: Resume = False,
@@ -122,25 +103,19 @@ async def lab_trade(
     /,
     data: Annotated[
         str | None,
-        typer.Option(
-            "--data",
-            metavar="DIR",
-            help="Folder of market history (as `data import` reads it); default: this home's own recording.",
+        option(
+            "--data", "DIR", "Folder of market history (as `data import` reads it); default: this home's own recording."
         ),
     ] = None,
-    symbols: Annotated[
-        str, typer.Option("--symbols", metavar="LIST", help="Symbols to trade: BTCUSDT, ETHUSDT.")
-    ] = "BTCUSDT,ETHUSDT",
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="WHEN", help="Default: 200 days after the first candle.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="Default: the last candle.")] = None,
+    symbols: Annotated[str, option("--symbols", "LIST", "Symbols to trade: BTCUSDT, ETHUSDT.")] = "BTCUSDT,ETHUSDT",
+    since: Annotated[str | None, option("--from", "WHEN", "Default: 200 days after the first candle.")] = None,
+    until: Annotated[str | None, option("--to", "WHEN", "Default: the last candle.")] = None,
     arms: Annotated[
         str,
-        typer.Option(
+        option(
             "--arms",
-            metavar="LIST",
-            help="Arms to compare: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
+            "LIST",
+            "Arms to compare: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
             "random, aa, single, vote, placebo.",
         ),
     ] = "debate,hold,sma,random",
@@ -166,9 +141,7 @@ async def lab_sweep(
     zuno: Zuno,
     /,
     data: PoolData,
-    ranges: Annotated[
-        int, typer.Option("--ranges", metavar="N", parser=whole_number, help="How many ranges, a multiple of 25.")
-    ] = 1_000,
+    ranges: Annotated[int, number("--ranges", "N", "How many ranges, a multiple of 25.")] = 1_000,
     capital: Capital = 10_000,
     workers: Workers = 2,
     cluster: Cluster = None,
@@ -184,24 +157,18 @@ async def lab_sweep(
 async def lab_ablate(
     zuno: Zuno,
     /,
-    data: Annotated[
-        str,
-        typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows, or of candles for --desk trade."),
-    ],
-    desk: Annotated[str, typer.Option("--desk", help="Desk to ablate: lp or trade.")] = "lp",
+    data: Annotated[str, option("--data", "DIR", "Folder of a pool's minute rows, or of candles for --desk trade.")],
+    desk: Annotated[str, option("--desk", None, "Desk to ablate: lp or trade.")] = "lp",
     capital: Capital = 10_000,
     every: Every = 4,
-    horizon: Annotated[
-        int,
-        typer.Option("--horizon", metavar="HOURS", parser=whole_number, help="Hours over which a decision is scored."),
-    ] = 24,
+    horizon: Annotated[int, number("--horizon", "HOURS", "Hours over which a decision is scored.")] = 24,
     width: Width = "5",
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     models: WithModels = False,
     resume: Resume = False,
-    since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="With --desk trade: start.")] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade: end.")] = None,
+    since: Annotated[str | None, option("--from", "WHEN", "With --desk trade: start.")] = None,
+    until: Annotated[str | None, option("--to", "WHEN", "With --desk trade: end.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
 ) -> LpAblationView | TradeLabView:
@@ -232,33 +199,21 @@ async def lab_reports(zuno: Zuno, /) -> LabReportsView:
     return await zuno.lab().reports.list()
 
 
-Account = Annotated[
-    str | None,
-    typer.Option("--account", metavar="NAME", help="Another paper account (default: the market's own)."),
-]
-RecordedPool = Annotated[
-    str | None,
-    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: check the LP desk too."),
-]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="Use only what was known then.")]
+Account = Annotated[str | None, option("--account", "NAME", "Another paper account (default: the market's own).")]
+RecordedPool = Annotated[str | None, option("--data", "DIR", "Folder of a pool's minute rows: check the LP desk too.")]
+AsOf = Annotated[str | None, option("--as-of", "WHEN", "Use only what was known then.")]
 
 Report = Annotated[
-    str | None,
-    typer.Option("--report", metavar="ID", help="A backtest of `lab trade` instead (`lab reports` lists them)."),
+    str | None, option("--report", "ID", "A backtest of `lab trade` instead (`lab reports` lists them).")
 ]
-DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: arm to score.")]
+DeskArm = Annotated[str, option("--arm", "ARM", "With --report: arm to score.")]
 
 
 @command(lab, "noedge", by=run_command.partial_verdict)
 async def lab_noedge(
     zuno: Zuno,
     /,
-    worlds: Annotated[
-        int,
-        typer.Option(
-            "--worlds", metavar="N", parser=whole_number, help="Worlds: half random walks, half shuffled history."
-        ),
-    ] = 1_000,
+    worlds: Annotated[int, number("--worlds", "N", "Worlds: half random walks, half shuffled history.")] = 1_000,
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,

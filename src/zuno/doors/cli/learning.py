@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli.account import Account
-from zuno.doors.cli.options import Home, Json, command, group, whole_number
+from zuno.doors.cli.options import Home, Json, argument, command, group, number, option
 from zuno.doors.cli.trade import Out, answer_with_picture, trade
 
 if TYPE_CHECKING:
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
 
 
-AsOf = Annotated[
-    str | None,
-    typer.Option("--as-of", metavar="TIME", help="What was known at a moment (default: everything), as in 7d."),
-]
+AsOf = Annotated[str | None, option("--as-of", "TIME", "What was known at a moment (default: everything), as in 7d.")]
 
 
 @command(trade, "evaluate")
@@ -49,17 +46,15 @@ def trade_vetoes(zuno: Zuno, /, as_of: AsOf = None, account: Account = None) -> 
 
 memory = group("Memory of the trading desk: post-mortems of closed trades and lessons drawn from them.")
 
-MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Memory id, see `zuno memory list`.")]
+MemoryId = Annotated[str, argument("ID", "Memory id, see `zuno memory list`.")]
 
 
 @command(memory, "list")
 def memory_list(
     zuno: Zuno,
     /,
-    symbol: Annotated[str | None, typer.Option("--symbol", metavar="SYMBOL", help="BTCUSDT or ETHUSDT.")] = None,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the newest N.")
-    ] = 50,
+    symbol: Annotated[str | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT.")] = None,
+    lines: Annotated[int, number("--lines -n", "N", "Show the newest N.")] = 50,
 ) -> Answer:
     """List post-mortems of closed trades, newest first."""
     return zuno.memory().list(lines, symbol)
@@ -75,10 +70,8 @@ def memory_show(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
 def memory_search(
     zuno: Zuno,
     /,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, such as "BTC long stopped out".')],
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the best N, at most 20.")
-    ] = 5,
+    query: Annotated[str, argument("QUERY", 'Words, such as "BTC long stopped out".')],
+    lines: Annotated[int, number("--lines -n", "N", "Show the best N, at most 20.")] = 5,
 ) -> Answer:
     """Find post-mortems by words of symbol, side, exit, outcome or setup."""
     return zuno.memory().search(query, lines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import command, group, whole_number
+from zuno.doors.cli.options import argument, command, flag, group, option, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
@@ -21,18 +21,13 @@ if TYPE_CHECKING:
 
 mesh = group("Run the LP debate between separate, mutually untrusting peers.")
 Way = Annotated[
-    str | None,
-    typer.Option("--transport", metavar="NAME", help="iroh or axl (default: the running one, else iroh if installed)."),
+    str | None, option("--transport", "NAME", "iroh or axl (default: the running one, else iroh if installed).")
 ]
 Transport = Annotated[
     str | None,
-    typer.Option(
-        "--transport",
-        metavar="NAME",
-        help="inproc, iroh or axl (default: the mesh if all four peers answer, else inproc).",
-    ),
+    option("--transport", "NAME", "inproc, iroh or axl (default: the mesh if all four peers answer, else inproc)."),
 ]
-Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
+Lines = Annotated[bool, flag("--json", "One JSON document per event.")]
 
 
 @command(mesh, "init")
@@ -40,15 +35,10 @@ def mesh_init(
     zuno: Zuno,
     /,
     host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="HOST", help="Host name of this machine for other peers (default: 127.0.0.1)."),
+        str | None, option("--host", "HOST", "Host name of this machine for other peers (default: 127.0.0.1).")
     ] = None,
-    join: Annotated[
-        str | None, typer.Option("--join", metavar="FILE", help="mesh.json copied from another machine.")
-    ] = None,
-    roles: Annotated[
-        list[str] | None, typer.Option("--role", metavar="ROLE", help="Role that runs on that machine; repeatable.")
-    ] = None,
+    join: Annotated[str | None, option("--join", "FILE", "mesh.json copied from another machine.")] = None,
+    roles: Annotated[list[str] | None, option("--role", "ROLE", "Role that runs on that machine; repeatable.")] = None,
 ) -> Answer:
     """Create keys and the peer table; existing ones are kept."""
     return zuno.mesh().init(host, join, roles or ())
@@ -99,10 +89,7 @@ def mesh_ping(zuno: Zuno, listen: Listen, /, transport: Way = None) -> Answer:
 
 @command(mesh, "join", by=run_command.listen_and_answer)
 def mesh_join(
-    zuno: Zuno,
-    listen: Listen,
-    /,
-    request: Annotated[str, typer.Argument(metavar="REQUEST", help="req_ and 16 hex digits.")],
+    zuno: Zuno, listen: Listen, /, request: Annotated[str, argument("REQUEST", "req_ and 16 hex digits.")]
 ) -> Answer:
     """Resume a debate that this home started on the mesh, and show the result."""
     return zuno.mesh().join(request, listen)
@@ -111,7 +98,7 @@ def mesh_join(
 async def peer(
     zuno: Zuno,
     /,
-    role: Annotated[str, typer.Argument(metavar="ROLE", help="scout, strategist, critic or arbiter.")],
+    role: Annotated[str, argument("ROLE", "scout, strategist, critic or arbiter.")],
     transport: Way = None,
     parent: Annotated[int | None, typer.Option("--child-of", parser=whole_number, hidden=True)] = None,
 ) -> View:

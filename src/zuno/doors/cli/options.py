@@ -50,23 +50,32 @@ def whole_number(typed: object) -> int:
     return int(str(typed))
 
 
-Home = Annotated[
-    str | None, typer.Option("--home", metavar="DIR", help="Data directory (default: $ZUNO_HOME or ~/.zuno).")
-]
+def option(names: str, metavar: str | None, help: str) -> Any:
+    """An option with a value; `names`: as they are typed, "--lines -n"."""
+    return typer.Option(*names.split(), metavar=metavar, help=help)
+
+
+def number(names: str, metavar: str, help: str) -> Any:
+    return typer.Option(*names.split(), metavar=metavar, parser=whole_number, help=help)
+
+
+def flag(names: str, help: str) -> Any:
+    return typer.Option(*names.split(), help=help)
+
+
+def argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help)
+
+
+Home = Annotated[str | None, option("--home", "DIR", "Data directory (default: $ZUNO_HOME or ~/.zuno).")]
 Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster", metavar="ADDRESS", help="Run on this Dask cluster instead of local processes: tcp://HOST:PORT."
-    ),
+    str | None, option("--cluster", "ADDRESS", "Run on this Dask cluster instead of local processes: tcp://HOST:PORT.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Json = Annotated[bool, flag("--json", "Print one JSON document.")]
 ChainName = Annotated[
     str | None,
     typer.Option(
-        "--chain",
-        metavar="NAME",
-        callback=not_blank,
-        help="Chain name or id: sim, devnet, base, arbitrum, 8453 …",
+        "--chain", metavar="NAME", callback=not_blank, help="Chain name or id: sim, devnet, base, arbitrum, 8453 …"
     ),
 ]
 

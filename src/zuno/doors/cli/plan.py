@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from zuno.doors.cli import consent
-from zuno.doors.cli.options import ChainName, Json, command, group
+from zuno.doors.cli.options import ChainName, Json, argument, command, flag, group, option
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
@@ -19,16 +17,13 @@ if TYPE_CHECKING:
 lp = group("Uniswap v4 pools, positions, PnL and recommendations.")
 plan = group("List, simulate, approve and apply plans.")
 
-PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
-PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
-SomePositionId = Annotated[str | None, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
-All = Annotated[bool, typer.Option("--all", help="Every position of the wallet, in one plan.")]
-Anyway = Annotated[bool, typer.Option("--anyway", help="Allow it while the pool is over 1 % off the reference.")]
-Tx = Annotated[
-    str | None,
-    typer.Option("--tx", metavar="HASH", help="Transaction of the step that was signed elsewhere, if not found."),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
+PlanId = Annotated[str, argument("PLAN", "plan_ and 12 hex digits.")]
+PositionId = Annotated[str, argument("ID", "Position id (NFT token id).")]
+SomePositionId = Annotated[str | None, argument("ID", "Position id (NFT token id).")]
+All = Annotated[bool, flag("--all", "Every position of the wallet, in one plan.")]
+Anyway = Annotated[bool, flag("--anyway", "Allow it while the pool is over 1 % off the reference.")]
+Tx = Annotated[str | None, option("--tx", "HASH", "Transaction of the step that was signed elsewhere, if not found.")]
+Yes = Annotated[bool, flag("--yes", "Skip the confirmation; only on sim, devnet and testnets.")]
 
 
 @command(plan, "simulate")
@@ -82,8 +77,7 @@ def add(
     /,
     position: PositionId,
     amount: Annotated[
-        list[str] | None,
-        typer.Option("--amount", metavar="AMOUNT", help='Amount, e.g. "0.5 WETH"; repeat for the second token.'),
+        list[str] | None, option("--amount", "AMOUNT", 'Amount, e.g. "0.5 WETH"; repeat for the second token.')
     ] = None,
     chain: ChainName = None,
 ) -> Answer:
@@ -96,7 +90,7 @@ def remove(
     zuno: Zuno,
     /,
     position: PositionId,
-    percent: Annotated[str, typer.Option("--percent", metavar="P", help="Share of the liquidity in %, e.g. 50.")],
+    percent: Annotated[str, option("--percent", "P", "Share of the liquidity in %, e.g. 50.")],
     anyway: Anyway = False,
     chain: ChainName = None,
 ) -> Answer:
@@ -115,7 +109,7 @@ def compound(
     zuno: Zuno,
     /,
     position: PositionId,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Even if it never earns back the gas.")] = False,
+    anyway: Annotated[bool, flag("--anyway", "Even if it never earns back the gas.")] = False,
     chain: ChainName = None,
 ) -> Answer:
     """Plan to put a position's fees back into it, if that pays for the gas."""
@@ -136,10 +130,9 @@ def wallet_import(
     zuno: Zuno,
     /,
     file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="Keystore file (version 3); without it the key is prompted for."),
+        str | None, argument("FILE", "Keystore file (version 3); without it the key is prompted for.")
     ] = None,
-    watch: Annotated[str | None, typer.Option("--watch", metavar="ADDRESS", help="Add a watch-only address.")] = None,
+    watch: Annotated[str | None, option("--watch", "ADDRESS", "Add a watch-only address.")] = None,
 ) -> Answer:
     """Import a key, or add a watch-only address."""
     return zuno.wallets().add(file, watch)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, command, group, whole_number
+from zuno.doors.cli.options import ChainName, Home, Json, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import put
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def agents(zuno: Zuno, /) -> Answer:
 
 
 def parse(
-    zuno: Zuno,
-    /,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help='Shell input: "rebalance position 1 safely".')],
+    zuno: Zuno, /, text: Annotated[str, argument("TEXT", 'Shell input: "rebalance position 1 safely".')]
 ) -> Answer:
     """Show how the shell parses a line: intent, slots, confidence, command. Nothing is run."""
     from zuno.doors.reading.parse_view import parse_line
@@ -56,9 +54,7 @@ def mcp(ctx: typer.Context, home: Home = None) -> None:
 def doctor(
     zuno: Zuno,
     /,
-    live: Annotated[
-        bool, typer.Option("--live", help="Fail on anything that trading with money needs and is not set up.")
-    ] = False,
+    live: Annotated[bool, flag("--live", "Fail on anything that trading with money needs and is not set up.")] = False,
 ) -> Answer:
     """Check home, disk, store, keys, clock, market, models, chains and exchanges. Nothing is changed."""
     return zuno.doctor().examine(live=live)
@@ -81,9 +77,7 @@ async def config_show(zuno: Zuno, /) -> View:
 
 @command(config, "check", by=run_command.mend)
 async def config_check(
-    zuno: Zuno,
-    /,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Another file (default: of the home).")] = None,
+    zuno: Zuno, /, file: Annotated[Path | None, argument("FILE", "Another file (default: of the home).")] = None
 ) -> View:
     """Check zuno.toml and its wallets file, and list every fault with its line."""
     return zuno.check_config(file)
@@ -92,12 +86,8 @@ async def config_check(
 def logs(
     zuno: Zuno,
     /,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")
-    ] = 50,
-    level: Annotated[
-        str, typer.Option("--level", metavar="LEVEL", help="Only this level and above: info, warning, error.")
-    ] = "info",
+    lines: Annotated[int, number("--lines -n", "N", "Show the last N lines.")] = 50,
+    level: Annotated[str, option("--level", "LEVEL", "Only this level and above: info, warning, error.")] = "info",
 ) -> Answer:
     """Show the log of this home's processes, oldest first."""
     return zuno.logs().show(lines, level)
@@ -107,15 +97,12 @@ async def serve_home(
     zuno: Zuno,
     /,
     without: Annotated[
-        list[str] | None,
-        typer.Option("--without", metavar="PART", help="pushes, mesh, monitor, desk, page or telegram; repeatable."),
+        list[str] | None, option("--without", "PART", "pushes, mesh, monitor, desk, page or telegram; repeatable.")
     ] = None,
-    desk: Annotated[str, typer.Option("--desk", metavar="OPTIONS", help="Options of `zuno trade start`, quoted.")] = "",
-    page: Annotated[str, typer.Option("--page", metavar="OPTIONS", help="Options of `zuno web`, quoted.")] = "",
-    mesh: Annotated[
-        str, typer.Option("--mesh", metavar="OPTIONS", help="Options of `zuno mesh up`, quoted; or inproc.")
-    ] = "",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document per event.")] = False,
+    desk: Annotated[str, option("--desk", "OPTIONS", "Options of `zuno trade start`, quoted.")] = "",
+    page: Annotated[str, option("--page", "OPTIONS", "Options of `zuno web`, quoted.")] = "",
+    mesh: Annotated[str, option("--mesh", "OPTIONS", "Options of `zuno mesh up`, quoted; or inproc.")] = "",
+    json: Annotated[bool, flag("--json", "One JSON document per event.")] = False,
 ) -> View:
     """Run desk, monitor, pushes, bot, page and LP peers as one service until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import serve
@@ -129,13 +116,11 @@ def status(zuno: Zuno, /) -> Answer:
     return zuno.status()
 
 
-Csv = Annotated[bool, typer.Option("--csv", help="CSV on stdout (the default).")]
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the CSV to this file.")]
+Csv = Annotated[bool, flag("--csv", "CSV on stdout (the default).")]
+Out = Annotated[str | None, option("--out", "FILE", "Write the CSV to this file.")]
 
 
-Account = Annotated[
-    str | None, typer.Option("--account", metavar="NAME", help="Another paper account of this home (default: its own).")
-]
+Account = Annotated[str | None, option("--account", "NAME", "Another paper account of this home (default: its own).")]
 
 
 @command(export, "trades")
@@ -164,7 +149,7 @@ async def export_lp(
     /,
     csv: Csv = True,
     out: Out = None,
-    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
+    wallet: Annotated[str | None, option("--wallet", "ADDRESS", "Owner of the positions.")] = None,
     chain: ChainName = None,
     json: Json = False,
 ) -> ExportView:
@@ -178,21 +163,18 @@ async def export_lp(
 async def export_events(
     zuno: Zuno,
     /,
-    year: Annotated[int, typer.Option("--year", metavar="YEAR", help="Calendar year of the events.")],
-    currency: Annotated[
-        str, typer.Option("--currency", metavar="CODE", help="Currency of the values: USD, EUR, KRW, …")
-    ] = "USD",
+    year: Annotated[int, option("--year", "YEAR", "Calendar year of the events.")],
+    currency: Annotated[str, option("--currency", "CODE", "Currency of the values: USD, EUR, KRW, …")] = "USD",
     rates: Annotated[
-        str | None,
-        typer.Option("--rates", metavar="FILE", help="CSV of daily rates (date,DEXUSEU or date,USD_PER_EUR); no FRED."),
+        str | None, option("--rates", "FILE", "CSV of daily rates (date,DEXUSEU or date,USD_PER_EUR); no FRED.")
     ] = None,
     timezone: Annotated[
-        str, typer.Option("--timezone", metavar="ZONE", help="Where the year begins and ends, e.g. Europe/Berlin.")
+        str, option("--timezone", "ZONE", "Where the year begins and ends, e.g. Europe/Berlin.")
     ] = "UTC",
     csv: Csv = True,
     out: Out = None,
     account: Account = None,
-    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
+    wallet: Annotated[str | None, option("--wallet", "ADDRESS", "Owner of the positions.")] = None,
     chain: ChainName = None,
     json: Json = False,
 ) -> ExportView:
@@ -217,7 +199,7 @@ def _write_csv(zuno: Zuno, view: ExportView, out: str | None, json: bool) -> Exp
 
 
 telegram = group("Bot in a Telegram chat: both desks, for the people you list.")
-Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
+Lines = Annotated[bool, flag("--json", "One JSON document per event.")]
 
 
 @command(telegram, "run")

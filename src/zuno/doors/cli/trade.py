@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, command, group
+from zuno.doors.cli.options import Home, Json, argument, command, flag, group, option
 from zuno.kernel.errors import Refused
 
 if TYPE_CHECKING:
@@ -34,19 +34,14 @@ Pictured = TypeVar("Pictured", "PerformanceView", "TradeCalibrationView")
 
 trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")
 
-Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="BTCUSDT or ETHUSDT.")]
+Symbol = Annotated[str, argument("SYMBOL", "BTCUSDT or ETHUSDT.")]
 Mode = Annotated[
-    str,
-    typer.Option(
-        "--mode", metavar="swing|position", help="Holding period: swing (hours to days) or position (days to weeks)."
-    ),
+    str, option("--mode", "swing|position", "Holding period: swing (hours to days) or position (days to weeks).")
 ]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms.")
-]
+AsOf = Annotated[str | None, option("--as-of", "T", "Point in time: 7d, 2025-12-24T12:00, unix seconds or ms.")]
 
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")]
-Live = Annotated[bool, typer.Option("--live", help="Trade with real money; refused until `zuno doctor --live` passes.")]
+Out = Annotated[str | None, option("--out", "FILE", "PNG path (default: `charts` in the home).")]
+Live = Annotated[bool, flag("--live", "Trade with real money; refused until `zuno doctor --live` passes.")]
 
 
 @command(trade, "features")
@@ -57,13 +52,7 @@ def trade_features(zuno: Zuno, /, symbol: Symbol, mode: Mode = "swing", as_of: A
 
 @command(trade, "chart")
 async def trade_chart(
-    zuno: Zuno,
-    /,
-    symbol: Symbol,
-    mode: Mode = "swing",
-    as_of: AsOf = None,
-    out: Out = None,
-    json: Json = False,
+    zuno: Zuno, /, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, out: Out = None, json: Json = False
 ) -> ChartView:
     """Draw a chart: price and levels, volume, CVD, open interest, funding."""
     made = await zuno.trading().chart(symbol, mode, as_of)
@@ -74,10 +63,8 @@ async def trade_chart(
     return made.view.model_copy(update={"file": str(place)})
 
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, see `zuno trade runs`.")]
-Html = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="HTML report path (default: `reports` in the home).")
-]
+RunId = Annotated[str, argument("RUN", "Run id, see `zuno trade runs`.")]
+Html = Annotated[str | None, option("--html", "FILE", "HTML report path (default: `reports` in the home).")]
 
 
 @trade.command("run")
@@ -87,14 +74,11 @@ def trade_run(
     mode: Mode = "swing",
     as_of: AsOf = None,
     html: Html = None,
-    no_chart: Annotated[bool, typer.Option("--no-chart", help="No chart; chart patterns are read from bars.")] = False,
-    execute: Annotated[
-        bool, typer.Option("--execute", help="Act on the ruling: place its orders, on paper unless --live.")
-    ] = False,
+    no_chart: Annotated[bool, flag("--no-chart", "No chart; chart patterns are read from bars.")] = False,
+    execute: Annotated[bool, flag("--execute", "Act on the ruling: place its orders, on paper unless --live.")] = False,
     live: Live = False,
     account: Annotated[
-        str | None,
-        typer.Option("--account", metavar="NAME", help="Paper account to act in (default: the home's), or demo."),
+        str | None, option("--account", "NAME", "Paper account to act in (default: the home's), or demo.")
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -124,13 +108,10 @@ def trade_run(
 @trade.command("resume")
 def trade_resume(
     ctx: typer.Context,
-    run: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="Run id, see `zuno trade runs`; default: lift a pause.")
-    ] = None,
+    run: Annotated[str | None, argument("[RUN]", "Run id, see `zuno trade runs`; default: lift a pause.")] = None,
     html: Html = None,
     account: Annotated[
-        str | None,
-        typer.Option("--account", metavar="NAME", help="Account whose pause is lifted (default: the home's)."),
+        str | None, option("--account", "NAME", "Account whose pause is lifted (default: the home's).")
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -167,23 +148,13 @@ async def trade_runs(zuno: Zuno, /) -> RunsView:
 @trade.command("start")
 def trade_start(
     ctx: typer.Context,
-    symbols: Annotated[
-        str, typer.Option("--symbols", metavar="LIST", help="Symbols, separated by commas (default: both).")
-    ] = "",
+    symbols: Annotated[str, option("--symbols", "LIST", "Symbols, separated by commas (default: both).")] = "",
     mode: Mode = "swing",
     live: Live = False,
-    account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or demo.")
-    ] = None,
-    speed: Annotated[
-        str | None, typer.Option("--speed", metavar="max", help="Run through recorded time as fast as it goes.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="T", help="Start of the recorded time: 24h, 30d or a moment.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="T", help="Its end (default: the end of the recording).")
-    ] = None,
+    account: Annotated[str | None, option("--account", "NAME", "Paper account (default: the home's), or demo.")] = None,
+    speed: Annotated[str | None, option("--speed", "max", "Run through recorded time as fast as it goes.")] = None,
+    since: Annotated[str | None, option("--from", "T", "Start of the recorded time: 24h, 30d or a moment.")] = None,
+    until: Annotated[str | None, option("--until", "T", "Its end (default: the end of the recording).")] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -225,8 +196,7 @@ def trade_stop(
     zuno: Zuno,
     /,
     account: Annotated[
-        str | None,
-        typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or live or demo."),
+        str | None, option("--account", "NAME", "Paper account (default: the home's), or live or demo.")
     ] = None,
 ) -> Answer:
     """Stop the running desk. Waiting entries are cancelled; open positions keep their stops."""
@@ -333,23 +303,20 @@ def book_add(
     zuno: Zuno,
     /,
     symbol: Symbol,
-    side: Annotated[str, typer.Argument(metavar="long|short", help="Side.")],
-    margin: Annotated[str, typer.Option("--margin", metavar="N", help="Margin: USD on Binance, KRW on Upbit.")],
-    leverage: Annotated[str, typer.Option("--leverage", metavar="N", help="Leverage, 1 to 3.")] = "1",
+    side: Annotated[str, argument("long|short", "Side.")],
+    margin: Annotated[str, option("--margin", "N", "Margin: USD on Binance, KRW on Upbit.")],
+    leverage: Annotated[str, option("--leverage", "N", "Leverage, 1 to 3.")] = "1",
     entry: Annotated[
-        str | None,
-        typer.Option("--entry", metavar="PRICE", help="Price in the exchange's currency (default: mark price)."),
+        str | None, option("--entry", "PRICE", "Price in the exchange's currency (default: mark price).")
     ] = None,
     exchange: Annotated[
-        str, typer.Option("--exchange", metavar="binance|upbit", help="binance (USD futures) or upbit (KRW spot).")
+        str, option("--exchange", "binance|upbit", "binance (USD futures) or upbit (KRW spot).")
     ] = "binance",
-    stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
-    hold: Annotated[
-        str | None, typer.Option("--hold", metavar="T", help="Longest holding time: 12h, 5d or 6w.")
-    ] = None,
+    stop: Annotated[str | None, option("--stop", "PRICE", "Stop loss.")] = None,
+    target: Annotated[str | None, option("--target", "PRICE", "Take profit.")] = None,
+    hold: Annotated[str | None, option("--hold", "T", "Longest holding time: 12h, 5d or 6w.")] = None,
     as_of: AsOf = None,
-    pending: Annotated[bool, typer.Option("--pending", help="Open limit order at --entry.")] = False,
+    pending: Annotated[bool, flag("--pending", "Open limit order at --entry.")] = False,
 ) -> Answer:
     """Add a position or an open order to the paper account. Nothing is sent."""
     return zuno.book().add(
@@ -371,10 +338,9 @@ def book_add(
 def book_close(
     zuno: Zuno,
     /,
-    which: Annotated[str, typer.Argument(metavar="ID|SYMBOL", help="Position or order id, or a symbol for all.")],
+    which: Annotated[str, argument("ID|SYMBOL", "Position or order id, or a symbol for all.")],
     at: Annotated[
-        str | None,
-        typer.Option("--at", metavar="PRICE", help="Price in the exchange's currency (default: mark price)."),
+        str | None, option("--at", "PRICE", "Price in the exchange's currency (default: mark price).")
     ] = None,
     as_of: AsOf = None,
 ) -> Answer:
@@ -393,7 +359,7 @@ def book_lp(
     zuno: Zuno,
     /,
     symbol: Symbol,
-    quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="Amount of the base currency; 0 clears it.")],
+    quantity: Annotated[str, argument("QUANTITY", "Amount of the base currency; 0 clears it.")],
     as_of: AsOf = None,
 ) -> Answer:
     """Set the base currency held in LP positions; it counts as exposure."""
