@@ -17,6 +17,7 @@ from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.public_site import parse_proxies, parse_public_url
+from zuno.kernel.taxable import parse_currency
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
@@ -26,12 +27,11 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _STREAM = re.compile(r"wss?://[^\s/?#]+\S*")
-_CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
+_CHANNEL = re.compile(r"@?[A-Za-z][A-Za-z0-9_]{3,31}")
 _CHAT_ID = re.compile(r"-?[0-9]{1,16}")
 _NODE_URL = re.compile(r"https?://[^\s:/?#@\[\]]+(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
-_CURRENCY = re.compile(r"[A-Za-z]{3}")
 _TABLES = {
     "time_zone": "general",
     "chain_id": "chains",
@@ -124,6 +124,15 @@ def _comma_separated(read_parts: Callable[[list[str]], object]) -> BeforeValidat
     return BeforeValidator(read)
 
 
+def _each_matching(pattern: re.Pattern[str], expected: str, finish: Callable[[str], object]) -> BeforeValidator:
+    def read(parts: list[str]) -> tuple[object, ...]:
+        if not parts or not all(map(pattern.fullmatch, parts)):
+            raise ValueError(f"expected {expected}, separated by commas")  # never echo them: they may hold keys
+        return tuple(map(finish, parts))
+
+    return _comma_separated(read)
+
+
 _address = _matching(_ADDRESS, "an address of 0x and 40 hex digits", str.lower)
 _url = _matching(_URL, "an http(s) URL", lambda url: url.rstrip("/"))
 
@@ -143,28 +152,9 @@ def _ip_address(text: str) -> str:
     return text if text == "127.0.0.1" else str(ip_address(text.strip("[]")))
 
 
-def _channels(parts: list[str]) -> tuple[str, ...]:
-    names = tuple(part.removeprefix("@") for part in parts)
-    if not all(_CHANNEL.fullmatch(name) for name in names):
-        raise ValueError("expected names of public channels as in t.me/NAME, separated by commas")
-    return names
-
-
-def _chat_ids(parts: list[str]) -> tuple[int, ...]:
-    if not all(_CHAT_ID.fullmatch(part) for part in parts):
-        raise ValueError("expected numbers separated by commas, as `zuno telegram setup` shows them")
-    return tuple(map(int, parts))
-
-
 def _proxies(parts: list[str]) -> tuple[str, ...]:
     _checked_by(lambda _: parse_proxies(parts))("")
     return tuple(parts)
-
-
-def _urls(urls: list[str]) -> tuple[SecretStr, ...]:
-    if not urls or not all(_URL.fullmatch(url) for url in urls):
-        raise ValueError("expected one or more http(s) URLs, separated by commas")  # never echo them: they hold keys
-    return tuple(map(SecretStr, urls))
 
 
 def _embedding_model(text: str) -> str:
@@ -239,23 +229,26 @@ Url = Annotated[str, AfterValidator(_url)]
 Secret = SecretStr | None
 SecretUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(s) URL"))] | None
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None
-Currency = Annotated[str, AfterValidator(_matching(_CURRENCY, "a currency's three letters", str.upper))]
+Currency = Annotated[str, AfterValidator(_checked_by(parse_currency))]
 PublicUrl = Annotated[str, AfterValidator(_checked_by(parse_public_url))] | None
 Proxies = Annotated[tuple[str, ...], _comma_separated(_proxies)]
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
 StreamUrl = Annotated[str, AfterValidator(_matching(_STREAM, "a ws(s) URL", lambda url: url.rstrip("/")))]
-Channels = Annotated[tuple[str, ...], _comma_separated(_channels)]
-ChatIds = Annotated[tuple[int, ...], _comma_separated(_chat_ids)]
-Urls = Annotated[tuple[SecretStr, ...], _comma_separated(_urls)]
+Channels = Annotated[
+    tuple[str, ...],
+    _each_matching(_CHANNEL, "names of public channels as in t.me/NAME", lambda name: name.removeprefix("@")),
+]
+ChatIds = Annotated[tuple[int, ...], _each_matching(_CHAT_ID, "numbers as `zuno telegram setup` shows them", int)]
+Urls = Annotated[tuple[SecretStr, ...], _each_matching(_URL, "one or more http(s) URLs", SecretStr)]
 Models = Annotated[str, AfterValidator(_models)]
 ModelKeys = Annotated[dict[str, SecretStr], _comma_separated(_model_keys)]
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
-Hooks = Annotated[tuple[str, ...], _comma_separated(lambda parts: tuple(map(_address, parts)))]
+Hooks = Annotated[tuple[str, ...], _each_matching(_ADDRESS, "addresses of 0x and 40 hex digits", str.lower)]
 LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
 

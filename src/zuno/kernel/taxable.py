@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Final, Literal, NamedTuple
 
-from zuno.kernel.errors import Malformed
+from zuno.kernel.errors import Malformed, UsageError
 from zuno.kernel.units import Millis
 
 TaxableKind = Literal["trade", "pnl", "fee", "funding", "swap", "mint", "burn", "collect", "gas", "adjustment"]
@@ -21,27 +21,23 @@ _CONTEXT: Final = Context(prec=40, rounding=ROUND_HALF_EVEN)
 
 USD_PER: Final[Mapping[str, str]] = {"EUR": "DEXUSEU", "GBP": "DEXUSUK", "AUD": "DEXUSAL", "NZD": "DEXUSNZ"}
 """FRED's series in dollars for one unit."""
-PER_USD: Final[Mapping[str, str]] = {
-    "KRW": "DEXKOUS",
-    "JPY": "DEXJPUS",
-    "CHF": "DEXSZUS",
-    "CAD": "DEXCAUS",
-    "CNY": "DEXCHUS",
-    "SEK": "DEXSDUS",
-    "NOK": "DEXNOUS",
-    "DKK": "DEXDNUS",
-    "SGD": "DEXSIUS",
-    "HKD": "DEXHKUS",
-    "INR": "DEXINUS",
-    "BRL": "DEXBZUS",
-    "MXN": "DEXMXUS",
-    "TWD": "DEXTAUS",
-    "THB": "DEXTHUS",
-    "ZAR": "DEXSFUS",
-    "MYR": "DEXMAUS",
-}
+PER_USD: Final[Mapping[str, str]] = dict(
+    pair.split("=")
+    for pair in (
+        "KRW=DEXKOUS JPY=DEXJPUS CHF=DEXSZUS CAD=DEXCAUS CNY=DEXCHUS SEK=DEXSDUS NOK=DEXNOUS DKK=DEXDNUS SGD=DEXSIUS "
+        "HKD=DEXHKUS INR=DEXINUS BRL=DEXBZUS MXN=DEXMXUS TWD=DEXTAUS THB=DEXTHUS ZAR=DEXSFUS MYR=DEXMAUS"
+    ).split()
+)
 """FRED's series in units for one dollar."""
 CURRENCIES: Final = ("USD", *USD_PER, *PER_USD)
+
+
+def parse_currency(text: str) -> str:
+    """`UsageError` for one without daily rates."""
+    currency = text.strip().upper()
+    if currency not in CURRENCIES:
+        raise UsageError(f"There are no daily rates of this currency; write one of {', '.join(CURRENCIES)}.")
+    return currency
 
 
 class Amount(NamedTuple):

@@ -164,13 +164,15 @@ async def export_events(
     zuno: Zuno,
     /,
     year: Annotated[int, option("--year", "YEAR", "Calendar year of the events.")],
-    currency: Annotated[str, option("--currency", "CODE", "Currency of the values: USD, EUR, KRW, …")] = "USD",
+    currency: Annotated[
+        str | None, option("--currency", "CODE", "USD, EUR, KRW, … (default: $ZUNO_REPORTING_CURRENCY).")
+    ] = None,
     rates: Annotated[
         str | None, option("--rates", "FILE", "CSV of daily rates (date,DEXUSEU or date,USD_PER_EUR); no FRED.")
     ] = None,
     timezone: Annotated[
-        str, option("--timezone", "ZONE", "Where the year begins and ends, e.g. Europe/Berlin.")
-    ] = "UTC",
+        str | None, option("--timezone", "ZONE", "Of the year, e.g. Europe/Berlin (default: $ZUNO_TIME_ZONE).")
+    ] = None,
     csv: Csv = True,
     out: Out = None,
     account: Account = None,
@@ -181,7 +183,8 @@ async def export_events(
     """Export taxable events of both desks: trades, fees, funding, swaps, mints, burns, collects, gas."""
     from zuno.doors.tax_export import TaxYear, export_taxable_events
 
-    span = TaxYear(year, timezone, currency)
+    own_zone, own_currency = zuno.reporting()
+    span = TaxYear(year, timezone or own_zone, currency or own_currency)
     view = await export_taxable_events(zuno, span, Path(rates) if rates else None, account, wallet, chain)
     return _write_csv(zuno, view, out, json)
 
