@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from tests import paths
 from tests.unit.doors.telegram.test_reply import read
 from tests.wire.telegram_views import ChatViews, collect_views
+from zuno.doors.metrics import DeskMetrics
 from zuno.doors.telegram import analysis_commands, lp_commands, trading_commands
 from zuno.doors.telegram.analysis_commands import show_progress
 from zuno.doors.telegram.lp_commands import show_debate_progress
@@ -161,7 +162,11 @@ LOCALS = {"reports": Reports}
 
 
 def services() -> dict[str, Any]:
-    return {name: get_type_hints(method).get("return") for name, method in inspect.getmembers(Zuno, inspect.isfunction)}
+    lazy = {"DeskMetrics": DeskMetrics}
+    return {
+        name: get_type_hints(method, localns=lazy).get("return")
+        for name, method in inspect.getmembers(Zuno, inspect.isfunction)
+    }
 
 
 def rendered_calls(module: ModuleType) -> Iterator[tuple[Any, str]]:
