@@ -33,13 +33,13 @@ Yes = Annotated[bool, flag("--yes", "Skip the typed confirmation; not with real 
 
 
 @command(trade, "status")
-def trade_status(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_status(zuno: Zuno, account: Account = None) -> Answer:
     """Show the account: equity, PnL, locks, mandate, and the risk book of positions and LP inventory."""
     return zuno.account(account).status()
 
 
 @command(trade, "positions")
-def trade_positions(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_positions(zuno: Zuno, account: Account = None) -> Answer:
     """List open positions: entry, mark, unrealised PnL, stop, target, order ids."""
     return zuno.account(account).positions()
 
@@ -47,7 +47,6 @@ def trade_positions(zuno: Zuno, /, account: Account = None) -> Answer:
 @command(trade, "orders")
 def trade_orders(
     zuno: Zuno,
-    /,
     everything: Annotated[bool, flag("--all", "Also filled, cancelled and rejected orders.")] = False,
     account: Account = None,
 ) -> Answer:
@@ -56,25 +55,25 @@ def trade_orders(
 
 
 @command(trade, "fills")
-def trade_fills(zuno: Zuno, /, lines: Lines = 50, account: Account = None) -> Answer:
+def trade_fills(zuno: Zuno, lines: Lines = 50, account: Account = None) -> Answer:
     """List fills, newest first: price, quantity, fee, maker or taker."""
     return zuno.account(account).fills(lines)
 
 
 @command(trade, "trades")
-def trade_trades(zuno: Zuno, /, lines: Lines = 50, account: Account = None) -> Answer:
+def trade_trades(zuno: Zuno, lines: Lines = 50, account: Account = None) -> Answer:
     """List closed trades, newest first: net PnL, R, fees, funding, exit reason."""
     return zuno.account(account).trades(lines)
 
 
 @command(trade, "ledger")
-def trade_ledger(zuno: Zuno, /, lines: Lines = 20, account: Account = None) -> Answer:
+def trade_ledger(zuno: Zuno, lines: Lines = 20, account: Account = None) -> Answer:
     """Show the double-entry ledger: balances, debits and credits, postings."""
     return zuno.account(account).ledger(lines)
 
 
 @command(trade, "balance")
-def trade_balance(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_balance(zuno: Zuno, account: Account = None) -> Answer:
     """Show cash, margin, unrealised PnL, equity and free margin by exchange."""
     return zuno.account(account).balance()
 
@@ -82,7 +81,6 @@ def trade_balance(zuno: Zuno, /, account: Account = None) -> Answer:
 @command(trade, "profit")
 def trade_profit(
     zuno: Zuno,
-    /,
     by: Annotated[str | None, option("--by", "GROUP", "Group by day, week, month, symbol, exit or side.")] = None,
     account: Account = None,
 ) -> Answer:
@@ -102,7 +100,6 @@ def trade_performance(
 @command(trade, "close")
 def trade_close(
     zuno: Zuno,
-    /,
     which: Annotated[str, argument("ID|SYMBOL|all", "Position id, symbol, or all.")],
     account: Account = None,
     json: Json = False,
@@ -114,10 +111,7 @@ def trade_close(
 
 @command(trade, "cancel")
 def trade_cancel(
-    zuno: Zuno,
-    /,
-    order: Annotated[str, argument("ORDER", "Order id, see `zuno trade orders`.")],
-    account: Account = None,
+    zuno: Zuno, order: Annotated[str, argument("ORDER", "Order id, see `zuno trade orders`.")], account: Account = None
 ) -> Answer:
     """Cancel an entry. Stops and targets go with their position."""
     return zuno.account(account).cancel(order)
@@ -126,7 +120,6 @@ def trade_cancel(
 @command(trade, "set")
 def trade_set(
     zuno: Zuno,
-    /,
     position: Annotated[str, argument("ID", "Position id, see `zuno trade positions`.")],
     stop: Annotated[str | None, option("--stop", "PRICE", "Stop loss.")] = None,
     target: Annotated[str | None, option("--target", "PRICE", "Take profit.")] = None,
@@ -139,7 +132,7 @@ def trade_set(
 
 
 @command(trade, "pause")
-def trade_pause(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_pause(zuno: Zuno, account: Account = None) -> Answer:
     """Open no new trades and cancel waiting entries; open positions keep their stops and targets."""
     return zuno.account(account).pause()
 
@@ -166,7 +159,7 @@ def trade_kill(
 
 
 @command(trade, "locks")
-def trade_locks(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_locks(zuno: Zuno, account: Account = None) -> Answer:
     """List active protections that keep the desk from new trades."""
     return zuno.account(account).locks()
 
@@ -174,7 +167,6 @@ def trade_locks(zuno: Zuno, /, account: Account = None) -> Answer:
 @command(trade, "unlock")
 def trade_unlock(
     zuno: Zuno,
-    /,
     protection: Annotated[str | None, argument("PROTECTION", "Only this one, e.g. kill_switch; default: all.")] = None,
     account: Account = None,
     json: Json = False,
@@ -185,7 +177,7 @@ def trade_unlock(
 
 
 @command(trade, "adopt")
-def trade_adopt(zuno: Zuno, /, account: AtExchange = LIVE_ACCOUNT, json: Json = False) -> Answer:
+def trade_adopt(zuno: Zuno, account: AtExchange = LIVE_ACCOUNT, json: Json = False) -> Answer:
     """Book a deposit or withdrawal you made at the exchange, after a typed confirmation, and lift its lock."""
     return zuno.account(account).adopt(consent.ask_to_type(json=json))
 
@@ -193,7 +185,6 @@ def trade_adopt(zuno: Zuno, /, account: AtExchange = LIVE_ACCOUNT, json: Json = 
 @command(mandate, "grant")
 async def mandate_grant(
     zuno: Zuno,
-    /,
     symbols: Annotated[list[str] | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT; repeatable.")] = None,
     exchanges: Annotated[list[str] | None, option("--exchange", "NAME", "binance or upbit; repeatable.")] = None,
     per_trade: Annotated[str, option("--margin-per-trade", "USD", "Maximum margin per trade.")] = "100",
@@ -230,13 +221,13 @@ async def mandate_grant(
 
 
 @command(mandate, "show")
-def mandate_show(zuno: Zuno, /, account: Granted = LIVE_ACCOUNT) -> Answer:
+def mandate_show(zuno: Zuno, account: Granted = LIVE_ACCOUNT) -> Answer:
     """Show the mandate: symbols, exchanges, limits, expiry, hash."""
     return zuno.account(_check_granted(account)).mandate()
 
 
 @command(mandate, "revoke")
-def mandate_revoke(zuno: Zuno, /, account: Granted = LIVE_ACCOUNT) -> Answer:
+def mandate_revoke(zuno: Zuno, account: Granted = LIVE_ACCOUNT) -> Answer:
     """Revoke the mandate: no live order is placed under it any more."""
     return zuno.account(_check_granted(account)).revoke_mandate()
 

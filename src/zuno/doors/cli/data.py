@@ -19,22 +19,20 @@ data = group("Market data of the trading desk: download, collect, check.")
 
 
 @command(data, "status")
-def data_status(zuno: Zuno, /) -> Answer:
+def data_status(zuno: Zuno) -> Answer:
     """List stored series: rows, time range, origin."""
     return zuno.data().status()
 
 
 @command(data, "synth")
-def data_synth(zuno: Zuno, /, seed: Annotated[int, option("--seed", "N", "Random seed.")] = 1) -> Answer:
+def data_synth(zuno: Zuno, seed: Annotated[int, option("--seed", "N", "Random seed.")] = 1) -> Answer:
     """Generate a SYNTHETIC market from a seed; replaces the previous one."""
     return zuno.data().synth(seed)
 
 
 @command(data, "check", by=partial(run_command.verdict, no=run_command.REFUSED))
 def data_check(
-    zuno: Zuno,
-    /,
-    repair: Annotated[bool, flag("--repair", "Repair what can be repaired and list the changes.")] = False,
+    zuno: Zuno, repair: Annotated[bool, flag("--repair", "Repair what can be repaired and list the changes.")] = False
 ) -> Answer:
     """Find gaps, conflicts, bad rows, frozen feeds and inconsistent bars; exit 3 if any remain."""
     return zuno.data().check(repair=repair)
@@ -59,7 +57,6 @@ def data_collect(
 @command(data, "download", by=partial(run_command.verdict, no=run_command.UNAVAILABLE))
 def data_download(
     zuno: Zuno,
-    /,
     symbol: Annotated[str, argument("SYMBOL", "BTCUSDT or ETHUSDT.")],
     since: Annotated[str, option("--from", "T", "Start: date, ISO time, or 30d ago.")],
     until: Annotated[str | None, option("--to", "T", "End, exclusive (default: now).")] = None,

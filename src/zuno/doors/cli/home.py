@@ -16,7 +16,6 @@ BackupFile = Annotated[str, argument("FILE", "Backup file.")]
 
 def backup(
     zuno: Zuno,
-    /,
     file: Annotated[str, argument("FILE", "File to write, a name with {date} in it, or a folder.")],
     keep: Annotated[int | None, number("--keep", "N", "Keep the newest N backups of this home there.")] = None,
 ) -> Answer:
@@ -24,13 +23,13 @@ def backup(
     return zuno.home_desk().backup(file, keep)
 
 
-def restore(zuno: Zuno, /, file: BackupFile) -> Answer:
+def restore(zuno: Zuno, file: BackupFile) -> Answer:
     """Restore a backup into an empty home, and verify its journal."""
     return zuno.home_desk().restore(file)
 
 
 @command(home, "usage")
-def home_usage(zuno: Zuno, /) -> Answer:
+def home_usage(zuno: Zuno) -> Answer:
     """Show the size of the home by kind and place, its growth per day and per cycle, and the free space."""
     return zuno.home_desk().usage()
 
@@ -38,7 +37,6 @@ def home_usage(zuno: Zuno, /) -> Answer:
 @command(home, "move")
 def home_move(
     zuno: Zuno,
-    /,
     folder: Annotated[str | None, argument("DIR", "New folder of the home.")] = None,
     to: Annotated[str | None, option("--to", "URL", "Move the journal alone, to postgres://….")] = None,
 ) -> Answer:
@@ -49,7 +47,6 @@ def home_move(
 @command(home, "compact")
 def home_compact(
     zuno: Zuno,
-    /,
     older: Annotated[
         str | None, option("--older", "SPAN", "Archive bundles last used longer ago than this: 90d, 26w.")
     ] = None,

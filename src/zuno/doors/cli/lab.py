@@ -45,7 +45,7 @@ lab = group("Backtests, ablations and statistical checks.")
 
 @command(lab, "study", by=run_command.partial_verdict)
 async def lab_study(
-    zuno: Zuno, /, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
+    zuno: Zuno, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
 ) -> StudyView:
     """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
     desk = zuno.lab(cluster).market
@@ -54,7 +54,7 @@ async def lab_study(
 
 @command(lab, "memory", by=run_command.partial_verdict)
 async def lab_memory(
-    zuno: Zuno, /, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None
+    zuno: Zuno, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None
 ) -> MemoryStudyView:
     """Test whether memory helps: recall on, off, shuffled or most recent, with a planted setup and without."""
     memory = zuno.lab(cluster).memory
@@ -64,7 +64,6 @@ async def lab_memory(
 @command(lab, "lp", by=run_command.partial_verdict)
 async def lab_lp(
     zuno: Zuno,
-    /,
     data: PoolData,
     arms: Annotated[
         str,
@@ -100,7 +99,6 @@ async def lab_lp(
 @command(lab, "trade", by=run_command.partial_verdict)
 async def lab_trade(
     zuno: Zuno,
-    /,
     data: Annotated[
         str | None,
         option(
@@ -139,7 +137,6 @@ async def lab_trade(
 @command(lab, "sweep", by=run_command.partial_verdict)
 async def lab_sweep(
     zuno: Zuno,
-    /,
     data: PoolData,
     ranges: Annotated[int, number("--ranges", "N", "How many ranges, a multiple of 25.")] = 1_000,
     capital: Capital = 10_000,
@@ -156,7 +153,6 @@ async def lab_sweep(
 @command(lab, "ablate", by=run_command.partial_verdict)
 async def lab_ablate(
     zuno: Zuno,
-    /,
     data: Annotated[str, option("--data", "DIR", "Folder of a pool's minute rows, or of candles for --desk trade.")],
     desk: Annotated[str, option("--desk", None, "Desk to ablate: lp or trade.")] = "lp",
     capital: Capital = 10_000,
@@ -194,7 +190,7 @@ async def lab_ablate(
 
 
 @command(lab, "reports")
-async def lab_reports(zuno: Zuno, /) -> LabReportsView:
+async def lab_reports(zuno: Zuno) -> LabReportsView:
     """List the reports that the lab wrote in this home, with the command behind each."""
     return await zuno.lab().reports.list()
 
@@ -212,7 +208,6 @@ DeskArm = Annotated[str, option("--arm", "ARM", "With --report: arm to score.")]
 @command(lab, "noedge", by=run_command.partial_verdict)
 async def lab_noedge(
     zuno: Zuno,
-    /,
     worlds: Annotated[int, number("--worlds", "N", "Worlds: half random walks, half shuffled history.")] = 1_000,
     workers: Workers = 2,
     cluster: Cluster = None,
@@ -226,7 +221,6 @@ async def lab_noedge(
 @command(lab, "lookahead", by=run_command.partial_verdict)
 async def lab_lookahead(
     zuno: Zuno,
-    /,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
     data: RecordedPool = None,
@@ -243,7 +237,6 @@ async def lab_lookahead(
 @command(lab, "invariance", by=run_command.partial_verdict)
 async def lab_invariance(
     zuno: Zuno,
-    /,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
     data: RecordedPool = None,
@@ -259,7 +252,7 @@ async def lab_invariance(
 
 @command(lab, "calibration")
 async def lab_calibration(
-    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+    zuno: Zuno, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
 ) -> TradeCalibrationView:
     """Calibration of each agent's probabilities, in this home's account or in a backtest; writes a report."""
     if report is None:
@@ -272,7 +265,7 @@ async def lab_calibration(
 
 @command(lab, "vetoes")
 async def lab_vetoes(
-    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+    zuno: Zuno, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
 ) -> VetoesView:
     """What vetoes and cuts saved or cost, in this home's account or in a backtest; writes a report."""
     if report is None:

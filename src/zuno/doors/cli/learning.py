@@ -19,7 +19,7 @@ AsOf = Annotated[str | None, option("--as-of", "TIME", "What was known at a mome
 
 
 @command(trade, "evaluate")
-def trade_evaluate(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_evaluate(zuno: Zuno, account: Account = None) -> Answer:
     """Score trades, vetoes and cuts that resolved since the last run."""
     return zuno.learning(account).evaluate()
 
@@ -39,7 +39,7 @@ def trade_calibration(
 
 
 @command(trade, "vetoes")
-def trade_vetoes(zuno: Zuno, /, as_of: AsOf = None, account: Account = None) -> Answer:
+def trade_vetoes(zuno: Zuno, as_of: AsOf = None, account: Account = None) -> Answer:
     """Show what vetoes and cuts of expectancy, risk officer and leverage guard saved or cost, by rule."""
     return zuno.learning(account).vetoes(as_of)
 
@@ -52,7 +52,6 @@ MemoryId = Annotated[str, argument("ID", "Memory id, see `zuno memory list`.")]
 @command(memory, "list")
 def memory_list(
     zuno: Zuno,
-    /,
     symbol: Annotated[str | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT.")] = None,
     lines: Annotated[int, number("--lines -n", "N", "Show the newest N.")] = 50,
 ) -> Answer:
@@ -61,7 +60,7 @@ def memory_list(
 
 
 @command(memory, "show")
-def memory_show(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
+def memory_show(zuno: Zuno, memory_id: MemoryId) -> Answer:
     """Show a post-mortem: setup, outcome, future constraint, realised path."""
     return zuno.memory().show(memory_id)
 
@@ -69,7 +68,6 @@ def memory_show(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
 @command(memory, "search")
 def memory_search(
     zuno: Zuno,
-    /,
     query: Annotated[str, argument("QUERY", 'Words, such as "BTC long stopped out".')],
     lines: Annotated[int, number("--lines -n", "N", "Show the best N, at most 20.")] = 5,
 ) -> Answer:
@@ -78,12 +76,12 @@ def memory_search(
 
 
 @command(memory, "lessons")
-def memory_lessons(zuno: Zuno, /) -> Answer:
+def memory_lessons(zuno: Zuno) -> Answer:
     """List lessons with their cases and state: active, contradicted, expired or withdrawn."""
     return zuno.memory().lessons()
 
 
 @command(memory, "forget")
-def memory_forget(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
+def memory_forget(zuno: Zuno, memory_id: MemoryId) -> Answer:
     """Forget a post-mortem. The journal and the agents' calibration keep the trade; it is never recalled again."""
     return zuno.memory().forget(memory_id)

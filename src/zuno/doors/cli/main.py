@@ -112,7 +112,7 @@ def version(home: Home = None, json: Json = False) -> None:
 
 
 @command(lp, "pools")
-def lp_pools(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def lp_pools(zuno: Zuno, chain: ChainName = None) -> Answer:
     """List pools of known tokens: standard fee tiers and others found in Initialize logs."""
     return zuno.lp(chain).pools()
 
@@ -120,7 +120,6 @@ def lp_pools(zuno: Zuno, /, chain: ChainName = None) -> Answer:
 @command(lp, "pool")
 def lp_pool(
     zuno: Zuno,
-    /,
     which: Annotated[str, argument("ID|PAIR", "Pool id, or a pair such as ETH/USDC.")],
     fee: Annotated[str | None, argument("FEE", "Fee tier of the pair: 5bps, 0.3%.")] = None,
     chain: ChainName = None,
@@ -132,7 +131,6 @@ def lp_pool(
 @command(lp, "positions")
 def lp_positions(
     zuno: Zuno,
-    /,
     chain: ChainName = None,
     ids: Annotated[list[str] | None, option("--id", "ID", "Only this id; repeatable.")] = None,
     wallet: Annotated[str | None, option("--wallet", "ADDRESS", "Owner of the positions.")] = None,
@@ -152,7 +150,6 @@ def lp_positions(
 @command(lp, "portfolio")
 def lp_portfolio(
     zuno: Zuno,
-    /,
     wallets: Annotated[
         list[str] | None, option("--wallet", "[LABEL=]ADDRESS", "Only this wallet; repeatable. Default: all watched.")
     ] = None,
@@ -164,7 +161,7 @@ def lp_portfolio(
 
 
 @command(lp, "inspect")
-def lp_inspect(zuno: Zuno, /, position: PositionId, chain: ChainName = None) -> Answer:
+def lp_inspect(zuno: Zuno, position: PositionId, chain: ChainName = None) -> Answer:
     """Show one position with its pool and market."""
     return zuno.lp(chain).inspect(position)
 
@@ -172,7 +169,6 @@ def lp_inspect(zuno: Zuno, /, position: PositionId, chain: ChainName = None) -> 
 @command(lp, "pnl")
 def lp_pnl(
     zuno: Zuno,
-    /,
     position: PositionId,
     since: Annotated[
         str | None, option("--since", "WHEN", "Start: 7d, 36h, 2026-01-25 or ISO time; default: the mint.")
@@ -186,7 +182,6 @@ def lp_pnl(
 @command(lp, "whatif")
 def lp_whatif(
     zuno: Zuno,
-    /,
     position: PositionId,
     price: Annotated[
         str | None, option("--price", "PRICE", "Change in % or a price: -20%, 2400; default: today's.")
@@ -201,7 +196,6 @@ def lp_whatif(
 def recommend_rebalance(
     zuno: Zuno,
     listen: Listen,
-    /,
     position: PositionId,
     profile: Profile = None,
     chain: ChainName = None,
@@ -223,7 +217,6 @@ def recommend_rebalance(
 def recommend_create(
     zuno: Zuno,
     listen: Listen,
-    /,
     wish: Annotated[str, argument("WISH", 'Capital and risk in words: "0.05 ETH passively".')] = "",
     token: Annotated[str | None, option("--token", "TOKEN", "Token to deposit, symbol or address.")] = None,
     amount: Annotated[str | None, option("--amount", "N", "Amount to deposit, e.g. 0.05.")] = None,
@@ -253,14 +246,14 @@ def recommend_create(
 
 @command(sim, "reset")
 def sim_reset(
-    zuno: Zuno, /, seed: Annotated[int | None, number("--seed", "N", "Random seed of the simulation.")] = None
+    zuno: Zuno, seed: Annotated[int | None, number("--seed", "N", "Random seed of the simulation.")] = None
 ) -> Answer:
     """Reset the simulated chain."""
     return zuno.sim().reset(seed)
 
 
 @command(sim, "move")
-def sim_move(zuno: Zuno, /, percent: Percent) -> Answer:
+def sim_move(zuno: Zuno, percent: Percent) -> Answer:
     """Move the simulated ETH price by swaps in every pool."""
     return zuno.sim().move(percent)
 
@@ -268,7 +261,6 @@ def sim_move(zuno: Zuno, /, percent: Percent) -> Answer:
 @command(devnet, "up")
 def devnet_up(
     zuno: Zuno,
-    /,
     port: Annotated[int, number("--port", "N", "Port on 127.0.0.1; 0 picks a free one.")] = 8545,
     background: Annotated[bool, flag("--background", "Return once the node is up.")] = False,
 ) -> Answer:
@@ -277,25 +269,25 @@ def devnet_up(
 
 
 @command(devnet, "status")
-def devnet_status(zuno: Zuno, /) -> Answer:
+def devnet_status(zuno: Zuno) -> Answer:
     """Show whether the local chain is running, and its URL."""
     return zuno.devnet().status()
 
 
 @command(devnet, "move")
-def devnet_move(zuno: Zuno, /, percent: Percent) -> Answer:
+def devnet_move(zuno: Zuno, percent: Percent) -> Answer:
     """Move the ETH price on the local chain by real swaps in every pool."""
     return zuno.devnet_world().move(percent)
 
 
 @command(devnet, "down")
-def devnet_down(zuno: Zuno, /) -> Answer:
+def devnet_down(zuno: Zuno) -> Answer:
     """Stop the local chain."""
     return zuno.devnet().down()
 
 
 @command(app, "why")
-async def why(zuno: Zuno, /, reference: Again = None) -> View:
+async def why(zuno: Zuno, reference: Again = None) -> View:
     """Show a debate or a trading run from the journal, the last by default. No model calls."""
     from zuno.trading.service.report import Reports
 
@@ -305,7 +297,7 @@ async def why(zuno: Zuno, /, reference: Again = None) -> View:
 
 
 @command(app, "replay", by=run_command.verdict)
-async def replay(zuno: Zuno, /, reference: Again = None) -> ReplayView:
+async def replay(zuno: Zuno, reference: Again = None) -> ReplayView:
     """Replay a debate, a trading run or a chat answer offline (default: the last decision), and compare the results."""
     which = reference or await _last_decision(zuno)
     if which.strip().startswith("run_"):
@@ -322,22 +314,20 @@ async def _last_decision(zuno: Zuno) -> str:
 
 @command(plan, "list")
 async def plan_list(
-    zuno: Zuno, /, waiting: Annotated[bool, flag("--waiting", "Only what can still be approved or applied.")] = False
+    zuno: Zuno, waiting: Annotated[bool, flag("--waiting", "Only what can still be approved or applied.")] = False
 ) -> PlanListView:
     """List the plans, newest first."""
     return await (zuno.execution().list_waiting() if waiting else zuno.archive().plans())
 
 
 @command(plan, "show")
-def plan_show(zuno: Zuno, /, plan_id: PlanId) -> Answer:
+def plan_show(zuno: Zuno, plan_id: PlanId) -> Answer:
     """Show a plan as it was when the debate ended."""
     return zuno.archive().plan(plan_id)
 
 
 @command(plan, "diff")
-def plan_diff(
-    zuno: Zuno, /, before: PlanId, after: Annotated[str, argument("OTHER", "Plan to compare with.")]
-) -> Answer:
+def plan_diff(zuno: Zuno, before: PlanId, after: Annotated[str, argument("OTHER", "Plan to compare with.")]) -> Answer:
     """Compare two plans."""
     return zuno.archive().diff(before, after)
 
@@ -345,7 +335,6 @@ def plan_diff(
 @command(journal, "verify", by=run_command.verdict)
 def journal_verify(
     zuno: Zuno,
-    /,
     everything: Annotated[bool, flag("--all", "Check every signature.")] = False,
     quick: Annotated[bool, flag("--quick", "Only from the last checkpoint on.")] = False,
 ) -> Answer:
@@ -359,13 +348,13 @@ def journal_verify(
 
 
 @command(journal, "upgrade")
-def journal_upgrade(zuno: Zuno, /) -> Answer:
+def journal_upgrade(zuno: Zuno) -> Answer:
     """Store the view of every finished run and plan that has none."""
     return zuno.upgrade_journal()
 
 
 @command(journal, "tail")
-def journal_tail(zuno: Zuno, /, count: Annotated[int, number("--count -n", "N", "Number of entries.")] = 20) -> Answer:
+def journal_tail(zuno: Zuno, count: Annotated[int, number("--count -n", "N", "Number of entries.")] = 20) -> Answer:
     """List the newest entries."""
     return zuno.audit().tail(count)
 

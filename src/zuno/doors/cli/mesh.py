@@ -33,7 +33,6 @@ Lines = Annotated[bool, flag("--json", "One JSON document per event.")]
 @command(mesh, "init")
 def mesh_init(
     zuno: Zuno,
-    /,
     host: Annotated[
         str | None, option("--host", "HOST", "Host name of this machine for other peers (default: 127.0.0.1).")
     ] = None,
@@ -45,7 +44,7 @@ def mesh_init(
 
 
 @command(mesh, "up")
-async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> View:
+async def mesh_up(zuno: Zuno, transport: Way = None, json: Lines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
     from zuno.doors.cli.service import report_ready, stop_on_signals
     from zuno.kernel.view import write_document
@@ -70,26 +69,26 @@ async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> 
 
 
 @command(mesh, "down")
-def mesh_down(zuno: Zuno, /) -> Answer:
+def mesh_down(zuno: Zuno) -> Answer:
     """Stop the mesh running in another terminal."""
     return zuno.mesh().down()
 
 
 @command(mesh, "status", by=run_command.listen_and_answer)
-def mesh_status(zuno: Zuno, listen: Listen, /, transport: Way = None) -> Answer:
+def mesh_status(zuno: Zuno, listen: Listen, transport: Way = None) -> Answer:
     """Show each peer: pid, uptime, reachability, messages received, sent and rejected."""
     return zuno.mesh().status(transport, listen)
 
 
 @command(mesh, "ping", by=run_command.listen_and_answer)
-def mesh_ping(zuno: Zuno, listen: Listen, /, transport: Way = None) -> Answer:
+def mesh_ping(zuno: Zuno, listen: Listen, transport: Way = None) -> Answer:
     """Ping all four agents; exit 4 if one does not answer."""
     return zuno.mesh().ping(transport, listen)
 
 
 @command(mesh, "join", by=run_command.listen_and_answer)
 def mesh_join(
-    zuno: Zuno, listen: Listen, /, request: Annotated[str, argument("REQUEST", "req_ and 16 hex digits.")]
+    zuno: Zuno, listen: Listen, request: Annotated[str, argument("REQUEST", "req_ and 16 hex digits.")]
 ) -> Answer:
     """Resume a debate that this home started on the mesh, and show the result."""
     return zuno.mesh().join(request, listen)
@@ -97,7 +96,6 @@ def mesh_join(
 
 async def peer(
     zuno: Zuno,
-    /,
     role: Annotated[str, argument("ROLE", "scout, strategist, critic or arbiter.")],
     transport: Way = None,
     parent: Annotated[int | None, typer.Option("--child-of", parser=whole_number, hidden=True)] = None,

@@ -25,13 +25,13 @@ AlertId = Annotated[str, argument("ID", "alert_ and 12 hex digits.")]
 
 
 @command(monitor, "once")
-def monitor_once(zuno: Zuno, /) -> Answer:
+def monitor_once(zuno: Zuno) -> Answer:
     """Check every wallet once, send alerts, show the result."""
     return zuno.monitor().once()
 
 
 @command(monitor, "run")
-async def monitor_run(zuno: Zuno, /, json: Lines = False) -> View:
+async def monitor_run(zuno: Zuno, json: Lines = False) -> View:
     """Check every ZUNO_MONITOR_INTERVAL_MS until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import serve
 
@@ -56,7 +56,6 @@ def alerts_list(
 @command(alerts, "add")
 def alerts_add(
     zuno: Zuno,
-    /,
     position: Annotated[str, argument("ID", "Position id (NFT token id).")],
     above: Annotated[str | None, option("--price-above", "N", "Alert when the pool price reaches N.")] = None,
     below: Annotated[str | None, option("--price-below", "N", "Alert when the pool price falls to N.")] = None,
@@ -73,20 +72,20 @@ def alerts_add(
 
 
 @command(alerts, "remove")
-def alerts_remove(zuno: Zuno, /, rule: Annotated[str, argument("RULE", "rule_ and 12 hex digits.")]) -> Answer:
+def alerts_remove(zuno: Zuno, rule: Annotated[str, argument("RULE", "rule_ and 12 hex digits.")]) -> Answer:
     """Remove a price or fee alert."""
     return zuno.alerts().remove(rule)
 
 
 @command(alerts, "ack")
-def alerts_ack(zuno: Zuno, /, alert: AlertId) -> Answer:
+def alerts_ack(zuno: Zuno, alert: AlertId) -> Answer:
     """Acknowledge an alert: silent until it recovers or gets worse."""
     return zuno.alerts().ack(alert)
 
 
 @command(alerts, "snooze")
 def alerts_snooze(
-    zuno: Zuno, /, alert: AlertId, span: Annotated[str, argument("SPAN", "Duration: 90m, 6h, 2d.")]
+    zuno: Zuno, alert: AlertId, span: Annotated[str, argument("SPAN", "Duration: 90m, 6h, 2d.")]
 ) -> Answer:
     """Snooze an alert; sent again afterwards if still active."""
     return zuno.alerts().snooze(alert, span)

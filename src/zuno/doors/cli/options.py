@@ -85,7 +85,7 @@ def command(
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command that takes `--home` and `--json` as well.
 
-    Its positional-only parameters are what `by` hands it: an open Zuno first. The others are its options and arguments.
+    `zuno`, and `listen` after it, are what `by` hands it. The other parameters are its options and arguments.
     A `json` of its own replaces the shared one and is passed on.
     """
 
@@ -103,8 +103,8 @@ class _Command:
         self.__doc__, self.__globals__ = function.__doc__, function.__globals__
         self._function, self._by = function, by
         code, kinds = function.__code__, function.__annotations__
-        own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
-        self.__annotations__ = {name: kinds[name] for name in own}
+        own = code.co_varnames[: code.co_argcount]
+        self.__annotations__ = {name: kinds[name] for name in own if name not in ("zuno", "listen")}
 
     @cached_property
     def __signature__(self) -> Signature:

@@ -27,45 +27,45 @@ Yes = Annotated[bool, flag("--yes", "Skip the confirmation; only on sim, devnet 
 
 
 @command(plan, "simulate")
-def simulate(zuno: Zuno, /, plan_id: PlanId) -> Answer:
+def simulate(zuno: Zuno, plan_id: PlanId) -> Answer:
     """Simulate a plan's calldata on the latest block: balance changes, gas, price impact."""
     return zuno.execution().simulate(plan_id)
 
 
 @command(plan, "approve")
-def approve(zuno: Zuno, /, plan_id: PlanId, yes: Yes = False, json: Json = False) -> Answer:
+def approve(zuno: Zuno, plan_id: PlanId, yes: Yes = False, json: Json = False) -> Answer:
     """Show every call of a plan, ask for confirmation and sign the approval."""
     return zuno.execution().approve(plan_id, consent.of(json=json, yes=yes))
 
 
 @command(plan, "apply")
-def apply(zuno: Zuno, /, plan_id: PlanId, tx: Tx = None, yes: Yes = False, json: Json = False) -> Answer:
+def apply(zuno: Zuno, plan_id: PlanId, tx: Tx = None, yes: Yes = False, json: Json = False) -> Answer:
     """Execute an approved plan exactly once; resumes after an interruption. For a watch-only wallet or a Safe, print
     what to sign elsewhere and continue once it is on the chain."""
     return zuno.execution().apply(plan_id, consent.of(json=json, yes=yes), consent.progress(json), tx)
 
 
 @command(plan, "cancel")
-def cancel(zuno: Zuno, /, plan_id: PlanId, json: Json = False) -> Answer:
+def cancel(zuno: Zuno, plan_id: PlanId, json: Json = False) -> Answer:
     """Cancel a plan: replace pending transactions, revoke allowances."""
     return zuno.execution().cancel(plan_id, consent.progress(json))
 
 
 @command(plan, "status")
-def status(zuno: Zuno, /, plan_id: PlanId) -> Answer:
+def status(zuno: Zuno, plan_id: PlanId) -> Answer:
     """Show a plan's progress, checked against the chain."""
     return zuno.execution().status(plan_id)
 
 
 @command(lp, "collect")
-def collect(zuno: Zuno, /, position: SomePositionId = None, every: All = False, chain: ChainName = None) -> Answer:
+def collect(zuno: Zuno, position: SomePositionId = None, every: All = False, chain: ChainName = None) -> Answer:
     """Plan to collect a position's fees, or those of every position."""
     return zuno.execution().collect(position, chain, every=every)
 
 
 @command(lp, "close")
 def close(
-    zuno: Zuno, /, position: SomePositionId = None, every: All = False, anyway: Anyway = False, chain: ChainName = None
+    zuno: Zuno, position: SomePositionId = None, every: All = False, anyway: Anyway = False, chain: ChainName = None
 ) -> Answer:
     """Plan to close a position, or every position."""
     return zuno.execution().close(position, chain, every=every, anyway=anyway)
@@ -74,7 +74,6 @@ def close(
 @command(lp, "add")
 def add(
     zuno: Zuno,
-    /,
     position: PositionId,
     amount: Annotated[
         list[str] | None, option("--amount", "AMOUNT", 'Amount, e.g. "0.5 WETH"; repeat for the second token.')
@@ -88,7 +87,6 @@ def add(
 @command(lp, "remove")
 def remove(
     zuno: Zuno,
-    /,
     position: PositionId,
     percent: Annotated[str, option("--percent", "P", "Share of the liquidity in %, e.g. 50.")],
     anyway: Anyway = False,
@@ -99,7 +97,7 @@ def remove(
 
 
 @command(lp, "revoke")
-def revoke(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def revoke(zuno: Zuno, chain: ChainName = None) -> Answer:
     """Plan to set every allowance of the wallet to zero."""
     return zuno.execution().revoke(chain)
 
@@ -107,7 +105,6 @@ def revoke(zuno: Zuno, /, chain: ChainName = None) -> Answer:
 @command(lp, "compound")
 def compound(
     zuno: Zuno,
-    /,
     position: PositionId,
     anyway: Annotated[bool, flag("--anyway", "Even if it never earns back the gas.")] = False,
     chain: ChainName = None,
@@ -120,7 +117,7 @@ wallet = group("Encrypted keys, watched addresses, balances and allowances.")
 
 
 @command(wallet, "create")
-def wallet_create(zuno: Zuno, /) -> Answer:
+def wallet_create(zuno: Zuno) -> Answer:
     """Create a key, encrypted with a passphrase."""
     return zuno.wallets().create()
 
@@ -128,7 +125,6 @@ def wallet_create(zuno: Zuno, /) -> Answer:
 @command(wallet, "import")
 def wallet_import(
     zuno: Zuno,
-    /,
     file: Annotated[
         str | None, argument("FILE", "Keystore file (version 3); without it the key is prompted for.")
     ] = None,
@@ -139,18 +135,18 @@ def wallet_import(
 
 
 @command(wallet, "show")
-def wallet_show(zuno: Zuno, /) -> Answer:
+def wallet_show(zuno: Zuno) -> Answer:
     """List wallets and show which one signs."""
     return zuno.wallets().show()
 
 
 @command(wallet, "balance")
-def wallet_balance(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def wallet_balance(zuno: Zuno, chain: ChainName = None) -> Answer:
     """Show balances: ETH, known tokens and tokens of positions."""
     return zuno.wallet(chain).balance()
 
 
 @command(wallet, "allowances")
-def wallet_allowances(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def wallet_allowances(zuno: Zuno, chain: ChainName = None) -> Answer:
     """Show token allowances: spender, amount, expiry."""
     return zuno.wallet(chain).allowances()

@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 export = group("Export trades, the ledger, LP positions or taxable events as CSV.")
 
 
-def agents(zuno: Zuno, /) -> Answer:
+def agents(zuno: Zuno) -> Answer:
     """Show the model of each agent, or why it runs on rules. No model calls."""
     return zuno.agents().status()
 
 
-def parse(
-    zuno: Zuno, /, text: Annotated[str, argument("TEXT", 'Shell input: "rebalance position 1 safely".')]
-) -> Answer:
+def parse(zuno: Zuno, text: Annotated[str, argument("TEXT", 'Shell input: "rebalance position 1 safely".')]) -> Answer:
     """Show how the shell parses a line: intent, slots, confidence, command. Nothing is run."""
     from zuno.doors.reading.parse_view import parse_line
 
@@ -53,7 +51,6 @@ def mcp(ctx: typer.Context, home: Home = None) -> None:
 
 def doctor(
     zuno: Zuno,
-    /,
     live: Annotated[bool, flag("--live", "Fail on anything that trading with money needs and is not set up.")] = False,
 ) -> Answer:
     """Check home, disk, store, keys, clock, market, models, chains and exchanges. Nothing is changed."""
@@ -64,20 +61,20 @@ config = group("Settings of this home: the environment, and zuno.toml in the hom
 
 
 @command(config, "init", by=run_command.mend)
-async def config_init(zuno: Zuno, /) -> View:
+async def config_init(zuno: Zuno) -> View:
     """Write a commented zuno.toml with the defaults and what the environment sets; secrets by name."""
     return zuno.write_config()
 
 
 @command(config, "show")
-async def config_show(zuno: Zuno, /) -> View:
+async def config_show(zuno: Zuno) -> View:
     """Show every setting that is set, and whether the environment or which line of zuno.toml sets it."""
     return zuno.config(private=True)
 
 
 @command(config, "check", by=run_command.mend)
 async def config_check(
-    zuno: Zuno, /, file: Annotated[Path | None, argument("FILE", "Another file (default: of the home).")] = None
+    zuno: Zuno, file: Annotated[Path | None, argument("FILE", "Another file (default: of the home).")] = None
 ) -> View:
     """Check zuno.toml and its wallets file, and list every fault with its line."""
     return zuno.check_config(file)
@@ -85,7 +82,6 @@ async def config_check(
 
 def logs(
     zuno: Zuno,
-    /,
     lines: Annotated[int, number("--lines -n", "N", "Show the last N lines.")] = 50,
     level: Annotated[str, option("--level", "LEVEL", "Only this level and above: info, warning, error.")] = "info",
 ) -> Answer:
@@ -95,7 +91,6 @@ def logs(
 
 async def serve_home(
     zuno: Zuno,
-    /,
     without: Annotated[
         list[str] | None, option("--without", "PART", "pushes, mesh, monitor, desk, page or telegram; repeatable.")
     ] = None,
@@ -111,7 +106,7 @@ async def serve_home(
     return await serve(supervisor.run, lambda event: event.write_line(), json=json)
 
 
-def status(zuno: Zuno, /) -> Answer:
+def status(zuno: Zuno) -> Answer:
     """Show what runs, last and next cycle, last monitor look, open risk, locks, disk, record."""
     return zuno.status()
 
@@ -125,7 +120,7 @@ Account = Annotated[str | None, option("--account", "NAME", "Another paper accou
 
 @command(export, "trades")
 async def export_trades(
-    zuno: Zuno, /, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
+    zuno: Zuno, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
 ) -> ExportView:
     """Export closed trades: prices, PnL, R, fees, funding, exit reason."""
     from zuno.doors.export import export_trades
@@ -135,7 +130,7 @@ async def export_trades(
 
 @command(export, "ledger")
 async def export_ledger(
-    zuno: Zuno, /, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
+    zuno: Zuno, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
 ) -> ExportView:
     """Export the double-entry ledger, a row for each line of a posting."""
     from zuno.doors.export import export_ledger
@@ -146,7 +141,6 @@ async def export_ledger(
 @command(export, "lp")
 async def export_lp(
     zuno: Zuno,
-    /,
     csv: Csv = True,
     out: Out = None,
     wallet: Annotated[str | None, option("--wallet", "ADDRESS", "Owner of the positions.")] = None,
@@ -162,7 +156,6 @@ async def export_lp(
 @command(export, "events")
 async def export_events(
     zuno: Zuno,
-    /,
     year: Annotated[int, option("--year", "YEAR", "Calendar year of the events.")],
     currency: Annotated[
         str | None, option("--currency", "CODE", "USD, EUR, KRW, … (default: $ZUNO_REPORTING_CURRENCY).")
@@ -206,7 +199,7 @@ Lines = Annotated[bool, flag("--json", "One JSON document per event.")]
 
 
 @command(telegram, "run")
-async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
+async def telegram_run(zuno: Zuno, json: Lines = False) -> View:
     """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import event_line, serve
 
@@ -214,7 +207,7 @@ async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
 
 
 @command(telegram, "setup")
-async def telegram_setup(zuno: Zuno, /) -> View:
+async def telegram_setup(zuno: Zuno) -> View:
     """Check the token, find your user id by a code you send to the bot, register the commands."""
     from zuno.doors.cli.service import stop_on_signals
 

@@ -45,14 +45,14 @@ Live = Annotated[bool, flag("--live", "Trade with real money; refused until `zun
 
 
 @command(trade, "features")
-def trade_features(zuno: Zuno, /, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None) -> Answer:
+def trade_features(zuno: Zuno, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None) -> Answer:
     """Show a symbol's features: indicators, levels, structure, derivatives, options, anomalies."""
     return zuno.trading().features(symbol, mode, as_of)
 
 
 @command(trade, "chart")
 async def trade_chart(
-    zuno: Zuno, /, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, out: Out = None, json: Json = False
+    zuno: Zuno, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, out: Out = None, json: Json = False
 ) -> ChartView:
     """Draw a chart: price and levels, volume, CVD, open interest, funding."""
     made = await zuno.trading().chart(symbol, mode, as_of)
@@ -132,7 +132,7 @@ def trade_resume(
 
 
 @command(trade, "why")
-async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
+async def trade_why(zuno: Zuno, run: RunId) -> CycleWhyView:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
     from zuno.trading.service.report import Reports
 
@@ -140,7 +140,7 @@ async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
 
 
 @command(trade, "runs")
-async def trade_runs(zuno: Zuno, /) -> RunsView:
+async def trade_runs(zuno: Zuno) -> RunsView:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
     return await zuno.cycles().runs()
 
@@ -194,7 +194,6 @@ def trade_start(
 @command(trade, "stop")
 def trade_stop(
     zuno: Zuno,
-    /,
     account: Annotated[
         str | None, option("--account", "NAME", "Paper account (default: the home's), or live or demo.")
     ] = None,
@@ -301,7 +300,6 @@ book = group("Paper account of the trading desk: positions, open orders, cash, L
 @command(book, "add")
 def book_add(
     zuno: Zuno,
-    /,
     symbol: Symbol,
     side: Annotated[str, argument("long|short", "Side.")],
     margin: Annotated[str, option("--margin", "N", "Margin: USD on Binance, KRW on Upbit.")],
@@ -337,7 +335,6 @@ def book_add(
 @command(book, "close")
 def book_close(
     zuno: Zuno,
-    /,
     which: Annotated[str, argument("ID|SYMBOL", "Position or order id, or a symbol for all.")],
     at: Annotated[
         str | None, option("--at", "PRICE", "Price in the exchange's currency (default: mark price).")
@@ -349,7 +346,7 @@ def book_close(
 
 
 @command(book, "show")
-def book_show(zuno: Zuno, /, as_of: AsOf = None) -> Answer:
+def book_show(zuno: Zuno, as_of: AsOf = None) -> Answer:
     """Show positions, unrealised PnL, equity by exchange, exposure and leverage."""
     return zuno.book().show(as_of)
 
@@ -357,7 +354,6 @@ def book_show(zuno: Zuno, /, as_of: AsOf = None) -> Answer:
 @command(book, "lp")
 def book_lp(
     zuno: Zuno,
-    /,
     symbol: Symbol,
     quantity: Annotated[str, argument("QUANTITY", "Amount of the base currency; 0 clears it.")],
     as_of: AsOf = None,

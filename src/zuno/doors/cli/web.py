@@ -42,14 +42,14 @@ def serve_web(
 
 
 @command(web, "link")
-async def web_link(zuno: Zuno, /, scope: Scope = "act") -> View:
+async def web_link(zuno: Zuno, scope: Scope = "act") -> View:
     """Print a link for one login within two minutes."""
     return zuno.web_logins().link(scope)
 
 
 @command(web, "sessions")
 async def web_sessions(
-    zuno: Zuno, /, end: Annotated[str | None, option("--end", "ID|all", "End this session, or all.")] = None
+    zuno: Zuno, end: Annotated[str | None, option("--end", "ID|all", "End this session, or all.")] = None
 ) -> View:
     """List browsers that are logged in, or end their sessions."""
     return zuno.web_logins().list("session", end)
@@ -58,7 +58,6 @@ async def web_sessions(
 @command(web, "allow")
 async def web_allow(
     zuno: Zuno,
-    /,
     span: Annotated[str | None, option("--for", "SPAN", "Duration: 30m, 2h; at most 1d.")] = None,
     end: Annotated[bool, flag("--end", "Withdraw the permission now.")] = False,
 ) -> View:
@@ -67,39 +66,39 @@ async def web_allow(
 
 
 @command(token, "create")
-async def web_token_create(zuno: Zuno, /, name: TokenName, scope: Scope = "look") -> View:
+async def web_token_create(zuno: Zuno, name: TokenName, scope: Scope = "look") -> View:
     """Make a token for a script, and print it once."""
     return zuno.web_logins().create_token(name, scope)
 
 
 @command(token, "list")
-async def web_token_list(zuno: Zuno, /) -> View:
+async def web_token_list(zuno: Zuno) -> View:
     """List tokens by name."""
     return zuno.web_logins().list("token")
 
 
 @command(token, "revoke")
-async def web_token_revoke(zuno: Zuno, /, name: TokenName) -> View:
+async def web_token_revoke(zuno: Zuno, name: TokenName) -> View:
     """Revoke a token."""
     return zuno.web_logins().list("token", name)
 
 
 @command(factor, "add")
 async def web_factor_add(
-    zuno: Zuno, /, kind: Annotated[str, argument("KIND", "totp: codes of an authenticator app.")], name: FactorName
+    zuno: Zuno, kind: Annotated[str, argument("KIND", "totp: codes of an authenticator app.")], name: FactorName
 ) -> View:
     """Add a second factor, and print its otpauth:// URI once."""
     return zuno.web_logins().factors.add(kind, name)
 
 
 @command(factor, "list")
-async def web_factor_list(zuno: Zuno, /) -> View:
+async def web_factor_list(zuno: Zuno) -> View:
     """List second factors by name."""
     return zuno.web_logins().factors.list()
 
 
 @command(factor, "remove")
-async def web_factor_remove(zuno: Zuno, /, name: FactorName) -> View:
+async def web_factor_remove(zuno: Zuno, name: FactorName) -> View:
     """Remove a second factor; also lets codes be tried again after too many wrong ones."""
     return zuno.web_logins().factors.remove(name)
 
