@@ -585,11 +585,7 @@ def examine_settings(
 def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
     """The settings of this process; `UsageError` where a variable or the file in the home cannot be read."""
     reading = examine_settings(environment, home)
-    if faults := reading.file.faults:
-        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
-        raise UsageError(
-            f"{reading.file.path} cannot be used: {faults[0]}{more}; `zuno config check` lists everything."
-        )
+    reading.file.require_faultless()
     return reading.settings
 
 

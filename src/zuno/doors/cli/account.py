@@ -17,7 +17,7 @@ from zuno.kernel.errors import Refused, Unavailable, UsageError
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.trading.service.account_view import MandateStateView
+    from zuno.kernel.view import View
     from zuno.trading.service.live_start import Confirm
 
 mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
@@ -204,7 +204,7 @@ async def mandate_grant(
     ] = False,
     account: Granted = LIVE_ACCOUNT,
     json: Json = False,
-) -> MandateStateView:
+) -> View:
     """Grant a mandate, signed and expiring, after a typed confirmation. Live orders cite its hash."""
     desk = zuno.account(_check_granted(account))
     mandate = desk.build_mandate(

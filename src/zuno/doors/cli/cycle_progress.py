@@ -25,10 +25,10 @@ _WORDS: Final = {"speaks": "spoke", "done": "done", "skipped": "skipped"}
 
 class Progress(LiveScreen):
     def __init__(self) -> None:
-        super().__init__()
         self._deaf = False
         self._last: dict[Node, NodeEvent] = {}
         self._spinner = Spinner("dots")
+        super().__init__()  # which asks for the board already
 
     def hear(self, event: NodeEvent) -> None:
         self._last[event.node] = event

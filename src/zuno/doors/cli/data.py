@@ -13,7 +13,6 @@ from zuno.doors.cli.options import Home, Json, argument, command, flag, group, o
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.kernel.view import View
 
 data = group("Market data of the trading desk: download, collect, check.")
 
@@ -51,7 +50,13 @@ def data_collect(
     if once:
         run_command.verdict(session, json, lambda zuno: zuno.collector(symbol or ()).once(), no=run_command.UNAVAILABLE)
     else:
-        run_command.answer(session, json, lambda zuno: _run_collector(zuno, symbol or [], json))
+        from zuno.doors.cli.service import serve
+
+        run_command.answer(
+            session,
+            json,
+            lambda zuno: serve(zuno.collector(symbol or []).run, lambda view: view.write_line(), json=json),
+        )
 
 
 @command(data, "download", by=partial(run_command.verdict, no=run_command.UNAVAILABLE))
@@ -82,9 +87,3 @@ def data_import(
     run_command.import_and_answer(
         ctx.obj.at(home), json, yes, lambda zuno, *asked: zuno.imports().run(paths, series, layout, *asked, dates=dates)
     )
-
-
-async def _run_collector(zuno: Zuno, symbols: list[str], json: bool) -> View:
-    from zuno.doors.cli.service import serve
-
-    return await serve(zuno.collector(symbols).run, lambda view: view.write_line(), json=json)

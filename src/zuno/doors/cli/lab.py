@@ -12,17 +12,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from zuno.doors.zuno import Zuno
-    from zuno.lab.invariance import InvarianceView
-    from zuno.lab.lookahead import LookaheadView
-    from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
-    from zuno.lab.memory_service import MemoryStudyView
-    from zuno.lab.model import StudyView
-    from zuno.lab.noedge import NoEdgeView
-    from zuno.lab.reports import LabReportsView
+    from zuno.kernel.view import View
     from zuno.lab.trading.service import TradeLab
-    from zuno.lab.trading.views import TradeLabView
     from zuno.lab.workers import Progress
-    from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 
 V = TypeVar("V")
@@ -46,16 +38,14 @@ lab = group("Backtests, ablations and statistical checks.")
 @command(lab, "study", by=run_command.partial_verdict)
 async def lab_study(
     zuno: Zuno, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
-) -> StudyView:
+) -> View:
     """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
     desk = zuno.lab(cluster).market
     return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
 
 
 @command(lab, "memory", by=run_command.partial_verdict)
-async def lab_memory(
-    zuno: Zuno, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None
-) -> MemoryStudyView:
+async def lab_memory(zuno: Zuno, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None) -> View:
     """Test whether memory helps: recall on, off, shuffled or most recent, with a planted setup and without."""
     memory = zuno.lab(cluster).memory
     return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
@@ -83,7 +73,7 @@ async def lab_lp(
     resume: Resume = False,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> LpLabView:
+) -> View:
     """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
     from zuno.lab.lp.question import read_question
 
@@ -121,7 +111,7 @@ async def lab_trade(
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
-) -> TradeLabView:
+) -> View:
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
     from zuno.lab.trading.question import read_question
 
@@ -142,7 +132,7 @@ async def lab_sweep(
     capital: Capital = 10_000,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> SweepView:
+) -> View:
     """Sweep static ranges over a pool's recorded minutes with the fast engine."""
     sweep = zuno.lp_lab(cluster).sweep
     view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
@@ -167,7 +157,7 @@ async def lab_ablate(
     until: Annotated[str | None, option("--to", "WHEN", "With --desk trade: end.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> LpAblationView | TradeLabView:
+) -> View:
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
     from zuno.kernel.errors import UsageError
     from zuno.lab.lp.ablation import read_horizon
@@ -190,7 +180,7 @@ async def lab_ablate(
 
 
 @command(lab, "reports")
-async def lab_reports(zuno: Zuno) -> LabReportsView:
+async def lab_reports(zuno: Zuno) -> View:
     """List the reports that the lab wrote in this home, with the command behind each."""
     return await zuno.lab().reports.list()
 
@@ -212,7 +202,7 @@ async def lab_noedge(
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
-) -> NoEdgeView:
+) -> View:
     """False-positive rate of the desk on markets without an edge."""
     checks = zuno.lab(cluster).checks
     return await show_progress("worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume))
@@ -226,7 +216,7 @@ async def lab_lookahead(
     data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> LookaheadView:
+) -> View:
     """Check for look-ahead bias: rule again without the future and with shorter histories."""
     checks = zuno.lab(cluster).checks
     return await show_progress(
@@ -242,7 +232,7 @@ async def lab_invariance(
     data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> InvarianceView:
+) -> View:
     """Share of decisions that flip with masked symbols, scaled prices, a mirror, another order or other words."""
     checks = zuno.lab(cluster).checks
     return await show_progress(
@@ -253,7 +243,7 @@ async def lab_invariance(
 @command(lab, "calibration")
 async def lab_calibration(
     zuno: Zuno, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
-) -> TradeCalibrationView:
+) -> View:
     """Calibration of each agent's probabilities, in this home's account or in a backtest; writes a report."""
     if report is None:
         view = await zuno.learning(account).reliability(as_of)
@@ -266,7 +256,7 @@ async def lab_calibration(
 @command(lab, "vetoes")
 async def lab_vetoes(
     zuno: Zuno, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
-) -> VetoesView:
+) -> View:
     """What vetoes and cuts saved or cost, in this home's account or in a backtest; writes a report."""
     if report is None:
         view = await zuno.learning(account).vetoes(as_of)

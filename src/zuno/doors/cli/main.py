@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.journal.decision_view import ReplayView
     from zuno.kernel.view import View
-    from zuno.lp.service.archive import PlanListView
     from zuno.lp.service.recommend import Listen
 
 
@@ -297,7 +295,7 @@ async def why(zuno: Zuno, reference: Again = None) -> View:
 
 
 @command(app, "replay", by=run_command.verdict)
-async def replay(zuno: Zuno, reference: Again = None) -> ReplayView:
+async def replay(zuno: Zuno, reference: Again = None) -> View:
     """Replay a debate, a trading run or a chat answer offline (default: the last decision), and compare the results."""
     which = reference or await _last_decision(zuno)
     if which.strip().startswith("run_"):
@@ -315,7 +313,7 @@ async def _last_decision(zuno: Zuno) -> str:
 @command(plan, "list")
 async def plan_list(
     zuno: Zuno, waiting: Annotated[bool, flag("--waiting", "Only what can still be approved or applied.")] = False
-) -> PlanListView:
+) -> View:
     """List the plans, newest first."""
     return await (zuno.execution().list_waiting() if waiting else zuno.archive().plans())
 

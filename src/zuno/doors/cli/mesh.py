@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import argument, command, flag, group, option, whole_number
+from zuno.doors.cli.options import JsonLines, argument, command, group, option, whole_number
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
@@ -27,7 +27,6 @@ Transport = Annotated[
     str | None,
     option("--transport", "NAME", "inproc, iroh or axl (default: the mesh if all four peers answer, else inproc)."),
 ]
-Lines = Annotated[bool, flag("--json", "One JSON document per event.")]
 
 
 @command(mesh, "init")
@@ -44,7 +43,7 @@ def mesh_init(
 
 
 @command(mesh, "up")
-async def mesh_up(zuno: Zuno, transport: Way = None, json: Lines = False) -> View:
+async def mesh_up(zuno: Zuno, transport: Way = None, json: JsonLines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
     from zuno.doors.cli.service import report_ready, stop_on_signals
     from zuno.kernel.view import write_document

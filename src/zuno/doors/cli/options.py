@@ -72,6 +72,7 @@ Cluster = Annotated[
     str | None, option("--cluster", "ADDRESS", "Run on this Dask cluster instead of local processes: tcp://HOST:PORT.")
 ]
 Json = Annotated[bool, flag("--json", "Print one JSON document.")]
+JsonLines = Annotated[bool, flag("--json", "One JSON document per event.")]
 ChainName = Annotated[
     str | None,
     typer.Option(

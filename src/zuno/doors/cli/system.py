@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, argument, command, flag, group, number, option
+from zuno.doors.cli.options import ChainName, Home, Json, JsonLines, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import put
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ async def serve_home(
     desk: Annotated[str, option("--desk", "OPTIONS", "Options of `zuno trade start`, quoted.")] = "",
     page: Annotated[str, option("--page", "OPTIONS", "Options of `zuno web`, quoted.")] = "",
     mesh: Annotated[str, option("--mesh", "OPTIONS", "Options of `zuno mesh up`, quoted; or inproc.")] = "",
-    json: Annotated[bool, flag("--json", "One JSON document per event.")] = False,
+    json: JsonLines = False,
 ) -> View:
     """Run desk, monitor, pushes, bot, page and LP peers as one service until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import serve
@@ -195,11 +195,10 @@ def _write_csv(zuno: Zuno, view: ExportView, out: str | None, json: bool) -> Exp
 
 
 telegram = group("Bot in a Telegram chat: both desks, for the people you list.")
-Lines = Annotated[bool, flag("--json", "One JSON document per event.")]
 
 
 @command(telegram, "run")
-async def telegram_run(zuno: Zuno, json: Lines = False) -> View:
+async def telegram_run(zuno: Zuno, json: JsonLines = False) -> View:
     """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import event_line, serve
 

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
-    from zuno.trading.service.features_view import ChartView
     from zuno.trading.service.learning_view import TradeCalibrationView
     from zuno.trading.service.profit_view import PerformanceView
     from zuno.trading.service.report import Report
     from zuno.trading.service.run_view import RunView
     from zuno.trading.service.runs import Listen
-    from zuno.trading.service.runs_view import CycleWhyView, RunsView
     from zuno.trading.service.trade_desk import DeskEvent
 
 
@@ -53,7 +51,7 @@ def trade_features(zuno: Zuno, symbol: Symbol, mode: Mode = "swing", as_of: AsOf
 @command(trade, "chart")
 async def trade_chart(
     zuno: Zuno, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, out: Out = None, json: Json = False
-) -> ChartView:
+) -> View:
     """Draw a chart: price and levels, volume, CVD, open interest, funding."""
     made = await zuno.trading().chart(symbol, mode, as_of)
     place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
@@ -132,7 +130,7 @@ def trade_resume(
 
 
 @command(trade, "why")
-async def trade_why(zuno: Zuno, run: RunId) -> CycleWhyView:
+async def trade_why(zuno: Zuno, run: RunId) -> View:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
     from zuno.trading.service.report import Reports
 
@@ -140,7 +138,7 @@ async def trade_why(zuno: Zuno, run: RunId) -> CycleWhyView:
 
 
 @command(trade, "runs")
-async def trade_runs(zuno: Zuno) -> RunsView:
+async def trade_runs(zuno: Zuno) -> View:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
     return await zuno.cycles().runs()
 
@@ -234,22 +232,13 @@ def save_report(zuno: Zuno, made: Report, html: str | None) -> RunView:
     folder = zuno.place().home / "reports"
     again = f"the run is on record, and `zuno trade resume {run} --html FILE` writes it elsewhere"
     page = Path(html) if html is not None else folder / f"{run}.html"
-    picture: Path | None = None
-    if made.image is not None:
-        picture = folder / f"{run}.png"
-        put(zuno, picture, made.image, "picture", again)
-    drawn: Path | None = None
-    if made.trade is not None:
-        drawn = folder / f"{run}-trade.png"
-        put(zuno, drawn, made.trade, "picture", again)
+    places = {"report": str(page)}
+    for name, image, ending in (("chart", made.image, ".png"), ("trade_chart", made.trade, "-trade.png")):
+        if image is not None:
+            places[name] = str(folder / f"{run}{ending}")
+            put(zuno, Path(places[name]), image, "picture", again)
     put(zuno, page, made.page.encode(), "page", again)
-    return made.view.model_copy(
-        update={
-            "report": str(page),
-            "chart": None if picture is None else str(picture),
-            "trade_chart": None if drawn is None else str(drawn),
-        }
-    )
+    return made.view.model_copy(update={"chart": None, "trade_chart": None, **places})
 
 
 def put(zuno: Zuno, place: Path, content: bytes, what: str, advice: str) -> None:

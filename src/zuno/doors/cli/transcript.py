@@ -33,9 +33,9 @@ class Preview(LiveScreen):
     that fails is printed."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._lines: list[Text] = []
         self._spinner = Spinner("dots", "opening the desk")
+        super().__init__()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         super().__exit__(kind, error, trace)

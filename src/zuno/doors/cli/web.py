@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, argument, command, flag, group, number, option
+from zuno.doors.cli.options import Home, JsonLines, argument, command, flag, group, number, option
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -18,7 +18,6 @@ token = group("Tokens for scripts that use the page's interface.")
 web.add_typer(token, name="token")
 factor = group("Second factors, which acts need behind a public URL.")
 web.add_typer(factor, name="factor")
-Lines = Annotated[bool, flag("--json", "One JSON document per event.")]
 Scope = Annotated[Literal["look", "act"], option("--scope", None, "look (read only) or act.")]
 FactorName = Annotated[str, argument("NAME", "Name of the factor.")]
 TokenName = Annotated[str, argument("NAME", "Name of the token.")]
@@ -33,12 +32,16 @@ def serve_web(
         str | None, option("--public-url", "URL", "Public https URL of the proxy in front of the page.")
     ] = None,
     home: Home = None,
-    json: Lines = False,
+    json: JsonLines = False,
 ) -> None:
     """Serve the page on this machine until Ctrl-C or SIGTERM, and print a link to log in."""
+    from zuno.doors.cli.service import event_line, serve
+
     ctx.obj = ctx.obj.at(home)
     if ctx.invoked_subcommand is None:
-        run_command.answer(ctx.obj, json, lambda zuno: _serve_page(zuno, host, port, public_url, json))
+        run_command.answer(
+            ctx.obj, json, lambda zuno: serve(zuno.web(host, port, public_url).run, event_line, json=json)
+        )
 
 
 @command(web, "link")
@@ -101,9 +104,3 @@ async def web_factor_list(zuno: Zuno) -> View:
 async def web_factor_remove(zuno: Zuno, name: FactorName) -> View:
     """Remove a second factor; also lets codes be tried again after too many wrong ones."""
     return zuno.web_logins().factors.remove(name)
-
-
-async def _serve_page(zuno: Zuno, host: str, port: int, public_url: str | None, json: bool) -> View:
-    from zuno.doors.cli.service import event_line, serve
-
-    return await serve(zuno.web(host, port, public_url).run, event_line, json=json)

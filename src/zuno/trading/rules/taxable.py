@@ -30,13 +30,15 @@ class _Entry(NamedTuple):
         spot = self.exchange in SPOT
         bought = (Amount(quantity, symbol.base if spot else f"{symbol} perpetual"),)
         paid = (cash,) if spot else ()
-        return self._record("trade", *((bought, paid) if sign > 0 else (paid, bought)), cash)
+        received, given = (bought, paid) if sign > 0 else (paid, bought)
+        return self._record("trade", received, given, cash)
 
     def move(self, kind: TaxableKind, quantity: Decimal, asset: str = "") -> TaxableEvent:
         """Cash of the exchange, or another asset; below zero it was given."""
         value = Amount(quantity, asset or self.exchange.currency)
         moved = (Amount(abs(quantity), value.asset),)
-        return self._record(kind, *((moved, ()) if quantity >= 0 else ((), moved)), value)
+        received, given = (moved, ()) if quantity >= 0 else ((), moved)
+        return self._record(kind, received, given, value)
 
     def _record(
         self, kind: TaxableKind, received: tuple[Amount, ...], given: tuple[Amount, ...], value: Amount
