@@ -280,7 +280,7 @@ async def show_progress(unit: str, work: Callable[[Progress, asyncio.Event], Awa
     from zuno.doors.cli.service import stop_on_signals
     from zuno.lab.workers import StoppedEarly
 
-    with ProgressBar(unit) as bar:
+    with ProgressBar(unit, run_command.complain) as bar:
         try:
             return await work(bar.tell, stop_on_signals())
         except StoppedEarly as stopped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
@@ -16,7 +17,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from zuno.doors.cli import run_command
 from zuno.kernel.text import plain_text
 from zuno.trading.service.imports import Confirm, ImportProgress
 
@@ -43,11 +43,11 @@ class _Bar:
 
 
 class ProgressBar(_Bar):
-    """In a pipe a line for every tenth."""
+    """In a pipe a line for every tenth, told to `complain`."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, complain: Callable[[str], None]) -> None:
         super().__init__(what, MofNCompleteColumn(), TimeRemainingColumn(), total=None)
-        self._what = what
+        self._what, self._complain = what, complain
         self._tenths = -1
 
     def tell(self, done: int, total: int) -> None:
@@ -55,7 +55,7 @@ class ProgressBar(_Bar):
             self._bar.update(self._task, completed=done, total=total)
         tenths = 10 * done // max(1, total)
         if tenths > self._tenths and not self._console.is_terminal:
-            run_command.complain(f"{done} of {total} {self._what}")
+            self._complain(f"{done} of {total} {self._what}")
         self._tenths = tenths
 
 
