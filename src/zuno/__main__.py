@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from zuno.doors.shell.port import ShellHost
+    from zuno.doors.shell.turns import ShellHost
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.lp.service.views import PositionsView
@@ -116,7 +116,7 @@ def door_of(home: str | None) -> ShellHost:
     from zuno.adapters.atomic_file import replace_file
     from zuno.doors.cli.grammar_lookup import CommandTree
     from zuno.doors.cli.main import run
-    from zuno.doors.shell.port import ShellHost
+    from zuno.doors.shell.turns import ShellHost
 
     def open_home(elsewhere: str | None, *, mending: bool = False) -> Zuno:
         return _open(home if elsewhere is None else elsewhere, mending=mending)

@@ -17,6 +17,7 @@ from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.public_site import parse_proxies, parse_public_url
+from zuno.kernel.taxable import parse_currency
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
@@ -26,12 +27,11 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _STREAM = re.compile(r"wss?://[^\s/?#]+\S*")
-_CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,31}")
+_CHANNEL = re.compile(r"@?[A-Za-z][A-Za-z0-9_]{3,31}")
 _CHAT_ID = re.compile(r"-?[0-9]{1,16}")
 _NODE_URL = re.compile(r"https?://[^\s:/?#@\[\]]+(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
-_CURRENCY = re.compile(r"[A-Za-z]{3}")
 _TABLES = {
     "time_zone": "general",
     "chain_id": "chains",
@@ -61,6 +61,8 @@ _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
 _LOWEST_PORT = 2
 _HIGHEST_PORT = 65_535
 _LOCAL_CHAINS = ("sim", "devnet")
+_FLASH = "gemini-3-flash-preview"
+_SONNET_FLASH = f"claude-sonnet-4-6,{_FLASH}"
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
 OFFLINE_EMBEDDINGS = ("hashed", "minilm")
 _TRADING_ROLES = {
@@ -122,6 +124,15 @@ def _comma_separated(read_parts: Callable[[list[str]], object]) -> BeforeValidat
     return BeforeValidator(read)
 
 
+def _each_matching(pattern: re.Pattern[str], expected: str, finish: Callable[[str], object]) -> BeforeValidator:
+    def read(parts: list[str]) -> tuple[object, ...]:
+        if not parts or not all(map(pattern.fullmatch, parts)):
+            raise ValueError(f"expected {expected}, separated by commas")  # never echo them: they may hold keys
+        return tuple(map(finish, parts))
+
+    return _comma_separated(read)
+
+
 _address = _matching(_ADDRESS, "an address of 0x and 40 hex digits", str.lower)
 _url = _matching(_URL, "an http(s) URL", lambda url: url.rstrip("/"))
 
@@ -141,28 +152,9 @@ def _ip_address(text: str) -> str:
     return text if text == "127.0.0.1" else str(ip_address(text.strip("[]")))
 
 
-def _channels(parts: list[str]) -> tuple[str, ...]:
-    names = tuple(part.removeprefix("@") for part in parts)
-    if not all(_CHANNEL.fullmatch(name) for name in names):
-        raise ValueError("expected names of public channels as in t.me/NAME, separated by commas")
-    return names
-
-
-def _chat_ids(parts: list[str]) -> tuple[int, ...]:
-    if not all(_CHAT_ID.fullmatch(part) for part in parts):
-        raise ValueError("expected numbers separated by commas, as `zuno telegram setup` shows them")
-    return tuple(map(int, parts))
-
-
 def _proxies(parts: list[str]) -> tuple[str, ...]:
     _checked_by(lambda _: parse_proxies(parts))("")
     return tuple(parts)
-
-
-def _urls(urls: list[str]) -> tuple[SecretStr, ...]:
-    if not urls or not all(_URL.fullmatch(url) for url in urls):
-        raise ValueError("expected one or more http(s) URLs, separated by commas")  # never echo them: they hold keys
-    return tuple(map(SecretStr, urls))
 
 
 def _embedding_model(text: str) -> str:
@@ -234,25 +226,35 @@ def _chain(text: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_url)]
-Currency = Annotated[str, AfterValidator(_matching(_CURRENCY, "a currency's three letters", str.upper))]
+Secret = SecretStr | None
+SecretUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(s) URL"))] | None
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None
+Currency = Annotated[str, AfterValidator(_checked_by(parse_currency))]
 PublicUrl = Annotated[str, AfterValidator(_checked_by(parse_public_url))] | None
 Proxies = Annotated[tuple[str, ...], _comma_separated(_proxies)]
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
 StreamUrl = Annotated[str, AfterValidator(_matching(_STREAM, "a ws(s) URL", lambda url: url.rstrip("/")))]
-Channels = Annotated[tuple[str, ...], _comma_separated(_channels)]
-ChatIds = Annotated[tuple[int, ...], _comma_separated(_chat_ids)]
-Urls = Annotated[tuple[SecretStr, ...], _comma_separated(_urls)]
+Channels = Annotated[
+    tuple[str, ...],
+    _each_matching(_CHANNEL, "names of public channels as in t.me/NAME", lambda name: name.removeprefix("@")),
+]
+ChatIds = Annotated[tuple[int, ...], _each_matching(_CHAT_ID, "numbers as `zuno telegram setup` shows them", int)]
+Urls = Annotated[tuple[SecretStr, ...], _each_matching(_URL, "one or more http(s) URLs", SecretStr)]
 Models = Annotated[str, AfterValidator(_models)]
 ModelKeys = Annotated[dict[str, SecretStr], _comma_separated(_model_keys)]
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
-Hooks = Annotated[tuple[str, ...], _comma_separated(lambda parts: tuple(map(_address, parts)))]
+Hooks = Annotated[tuple[str, ...], _each_matching(_ADDRESS, "addresses of 0x and 40 hex digits", str.lower)]
 LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
+
+
+def _setting(default: Any, description: str, **limits: Any) -> Any:
+    return Field(default, description=description, **limits)
 
 
 class Settings(BaseModel):
@@ -260,252 +262,200 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True, validate_by_name=True)
 
-    home: Path = Field(Path("~/.zuno"), description="data directory (created 0700)")
-    time_zone: Annotated[str, AfterValidator(_checked_by(parse_zone))] = Field(
-        "UTC", description="time zone of quiet hours that name none and of exports, e.g. `Europe/Zurich`"
+    home: Path = _setting(Path("~/.zuno"), "data directory (created 0700)")
+    time_zone: Annotated[str, AfterValidator(_checked_by(parse_zone))] = _setting(
+        "UTC", "time zone of quiet hours that name none and of exports, e.g. `Europe/Zurich`"
     )
-    reporting_currency: Annotated[
-        str, AfterValidator(_matching(_CURRENCY, "a currency's three letters", str.upper))
-    ] = Field("USD", description="currency of exported events: USD, EUR, KRW …")
-    database_url: Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None = (
-        Field(None, description="Postgres URL of the journal; default: `journal.db` in the home")
+    reporting_currency: Currency = _setting("USD", "currency of exported events: USD, EUR, KRW …")
+    database_url: DatabaseUrl = _setting(None, "Postgres URL of the journal; default: `journal.db` in the home")
+    disk_budget_mb: int = _setting(
+        0, "disk budget of the home without its archive, MB; past it the desk archives old bundles; 0: none", ge=0
     )
-    disk_budget_mb: int = Field(
-        0,
-        ge=0,
-        description="disk budget of the home without its archive, MB; past it the desk archives old bundles; 0: none",
-    )
-    chain_id: Annotated[str, AfterValidator(_chain)] | None = Field(
+    chain_id: Annotated[str, AfterValidator(_chain)] | None = _setting(
         None,
-        description="default chain, id or name, used once any RPC is configured; default: arbitrum (42161) if it "
-        "has an RPC, else the first chain with one, else `sim`",
+        "default chain, id or name, used once any RPC is configured; default: arbitrum (42161) if it has an RPC, else "
+        "the first chain with one, else `sim`",
     )
-    mainnet_rpc_url: Urls = Field((), description="Ethereum RPC URLs, comma-separated, best first")
-    optimism_rpc_url: Urls = Field((), description="Optimism RPC URLs")
-    base_rpc_url: Urls = Field((), description="Base RPC URLs")
-    arbitrum_rpc_url: Urls = Field((), description="Arbitrum One RPC URLs")
-    sepolia_rpc_url: Urls = Field((), description="Sepolia RPC URLs")
-    base_sepolia_rpc_url: Urls = Field((), description="Base Sepolia RPC URLs")
-    arbitrum_sepolia_rpc_url: Urls = Field((), description="Arbitrum Sepolia RPC URLs")
-    unichain_sepolia_rpc_url: Urls = Field((), description="Unichain Sepolia RPC URLs")
-    rpc_timeout_seconds: float = Field(15.0, gt=0, le=120, description="RPC request timeout, s")
-    agent_wallet_address: OptionalAddress = Field(
+    mainnet_rpc_url: Urls = _setting((), "Ethereum RPC URLs, comma-separated, best first")
+    optimism_rpc_url: Urls = _setting((), "Optimism RPC URLs")
+    base_rpc_url: Urls = _setting((), "Base RPC URLs")
+    arbitrum_rpc_url: Urls = _setting((), "Arbitrum One RPC URLs")
+    sepolia_rpc_url: Urls = _setting((), "Sepolia RPC URLs")
+    base_sepolia_rpc_url: Urls = _setting((), "Base Sepolia RPC URLs")
+    arbitrum_sepolia_rpc_url: Urls = _setting((), "Arbitrum Sepolia RPC URLs")
+    unichain_sepolia_rpc_url: Urls = _setting((), "Unichain Sepolia RPC URLs")
+    rpc_timeout_seconds: float = _setting(15.0, "RPC request timeout, s", gt=0, le=120)
+    agent_wallet_address: OptionalAddress = _setting(
+        None, "wallet that signs and whose positions are watched; default: the only one in `zuno wallet show`"
+    )
+    watched_wallets: LabelledWallets = _setting(
+        {}, "more wallets to watch, comma-separated, each with or without a label: `cold=0x…`"
+    )
+    wallets_file: Path | None = _setting(
         None,
-        description="wallet that signs and whose positions are watched; default: the only one in `zuno wallet show`",
+        "file of more wallets to watch, one address a line and its label after it, or a CSV of both; from the home on",
     )
-    watched_wallets: LabelledWallets = Field(
-        {}, description="more wallets to watch, comma-separated, each with or without a label: `cold=0x…`"
+    passphrase_file: Path | None = _setting(
+        None, "file (0600) with the wallet passphrase on its first line, for services"
     )
-    wallets_file: Path | None = Field(
-        None,
-        description="file of more wallets to watch, one address a line and its label after it, or a CSV of both; "
-        "from the home on",
+    contracts_dir: Path | None = _setting(
+        None, "`node_modules` with the contract packages, if not installed by `make devnet`"
     )
-    passphrase_file: Path | None = Field(
-        None, description="file (0600) with the wallet passphrase on its first line, for services"
+    coingecko_url: Url = _setting("https://api.coingecko.com/api/v3", "CoinGecko-compatible price API")
+    coingecko_api_key: Secret = _setting(None, "CoinGecko API key; without one the public rate limits apply")
+    openai_api_key: Secret = _setting(
+        None, "OpenAI API key; without any model key the agents run on rules", validation_alias="OPENAI_API_KEY"
     )
-    contracts_dir: Path | None = Field(
-        None, description="`node_modules` with the contract packages, if not installed by `make devnet`"
+    anthropic_api_key: Secret = _setting(None, "Anthropic API key", validation_alias="ANTHROPIC_API_KEY")
+    gemini_api_key: Secret = _setting(None, "Gemini API key", validation_alias="GEMINI_API_KEY")
+    google_api_key: Secret = _setting(
+        None, "Gemini API key, takes precedence over `GEMINI_API_KEY`", validation_alias="GOOGLE_API_KEY"
     )
-    coingecko_url: Url = Field("https://api.coingecko.com/api/v3", description="CoinGecko-compatible price API")
-    coingecko_api_key: SecretStr | None = Field(
-        None, description="CoinGecko API key; without one the public rate limits apply"
-    )
-    openai_api_key: SecretStr | None = Field(
-        None,
-        validation_alias="OPENAI_API_KEY",
-        description="OpenAI API key; without any model key the agents run on rules",
-    )
-    anthropic_api_key: SecretStr | None = Field(
-        None, validation_alias="ANTHROPIC_API_KEY", description="Anthropic API key"
-    )
-    gemini_api_key: SecretStr | None = Field(None, validation_alias="GEMINI_API_KEY", description="Gemini API key")
-    google_api_key: SecretStr | None = Field(
-        None, validation_alias="GOOGLE_API_KEY", description="Gemini API key, takes precedence over `GEMINI_API_KEY`"
-    )
-    model_keys: ModelKeys = Field(
-        default_factory=dict, description="API keys of other model servers, `HOST=KEY`, comma-separated"
-    )
-    agent_model: Models = Field(
+    model_keys: ModelKeys = _setting({}, "API keys of other model servers, `HOST=KEY`, comma-separated")
+    agent_model: Models = _setting(
         "gpt-4o-mini",
-        description="models of the LP agents, comma-separated, best first: `gpt-…`, `claude-…`, "
+        "models of the LP agents, comma-separated, best first: `gpt-…`, `claude-…`, `gemini-…`, `ollama:NAME`, "
+        "`http(s)://HOST/v1#NAME`",
+    )
+    model_judge: Models = _setting(
+        _SONNET_FLASH,
+        "models of the trading Judge, best first, named as in `ZUNO_AGENT_MODEL`; a single GPT or Claude gets a "
+        "Gemini as second if there is a key",
+    )
+    model_liquidity: Models = _setting(_FLASH, "models of the liquidity expert (order flow) and of the synthesis")
+    model_microstructure: Models = _setting(_FLASH, "models of the microstructure expert (order book)")
+    model_macro: Models = _setting(_FLASH, "models of the macro and options expert, of Meta and of the risk manager")
+    model_vlm_geometric: Models = _setting(
+        "gemini-3.1-pro-preview,gemini-3-flash-preview", "vision models of the chart expert"
+    )
+    model_post_mortem: Models = _setting(_FLASH, "models that write the post-mortem of a closed trade")
+    model_self_correction: Models = _setting(
+        _SONNET_FLASH, "models that write lessons (`self_correction`) and their reviews (`feedback`)"
+    )
+    model_rag: Models = _setting(
+        _FLASH, "models that read recalled news (`rag`) and find entities in it (`rag_extraction`)"
+    )
+    model_chat: Models = _setting(_FLASH, "models of the chat that answers free text, e.g. in Telegram")
+    model_timeout_seconds: float = _setting(30.0, "model call timeout, s", gt=0, le=600)
+    model_prices: ModelPrices = _setting(
+        {}, "model prices not in the built-in list, USD per million tokens, `MODEL=IN/OUT`, comma-separated"
+    )
+    budget_tokens_per_run: int = _setting(200_000, "model token budget per run", ge=0)
+    budget_tokens_per_day: int = _setting(2_000_000, "model token budget per UTC day, all runs and embeddings", ge=0)
+    budget_tokens_per_day_viewers: int = _setting(
+        100_000, "of these, for questions of Telegram viewers; 0: rules alone answer them", ge=0
+    )
+    budget_usd_per_run: Dollars = _setting(Decimal("0.50"), "model budget per run, USD")
+    budget_usd_per_day: Dollars = _setting(Decimal("5.00"), "model budget per UTC day, all runs and embeddings, USD")
+    deterministic: bool = _setting(False, "true: rules only, no model calls")
+    max_debate_rounds: int = _setting(2, "max revision rounds per debate", ge=0, le=10)
+    live: bool = _setting(False, "true: `--live` may trade with real money; without it the desk trades on paper")
+    market: Literal["recorded", "live"] = _setting("recorded", "trading data source: stored data or live venues")
+    recording: Literal["auto", "synthetic", "own"] = _setting(
+        "auto", "stored data to use: synthetic, your own recordings, or your own once something is imported"
+    )
+    memory_store: Literal["sqlite", "milvus", "lightrag"] = _setting(
+        "sqlite", "index of the desk's memories and news: SQLite in the home, Milvus or LightRAG (extras)"
+    )
+    memory_url: SecretUrl = _setting(
+        None, "Milvus server URL, USER:PASSWORD@ if asked; LightRAG's too; default: milvus-lite in the home"
+    )
+    embedding_model: Annotated[str, AfterValidator(_embedding_model)] = _setting(
+        "hashed",
+        "embedding model: `hashed` (character n-grams, offline), `minilm` (offline, an extra), `openai:NAME`, "
         "`gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
     )
-    model_judge: Models = Field(
-        "claude-sonnet-4-6,gemini-3-flash-preview",
-        description="models of the trading Judge, best first, named as in `ZUNO_AGENT_MODEL`; a single GPT or Claude "
-        "gets a Gemini as second if there is a key",
+    embedding_dimension: int = _setting(1_536, "vector dimension of an embedding model over HTTP", ge=8, le=8_192)
+    fee_binance_maker_pct: FeePct = _setting(0.02, "Binance maker fee, %")
+    fee_binance_taker_pct: FeePct = _setting(0.05, "Binance taker fee, %")
+    fee_upbit_pct: FeePct = _setting(0.05, "Upbit fee, maker and taker, %")
+    risk_profile: Literal["conservative", "balanced", "aggressive"] = _setting("balanced", "default risk profile")
+    slippage_bps: int = _setting(50, "max slippage between plan and execution, bps", ge=1, le=1_000)
+    tick_drift: int = _setting(50, "max tick move between decision and execution", ge=0, le=10_000)
+    approval_seconds: int = _setting(900, "approval and calldata expire after, s", ge=30, le=86_400)
+    spend_usd_per_plan: Dollars = _setting(Decimal(25_000), "max spend per plan, USD")
+    spend_usd_per_day: Dollars = _setting(Decimal(100_000), "max spend per 24 h, all plans, USD")
+    allowed_hooks: Hooks = _setting((), "trusted hook addresses, comma-separated; pools with other hooks are view-only")
+    receipt_seconds: float = _setting(300.0, "receipt timeout of `plan apply`, s", gt=0, le=86_400)
+    monitor_interval_ms: int = _setting(60_000, "monitor interval, ms", ge=5_000)
+    telegram_bot_token: Secret = _setting(None, "Telegram bot token (@BotFather gives one)")
+    telegram_chat_id: str | None = _setting(
+        None, "Telegram chat that alerts and notices go to; by its number, a @name gets no buttons"
     )
-    model_liquidity: Models = Field(
-        "gemini-3-flash-preview", description="models of the liquidity expert (order flow) and of the synthesis"
-    )
-    model_microstructure: Models = Field(
-        "gemini-3-flash-preview", description="models of the microstructure expert (order book)"
-    )
-    model_macro: Models = Field(
-        "gemini-3-flash-preview", description="models of the macro and options expert, of Meta and of the risk manager"
-    )
-    model_vlm_geometric: Models = Field(
-        "gemini-3.1-pro-preview,gemini-3-flash-preview", description="vision models of the chart expert"
-    )
-    model_post_mortem: Models = Field(
-        "gemini-3-flash-preview", description="models that write the post-mortem of a closed trade"
-    )
-    model_self_correction: Models = Field(
-        "claude-sonnet-4-6,gemini-3-flash-preview",
-        description="models that write lessons (`self_correction`) and their reviews (`feedback`)",
-    )
-    model_rag: Models = Field(
-        "gemini-3-flash-preview",
-        description="models that read recalled news (`rag`) and find entities in it (`rag_extraction`)",
-    )
-    model_chat: Models = Field(
-        "gemini-3-flash-preview", description="models of the chat that answers free text, e.g. in Telegram"
-    )
-    model_timeout_seconds: float = Field(30.0, gt=0, le=600, description="model call timeout, s")
-    model_prices: ModelPrices = Field(
-        default_factory=dict,
-        description="model prices not in the built-in list, USD per million tokens, `MODEL=IN/OUT`, comma-separated",
-    )
-    budget_tokens_per_run: int = Field(200_000, ge=0, description="model token budget per run")
-    budget_tokens_per_day: int = Field(
-        2_000_000, ge=0, description="model token budget per UTC day, all runs and embeddings"
-    )
-    budget_tokens_per_day_viewers: int = Field(
-        100_000, ge=0, description="of these, for questions of Telegram viewers; 0: rules alone answer them"
-    )
-    budget_usd_per_run: Dollars = Field(Decimal("0.50"), description="model budget per run, USD")
-    budget_usd_per_day: Dollars = Field(
-        Decimal("5.00"), description="model budget per UTC day, all runs and embeddings, USD"
-    )
-    deterministic: bool = Field(False, description="true: rules only, no model calls")
-    max_debate_rounds: int = Field(2, ge=0, le=10, description="max revision rounds per debate")
-    live: bool = Field(
-        False, description="true: `--live` may trade with real money; without it the desk trades on paper"
-    )
-    market: Literal["recorded", "live"] = Field(
-        "recorded", description="trading data source: stored data or live venues"
-    )
-    recording: Literal["auto", "synthetic", "own"] = Field(
-        "auto", description="stored data to use: synthetic, your own recordings, or your own once something is imported"
-    )
-    memory_store: Literal["sqlite", "milvus", "lightrag"] = Field(
-        "sqlite", description="index of the desk's memories and news: SQLite in the home, Milvus or LightRAG (extras)"
-    )
-    memory_url: Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(s) URL"))] | None = Field(
-        None, description="Milvus server URL, USER:PASSWORD@ if asked; LightRAG's too; default: milvus-lite in the home"
-    )
-    embedding_model: Annotated[str, AfterValidator(_embedding_model)] = Field(
-        "hashed",
-        description="embedding model: `hashed` (character n-grams, offline), `minilm` (offline, an extra), "
-        "`openai:NAME`, `gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
-    )
-    embedding_dimension: int = Field(
-        1_536, ge=8, le=8_192, description="vector dimension of an embedding model over HTTP"
-    )
-    fee_binance_maker_pct: FeePct = Field(0.02, description="Binance maker fee, %")
-    fee_binance_taker_pct: FeePct = Field(0.05, description="Binance taker fee, %")
-    fee_upbit_pct: FeePct = Field(0.05, description="Upbit fee, maker and taker, %")
-    risk_profile: Literal["conservative", "balanced", "aggressive"] = Field(
-        "balanced", description="default risk profile"
-    )
-    slippage_bps: int = Field(50, ge=1, le=1_000, description="max slippage between plan and execution, bps")
-    tick_drift: int = Field(50, ge=0, le=10_000, description="max tick move between decision and execution")
-    approval_seconds: int = Field(900, ge=30, le=86_400, description="approval and calldata expire after, s")
-    spend_usd_per_plan: Dollars = Field(Decimal(25_000), description="max spend per plan, USD")
-    spend_usd_per_day: Dollars = Field(Decimal(100_000), description="max spend per 24 h, all plans, USD")
-    allowed_hooks: Hooks = Field(
-        (), description="trusted hook addresses, comma-separated; pools with other hooks are view-only"
-    )
-    receipt_seconds: float = Field(300.0, gt=0, le=86_400, description="receipt timeout of `plan apply`, s")
-    monitor_interval_ms: int = Field(60_000, ge=5_000, description="monitor interval, ms")
-    telegram_bot_token: SecretStr | None = Field(None, description="Telegram bot token (@BotFather gives one)")
-    telegram_chat_id: str | None = Field(
-        None, description="Telegram chat that alerts and notices go to; by its number, a @name gets no buttons"
-    )
-    telegram_api_base_url: Url = Field("https://api.telegram.org", description="Telegram Bot API URL")
-    telegram_owners: ChatIds = Field(
+    telegram_api_base_url: Url = _setting("https://api.telegram.org", "Telegram Bot API URL")
+    telegram_owners: ChatIds = _setting(
         (),
-        description="Telegram user ids that may look and confirm, comma-separated; if both lists are empty the bot "
-        "answers nobody",
+        "Telegram user ids that may look and confirm, comma-separated; if both lists are empty the bot answers nobody",
     )
-    telegram_viewers: ChatIds = Field((), description="Telegram user ids that may look, comma-separated")
-    telegram_groups: ChatIds = Field(
-        (), description="Telegram groups where listed users are answered, by their (negative) chat ids"
+    telegram_viewers: ChatIds = _setting((), "Telegram user ids that may look, comma-separated")
+    telegram_groups: ChatIds = _setting(
+        (), "Telegram groups where listed users are answered, by their (negative) chat ids"
     )
-    telegram_push: PushModes = Field(
+    telegram_push: PushModes = _setting(
         "fill=silent,ruling=silent,unlock=silent,summary=silent",
-        description="pushes by kind, `kind=on|silent|off,…`; `all` is every kind; those not named keep their default",
+        "pushes by kind, `kind=on|silent|off,…`; `all` is every kind; those not named keep their default",
     )
-    telegram_quiet_hours: QuietHours = Field(
+    telegram_quiet_hours: QuietHours = _setting(
         "",
-        description="quiet hours, pushes that are not critical arrive silently: `22:00-07:00` (at `ZUNO_TIME_ZONE`) or "
+        "quiet hours, pushes that are not critical arrive silently: `22:00-07:00` (at `ZUNO_TIME_ZONE`) or "
         "`22:00-07:00 Asia/Seoul`",
     )
-    metrics_port: Annotated[int, Field(ge=1, le=_HIGHEST_PORT)] | None = Field(
-        None, description="port of the figures for Prometheus, served by `trade start` and `monitor run`; default: none"
+    metrics_port: Annotated[int, Field(ge=1, le=_HIGHEST_PORT)] | None = _setting(
+        None, "port of the figures for Prometheus, served by `trade start` and `monitor run`; default: none"
     )
-    metrics_host: Annotated[str, AfterValidator(_ip_address)] = Field(
+    metrics_host: Annotated[str, AfterValidator(_ip_address)] = _setting(
         "127.0.0.1",
-        description="IP address to serve them at; any other than this machine's own lets everybody there read equity "
-        "and positions",
+        "IP address to serve them at; any other than this machine's own lets everybody there read equity and positions",
     )
-    ping_url: Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(s) URL"))] | None = Field(
+    ping_url: SecretUrl = _setting(
         None,
-        description="URL asked after each cycle and monitor round, with `/fail` added after one that failed (as "
-        "healthchecks.io takes it); `{part}` in it becomes `trade` or `monitor`",
+        "URL asked after each cycle and monitor round, with `/fail` added after one that failed (as healthchecks.io "
+        "takes it); `{part}` in it becomes `trade` or `monitor`",
     )
-    log_format: Literal["text", "json"] = Field("text", description="lines of the log: text or JSON")
-    web_public_url: PublicUrl = Field(
-        None,
-        description="public URL of the page behind a proxy, `https://HOST[/BASE]`; default of `zuno web --public-url`",
+    log_format: Literal["text", "json"] = _setting("text", "lines of the log: text or JSON")
+    web_public_url: PublicUrl = _setting(
+        None, "public URL of the page behind a proxy, `https://HOST[/BASE]`; default of `zuno web --public-url`"
     )
-    web_proxies: Proxies = Field(
-        (),
-        description="proxies whose `X-Forwarded-…` headers count, addresses or networks, comma-separated; default: "
-        "this machine",
+    web_proxies: Proxies = _setting(
+        (), "proxies whose `X-Forwarded-…` headers count, addresses or networks, comma-separated; default: this machine"
     )
-    axl_cli_peer_id: PeerId = Field(None, description="AXL peer id of the CLI")
-    axl_scout_peer_id: PeerId = Field(None, description="AXL peer id of the Scout")
-    axl_strategist_peer_id: PeerId = Field(None, description="AXL peer id of the Strategist")
-    axl_critic_peer_id: PeerId = Field(None, description="AXL peer id of the Critic")
-    axl_arbiter_peer_id: PeerId = Field(None, description="AXL peer id of the Arbiter")
-    axl_node: Path | None = Field(None, description="path of the AXL node binary, for a mesh that starts its own nodes")
-    axl_cli_api_url: NodeUrl = Field(None, description="AXL node URL of the CLI (default: by `mesh init`)")
-    axl_scout_api_url: NodeUrl = Field(None, description="AXL node URL of the Scout (default: by `mesh init`)")
-    axl_strategist_api_url: NodeUrl = Field(
-        None, description="AXL node URL of the Strategist; `mesh init` picks a port"
+    axl_cli_peer_id: PeerId = _setting(None, "AXL peer id of the CLI")
+    axl_scout_peer_id: PeerId = _setting(None, "AXL peer id of the Scout")
+    axl_strategist_peer_id: PeerId = _setting(None, "AXL peer id of the Strategist")
+    axl_critic_peer_id: PeerId = _setting(None, "AXL peer id of the Critic")
+    axl_arbiter_peer_id: PeerId = _setting(None, "AXL peer id of the Arbiter")
+    axl_node: Path | None = _setting(None, "path of the AXL node binary, for a mesh that starts its own nodes")
+    axl_cli_api_url: NodeUrl = _setting(None, "AXL node URL of the CLI (default: by `mesh init`)")
+    axl_scout_api_url: NodeUrl = _setting(None, "AXL node URL of the Scout (default: by `mesh init`)")
+    axl_strategist_api_url: NodeUrl = _setting(None, "AXL node URL of the Strategist; `mesh init` picks a port")
+    axl_critic_api_url: NodeUrl = _setting(None, "AXL node URL of the Critic (default: by `mesh init`)")
+    axl_arbiter_api_url: NodeUrl = _setting(None, "AXL node URL of the Arbiter (default: by `mesh init`)")
+    binance_url: Url | None = _setting(None, "Binance REST mirror, futures and spot")
+    binance_api_key: Secret = _setting(
+        None, "Binance API key for live orders: futures trading allowed, withdrawals not"
     )
-    axl_critic_api_url: NodeUrl = Field(None, description="AXL node URL of the Critic (default: by `mesh init`)")
-    axl_arbiter_api_url: NodeUrl = Field(None, description="AXL node URL of the Arbiter (default: by `mesh init`)")
-    binance_url: Url | None = Field(None, description="Binance REST mirror, futures and spot")
-    binance_api_key: SecretStr | None = Field(
-        None, description="Binance API key for live orders: futures trading allowed, withdrawals not"
+    binance_api_secret: Secret = _setting(None, "secret of `ZUNO_BINANCE_API_KEY`")
+    binance_demo: bool = _setting(False, "true: the Binance keys belong to its demo trading, no real money")
+    binance_order_url: Url | None = _setting(None, "base URL of Binance's signed API, for tests")
+    binance_stream_url: StreamUrl = _setting("wss://fstream.binance.com", "Binance futures WebSocket URL")
+    bybit_url: Url | None = _setting(None, "Bybit REST mirror")
+    bybit_stream_url: StreamUrl = _setting("wss://stream.bybit.com", "Bybit public WebSocket URL")
+    okx_url: Url | None = _setting(None, "OKX REST mirror")
+    okx_stream_url: StreamUrl = _setting("wss://ws.okx.com:8443", "OKX public WebSocket URL")
+    upbit_url: Url | None = _setting(None, "Upbit REST mirror")
+    upbit_access_key: Secret = _setting(
+        None, "Upbit access key for live orders: accounts and orders allowed, withdrawals not"
     )
-    binance_api_secret: SecretStr | None = Field(None, description="secret of `ZUNO_BINANCE_API_KEY`")
-    binance_demo: bool = Field(False, description="true: the Binance keys belong to its demo trading, no real money")
-    binance_order_url: Url | None = Field(None, description="base URL of Binance's signed API, for tests")
-    binance_stream_url: StreamUrl = Field("wss://fstream.binance.com", description="Binance futures WebSocket URL")
-    bybit_url: Url | None = Field(None, description="Bybit REST mirror")
-    bybit_stream_url: StreamUrl = Field("wss://stream.bybit.com", description="Bybit public WebSocket URL")
-    okx_url: Url | None = Field(None, description="OKX REST mirror")
-    okx_stream_url: StreamUrl = Field("wss://ws.okx.com:8443", description="OKX public WebSocket URL")
-    upbit_url: Url | None = Field(None, description="Upbit REST mirror")
-    upbit_access_key: SecretStr | None = Field(
-        None, description="Upbit access key for live orders: accounts and orders allowed, withdrawals not"
-    )
-    upbit_secret_key: SecretStr | None = Field(None, description="secret of `ZUNO_UPBIT_ACCESS_KEY`")
-    upbit_order_url: Url | None = Field(None, description="base URL of Upbit's signed API, for tests")
-    deribit_url: Url | None = Field(None, description="Deribit REST mirror")
-    fred_url: Url = Field("https://api.stlouisfed.org/fred", description="FRED API URL (macro data)")
-    fred_api_key: SecretStr | None = Field(None, description="FRED API key (free); without one no macro prints")
-    yahoo_url: Url = Field(
-        "https://query1.finance.yahoo.com", description="Yahoo-compatible chart API: DXY, Nasdaq, gold, oil"
-    )
-    fear_greed_url: Url = Field("https://api.alternative.me", description="Fear & Greed index API URL")
-    perplexity_url: Url = Field("https://api.perplexity.ai", description="Perplexity-compatible search API URL")
-    perplexity_api_key: SecretStr | None = Field(None, description="Perplexity API key; without one no narrative")
-    news_channels: Channels = Field((), description="public Telegram channels to read (t.me/NAME), comma-separated")
+    upbit_secret_key: Secret = _setting(None, "secret of `ZUNO_UPBIT_ACCESS_KEY`")
+    upbit_order_url: Url | None = _setting(None, "base URL of Upbit's signed API, for tests")
+    deribit_url: Url | None = _setting(None, "Deribit REST mirror")
+    fred_url: Url = _setting("https://api.stlouisfed.org/fred", "FRED API URL (macro data)")
+    fred_api_key: Secret = _setting(None, "FRED API key (free); without one no macro prints")
+    yahoo_url: Url = _setting("https://query1.finance.yahoo.com", "Yahoo-compatible chart API: DXY, Nasdaq, gold, oil")
+    fear_greed_url: Url = _setting("https://api.alternative.me", "Fear & Greed index API URL")
+    perplexity_url: Url = _setting("https://api.perplexity.ai", "Perplexity-compatible search API URL")
+    perplexity_api_key: Secret = _setting(None, "Perplexity API key; without one no narrative")
+    news_channels: Channels = _setting((), "public Telegram channels to read (t.me/NAME), comma-separated")
 
     @model_validator(mode="before")
     @classmethod
@@ -635,11 +585,7 @@ def examine_settings(
 def read_settings(environment: Mapping[str, str], home: Path | None = None) -> Settings:
     """The settings of this process; `UsageError` where a variable or the file in the home cannot be read."""
     reading = examine_settings(environment, home)
-    if faults := reading.file.faults:
-        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
-        raise UsageError(
-            f"{reading.file.path} cannot be used: {faults[0]}{more}; `zuno config check` lists everything."
-        )
+    reading.file.require_faultless()
     return reading.settings
 
 

@@ -68,6 +68,14 @@ class FileReading:
     notes: tuple[Fault, ...] = ()
     """What is worth knowing and stops nothing."""
 
+    def require_faultless(self) -> None:
+        """`UsageError` names the first fault, and how many more there are."""
+        if self.faults:
+            more = f" and {len(self.faults) - 1} more" if len(self.faults) > 1 else ""
+            raise UsageError(
+                f"{self.path} cannot be used: {self.faults[0]}{more}; `zuno config check` lists everything."
+            )
+
 
 def read_settings_file(
     path: Path, list_fields: Callable[[], Mapping[str, FileField]], environment: Mapping[str, str]

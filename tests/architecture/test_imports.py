@@ -73,6 +73,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "doors.logs": INSIDE,
     "doors.serve": INSIDE,
     "doors.status": INSIDE,
+    "doors.tax_export": INSIDE,
     "doors.metrics": INSIDE | {"prometheus_client", "pydantic"},
     "doors.telegram_door": INSIDE,
     "doors.web_door": INSIDE,

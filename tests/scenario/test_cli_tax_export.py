@@ -82,3 +82,14 @@ def test_a_file_that_holds_no_rates_is_refused(zuno: Any, tmp_path: Path, conten
     file.write_bytes(content)
     ran = zuno("export", "events", "--year", "2026", "--currency", "EUR", "--rates", str(file), "--json")
     assert (ran.code, ran.document["error"]["kind"]) == (2, "usage")
+
+
+def test_currency_and_time_zone_are_those_of_the_settings(zuno: Any, tmp_path: Path) -> None:
+    rates = tmp_path / "rates.csv"
+    rates.write_text("date,DEXUSEU\n" + "".join(f"2026-01-{day:02},1.25\n" for day in range(1, 32)))
+    words = ("export", "events", "--year", "2026", "--rates", str(rates))
+    set_here = {"ZUNO_REPORTING_CURRENCY": "eur", "ZUNO_TIME_ZONE": "Asia/Seoul"}
+    rows = read_rows(zuno(*words, **set_here).out)
+    assert {(row["currency"], row["time"][-6:]) for row in rows} == {("EUR", "+09:00")}
+    rows = read_rows(zuno(*words, "--currency", "USD", "--timezone", "UTC", **set_here).out)
+    assert {(row["currency"], row["time"][-6:]) for row in rows} == {("USD", "+00:00")}

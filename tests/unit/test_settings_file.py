@@ -78,7 +78,7 @@ def test_the_environment_wins_and_each_origin_is_right(
         ("[agents]\ndeterministic = 3", 2, "a valid boolean"),
         ("[budget]\nusd_per_day = nan", 2, "[budget] usd_per_day"),
         ("[general]\ntime_zone = 'Mars/Olympus'", 2, "no time zone"),
-        ("[general]\nreporting_currency = 'dollars'", 2, "three letters"),
+        ("[general]\nreporting_currency = 'dollars'", 2, "daily rates"),
         ("[general]\nhome = '/x'", 2, "ZUNO_HOME"),
         ("[wallets]\npassphrase_file = 'secrets/wallet'", 2, "relative path"),
         ("[exchanges]\nbinance_api_key = { file = 'secrets/key' }", 2, "relative path"),

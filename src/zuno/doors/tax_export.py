@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from zuno.doors.export import ExportView
 from zuno.kernel.errors import Unavailable, UsageError, ZunoError
-from zuno.kernel.taxable import CURRENCIES, NO_RATES, Amount, FiatRates, TaxableEvent
+from zuno.kernel.taxable import CURRENCIES, NO_RATES, Amount, FiatRates, TaxableEvent, parse_currency
 from zuno.kernel.text import plain_text
+from zuno.pushes.rules import parse_zone
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -35,13 +35,7 @@ class TaxYear:
     def __init__(self, year: int, timezone: str, currency: str) -> None:
         if not _FIRST_YEAR <= year < _LAST_YEAR:
             raise UsageError(f"--year is between {_FIRST_YEAR} and {_LAST_YEAR - 1}.")
-        self.currency = currency.strip().upper()
-        if self.currency not in CURRENCIES:
-            raise UsageError(f"{currency!r} is not a currency with daily rates; write one of {', '.join(CURRENCIES)}.")
-        try:
-            self.zone = ZoneInfo(timezone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise UsageError(f"{timezone!r} is not a time zone; write one as Europe/Berlin.") from error
+        self.currency, self.zone = parse_currency(currency), parse_zone(timezone)
         self.first, self.last = date(year, 1, 1), date(year, 12, 31)
 
     def day_of(self, at: int) -> date:
@@ -59,32 +53,22 @@ async def export_taxable_events(
     events, notes = await _list_events(zuno, account, wallet, chain)
     events = sorted((event for event in events if year.holds(event)), key=lambda event: event.at)
     known = await _read_rates(zuno, year, rates, events, notes)
-    rows = []
-    kept, unknown = set[str](), 0
+    rows, kept, unknown = [], set[str](), 0
     for event in events:
         value, source = await _in_dollars(zuno, event)
-        converted = None if value is None else known.convert(value, year.day_of(event.at), year.currency)
         if value is None:
             unknown += 1
-        elif converted is None:
+        elif (converted := known.convert(value, year.day_of(event.at), year.currency)) is None:
             kept.add(value.asset)
-        quantity, asset, used = (
-            ("", "", "")
-            if value is None
-            else (_plain(_round(value.quantity)), value.asset, "")
-            if converted is None
-            else (_plain(_round(converted[0])), year.currency, converted[1])
-        )
-        rows.append(
-            (
-                *(_time(event.at, year.zone), event.kind, event.venue, event.account),
-                *_amount_cells(event.received),
-                *_amount_cells(event.given),
-                *(quantity, asset, "; ".join(filter(None, (source, used))), event.id, event.reference),
-            )
-        )
+        else:
+            value = Amount(converted[0], year.currency)
+            source = "; ".join(filter(None, (source, converted[1])))
+        worth = ("", "") if value is None else (_plain(value.quantity.quantize(_CENTS, context=_CONTEXT)), value.asset)
+        time = datetime.fromtimestamp(event.at / 1_000, year.zone).isoformat(timespec="seconds")
+        amounts = (*_amount_cells(event.received), *_amount_cells(event.given))
+        rows.append((time, event.kind, event.venue, event.account, *amounts, *worth, source, event.id, event.reference))
     if kept:
-        notes.append(f"no rate to {year.currency}: values in {', '.join(sorted(kept))} are left in it")
+        notes.append(f"no rate to {year.currency} of the day or the week before: left in {', '.join(sorted(kept))}")
     if unknown:
         notes.append(f"{unknown} events have no value: their tokens have no price here")
     return ExportView(what="events", columns=COLUMNS, rows=tuple(rows), notes=tuple(notes))
@@ -149,14 +133,6 @@ def _amount_cells(amounts: Sequence[Amount]) -> tuple[str, ...]:
     return (*cells, *[""] * (4 - len(cells)))
 
 
-def _round(value: Decimal) -> Decimal:
-    return value.quantize(_CENTS, context=_CONTEXT)
-
-
 def _plain(quantity: Decimal) -> str:
     text = format(quantity, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _time(at: int, zone: ZoneInfo) -> str:
-    return datetime.fromtimestamp(at / 1_000, UTC).astimezone(zone).isoformat(timespec="seconds")

@@ -148,6 +148,9 @@ class Zuno(Protocol):
     def list_chains(self) -> tuple[str, ...]:
         """The chains that are configured, the default one first."""
 
+    def reporting(self) -> tuple[str, str]:
+        """The time zone and the currency of exports, as they are set."""
+
     async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
         """Daily rates from a file, else from FRED. `Unavailable` where FRED has no key or does not answer."""
 

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Final, Literal, NamedTuple
 
-from zuno.kernel.errors import Malformed
+from zuno.kernel.errors import Malformed, UsageError
 from zuno.kernel.units import Millis
 
 TaxableKind = Literal["trade", "pnl", "fee", "funding", "swap", "mint", "burn", "collect", "gas", "adjustment"]
@@ -28,6 +28,14 @@ PER_USD: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """FRED's series in units for one dollar."""
 CURRENCIES: Final = ("USD", *USD_PER, *PER_USD)
+
+
+def parse_currency(text: str) -> str:
+    """`UsageError` for one without daily rates."""
+    currency = text.strip().upper()
+    if currency not in CURRENCIES:
+        raise UsageError(f"There are no daily rates of this currency; write one of {', '.join(CURRENCIES)}.")
+    return currency
 
 
 class Amount(NamedTuple):

@@ -210,6 +210,9 @@ class Application(LpWiring, TradingWiring):
     def list_chains(self) -> tuple[str, ...]:
         return self._settings.list_chains()
 
+    def reporting(self) -> tuple[str, str]:
+        return self._settings.time_zone, self._settings.reporting_currency
+
     async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
         from zuno.adapters.venues.fiat_rates import fetch_rates, read_rates_file
 

@@ -74,20 +74,14 @@ class WatchedWallets:
     def read(self) -> dict[str, str]:
         if self._settings.wallets_file is not None:
             try:
-                self._in_file = _read_file(self._settings.home / self._settings.wallets_file.expanduser())
+                inside = read_wallets(self._settings.home / self._settings.wallets_file.expanduser())
+                inside.require_faultless()
+                self._in_file = inside.values
             except UsageError as error:
                 if self._in_file is None:
                     raise
                 _LOG.warning("%s The list of wallets stays as it was.", error)
         return {**(self._in_file or {}), **self._settings.watched_wallets}
-
-
-def _read_file(path: Path) -> Mapping[str, str]:
-    inside = read_wallets(path)
-    if inside.faults:
-        more = f" and {len(inside.faults) - 1} more" if len(inside.faults) > 1 else ""
-        raise UsageError(f"{path} cannot be used: {inside.faults[0]}{more}; `zuno config check` lists all.")
-    return inside.values
 
 
 def write_config(home: Path) -> ConfigCheckView:

@@ -68,7 +68,7 @@ class Fred(WebFeed):
         """The newest print of each day of a daily series, from `first` to `last`."""
         params = {"observation_start": first.isoformat(), "observation_end": last.isoformat()}
         answer = await self._observations(series, 0, 0, params)
-        rows = [(row.text("date"), row.text("value")) for row in answer.children("observations")]
+        rows = [(row.text("date"), row.text("value")) for row in _rows(answer)]
         try:
             return [(date.fromisoformat(day), Decimal(value)) for day, value in rows if value != NO_PRINT]
         except (ValueError, InvalidOperation) as error:
@@ -97,12 +97,17 @@ class Fred(WebFeed):
         return await self._web.json("series/observations", "observations", params)
 
 
-def _prints(answer: VendorJson, released_on: str) -> Iterator[MacroRelease]:
-    """A value of "." is no release. An answer with fewer rows than its own count is `Malformed`."""
+def _rows(answer: VendorJson) -> Sequence[VendorJson]:
+    """`Malformed` for fewer than the answer's own count."""
     rows = answer.children("observations")
     if answer.whole("count") != len(rows):
         raise Malformed(f"FRED counts {answer.whole('count')} observations and sent {len(rows)}")
-    for row in rows:
+    return rows
+
+
+def _prints(answer: VendorJson, released_on: str) -> Iterator[MacroRelease]:
+    """A value of "." is no release."""
+    for row in _rows(answer):
         released = Millis(row.day(released_on) + DAY_OVER)
         at = row.day("date")
         if row.text("value") != NO_PRINT:

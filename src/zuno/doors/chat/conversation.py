@@ -187,14 +187,10 @@ class Conversation:
                 self._alerts = [alert.id for alert in view.alerts[:_MOST_KEPT]]
             case AnsweredView():
                 self._alerts = [view.alert.id]
-            case _:
-                self._notice_plan_of(view)
-
-    def _notice_plan_of(self, view: View) -> None:
-        """Whatever speaks of one plan says its id."""
-        plan = getattr(view, "plan_id", None)
-        if isinstance(plan, str) and _PLAN.fullmatch(plan):
-            self._show_plan(plan)
+            case _:  # whatever speaks of one plan says its id
+                plan = getattr(view, "plan_id", None)
+                if isinstance(plan, str) and _PLAN.fullmatch(plan):
+                    self._show_plan(plan)
 
     def _show_plan(self, plan: str) -> None:
         kept = [earlier for earlier in self._past_plans if earlier != plan]

@@ -181,12 +181,7 @@ class FactWriter:
             unit = _UNITS.get(value.unit, Unit.AMOUNT)
             symbol = value.unit if unit is Unit.AMOUNT else ""
             record = FactRecord(
-                id=id_,
-                value=f"{value.number:f}",
-                unit=unit,
-                symbol=symbol,
-                digits=value.digits,
-                signed=value.signed,
+                id=id_, value=f"{value.number:f}", unit=unit, symbol=symbol, digits=value.digits, signed=value.signed
             )
         else:
             record = FactRecord(id=id_, value=plain_text(text, _SHOWN_CHARS), unit=Unit.WORDS)

@@ -19,6 +19,7 @@ from zuno.doors.chat.desk import (
     finish_answer,
 )
 from zuno.doors.chat.facts import ToolFacts
+from zuno.doors.chat.proposals import Proposal
 from zuno.journal.decision_view import ReplayView
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical
@@ -54,7 +55,7 @@ class ChatReplay:
             [CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == CALL_KIND]
         )
         answer = finish_answer(await answer_in_rounds(build_task(asked, calls.call), model_context))
-        then, now = _decided(turn), _decided_again(answer)
+        then, now = _decided(turn), _decided(answer)
         differences = [*asked_differently(), *calls.differences]
         if then != now:
             differences.append("the answer is another one")
@@ -87,16 +88,11 @@ class _RecordedCalls:
         return self._calls.pop(0).output
 
 
-def _decided(turn: TurnRecord) -> dict[str, str]:
-    if turn.source == "rules":
+def _decided(by: TurnRecord | ChatAnswer | str) -> dict[str, str]:
+    if isinstance(by, str) or by.source == "rules":
         return {"cited": "", "proposal": ""}
-    return {"cited": turn.cited, "proposal": turn.proposal}
-
-
-def _decided_again(answer: ChatAnswer | str) -> dict[str, str]:
-    if isinstance(answer, str):
-        return {"cited": "", "proposal": ""}
-    return {"cited": answer.cited, "proposal": "" if answer.proposal is None else answer.proposal.command}
+    command = by.proposal.command if isinstance(by.proposal, Proposal) else by.proposal
+    return {"cited": by.cited, "proposal": command or ""}
 
 
 def _hash(decided: dict[str, str]) -> str:

@@ -214,13 +214,7 @@ TOOLS: Final = {
             "plan",
             {"plan": True},
         ),
-        Tool(
-            "alerts",
-            "/alerts",
-            "alerts of the LP monitor",
-            lambda zuno, slots: zuno.alerts().list(),
-            "alerts",
-        ),
+        Tool("alerts", "/alerts", "alerts of the LP monitor", lambda zuno, slots: zuno.alerts().list(), "alerts"),
         Tool(
             "balances",
             "zuno wallet balance",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, command, group, whole_number
+from zuno.doors.cli.options import Home, Json, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import Out, answer_with_picture, trade
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
 from zuno.kernel.errors import Refused, Unavailable, UsageError
@@ -17,32 +17,29 @@ from zuno.kernel.errors import Refused, Unavailable, UsageError
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.trading.service.account_view import MandateStateView
+    from zuno.kernel.view import View
     from zuno.trading.service.live_start import Confirm
 
 mandate = group("Mandate: what the desk may do with real money. Without one it trades on paper.")
 trade.add_typer(mandate, name="mandate")
 
 Account = Annotated[
-    str | None,
-    typer.Option(
-        "--account", metavar="NAME", help="Another paper account of this home (default: its own), live or demo."
-    ),
+    str | None, option("--account", "NAME", "Another paper account of this home (default: its own), live or demo.")
 ]
-Granted = Annotated[str, typer.Option("--account", metavar="live|demo", help="Account that the mandate is for.")]
-AtExchange = Annotated[str, typer.Option("--account", metavar="live|demo", help="Account at an exchange.")]
-Lines = Annotated[int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Skip the typed confirmation; not with real money.")]
+Granted = Annotated[str, option("--account", "live|demo", "Account that the mandate is for.")]
+AtExchange = Annotated[str, option("--account", "live|demo", "Account at an exchange.")]
+Lines = Annotated[int, number("--lines -n", "N", "Show the last N lines.")]
+Yes = Annotated[bool, flag("--yes", "Skip the typed confirmation; not with real money.")]
 
 
 @command(trade, "status")
-def trade_status(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_status(zuno: Zuno, account: Account = None) -> Answer:
     """Show the account: equity, PnL, locks, mandate, and the risk book of positions and LP inventory."""
     return zuno.account(account).status()
 
 
 @command(trade, "positions")
-def trade_positions(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_positions(zuno: Zuno, account: Account = None) -> Answer:
     """List open positions: entry, mark, unrealised PnL, stop, target, order ids."""
     return zuno.account(account).positions()
 
@@ -50,8 +47,7 @@ def trade_positions(zuno: Zuno, /, account: Account = None) -> Answer:
 @command(trade, "orders")
 def trade_orders(
     zuno: Zuno,
-    /,
-    everything: Annotated[bool, typer.Option("--all", help="Also filled, cancelled and rejected orders.")] = False,
+    everything: Annotated[bool, flag("--all", "Also filled, cancelled and rejected orders.")] = False,
     account: Account = None,
 ) -> Answer:
     """List open orders with their ids, purpose and fills."""
@@ -59,25 +55,25 @@ def trade_orders(
 
 
 @command(trade, "fills")
-def trade_fills(zuno: Zuno, /, lines: Lines = 50, account: Account = None) -> Answer:
+def trade_fills(zuno: Zuno, lines: Lines = 50, account: Account = None) -> Answer:
     """List fills, newest first: price, quantity, fee, maker or taker."""
     return zuno.account(account).fills(lines)
 
 
 @command(trade, "trades")
-def trade_trades(zuno: Zuno, /, lines: Lines = 50, account: Account = None) -> Answer:
+def trade_trades(zuno: Zuno, lines: Lines = 50, account: Account = None) -> Answer:
     """List closed trades, newest first: net PnL, R, fees, funding, exit reason."""
     return zuno.account(account).trades(lines)
 
 
 @command(trade, "ledger")
-def trade_ledger(zuno: Zuno, /, lines: Lines = 20, account: Account = None) -> Answer:
+def trade_ledger(zuno: Zuno, lines: Lines = 20, account: Account = None) -> Answer:
     """Show the double-entry ledger: balances, debits and credits, postings."""
     return zuno.account(account).ledger(lines)
 
 
 @command(trade, "balance")
-def trade_balance(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_balance(zuno: Zuno, account: Account = None) -> Answer:
     """Show cash, margin, unrealised PnL, equity and free margin by exchange."""
     return zuno.account(account).balance()
 
@@ -85,10 +81,7 @@ def trade_balance(zuno: Zuno, /, account: Account = None) -> Answer:
 @command(trade, "profit")
 def trade_profit(
     zuno: Zuno,
-    /,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="GROUP", help="Group by day, week, month, symbol, exit or side.")
-    ] = None,
+    by: Annotated[str | None, option("--by", "GROUP", "Group by day, week, month, symbol, exit or side.")] = None,
     account: Account = None,
 ) -> Answer:
     """Show win rate, profit factor, expectancy in R, drawdown, duration and costs of closed trades."""
@@ -97,11 +90,7 @@ def trade_profit(
 
 @trade.command("performance")
 def trade_performance(
-    ctx: typer.Context,
-    out: Out = None,
-    account: Account = None,
-    home: Home = None,
-    json: Json = False,
+    ctx: typer.Context, out: Out = None, account: Account = None, home: Home = None, json: Json = False
 ) -> None:
     """Show equity and drawdown over time, with a picture."""
     session = ctx.obj.at(home)
@@ -111,8 +100,7 @@ def trade_performance(
 @command(trade, "close")
 def trade_close(
     zuno: Zuno,
-    /,
-    which: Annotated[str, typer.Argument(metavar="ID|SYMBOL|all", help="Position id, symbol, or all.")],
+    which: Annotated[str, argument("ID|SYMBOL|all", "Position id, symbol, or all.")],
     account: Account = None,
     json: Json = False,
 ) -> Answer:
@@ -123,10 +111,7 @@ def trade_close(
 
 @command(trade, "cancel")
 def trade_cancel(
-    zuno: Zuno,
-    /,
-    order: Annotated[str, typer.Argument(metavar="ORDER", help="Order id, see `zuno trade orders`.")],
-    account: Account = None,
+    zuno: Zuno, order: Annotated[str, argument("ORDER", "Order id, see `zuno trade orders`.")], account: Account = None
 ) -> Answer:
     """Cancel an entry. Stops and targets go with their position."""
     return zuno.account(account).cancel(order)
@@ -135,10 +120,9 @@ def trade_cancel(
 @command(trade, "set")
 def trade_set(
     zuno: Zuno,
-    /,
-    position: Annotated[str, typer.Argument(metavar="ID", help="Position id, see `zuno trade positions`.")],
-    stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
+    position: Annotated[str, argument("ID", "Position id, see `zuno trade positions`.")],
+    stop: Annotated[str | None, option("--stop", "PRICE", "Stop loss.")] = None,
+    target: Annotated[str | None, option("--target", "PRICE", "Take profit.")] = None,
     yes: Yes = False,
     account: Account = None,
     json: Json = False,
@@ -148,7 +132,7 @@ def trade_set(
 
 
 @command(trade, "pause")
-def trade_pause(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_pause(zuno: Zuno, account: Account = None) -> Answer:
     """Open no new trades and cancel waiting entries; open positions keep their stops and targets."""
     return zuno.account(account).pause()
 
@@ -175,7 +159,7 @@ def trade_kill(
 
 
 @command(trade, "locks")
-def trade_locks(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_locks(zuno: Zuno, account: Account = None) -> Answer:
     """List active protections that keep the desk from new trades."""
     return zuno.account(account).locks()
 
@@ -183,10 +167,7 @@ def trade_locks(zuno: Zuno, /, account: Account = None) -> Answer:
 @command(trade, "unlock")
 def trade_unlock(
     zuno: Zuno,
-    /,
-    protection: Annotated[
-        str | None, typer.Argument(metavar="PROTECTION", help="Only this one, e.g. kill_switch; default: all.")
-    ] = None,
+    protection: Annotated[str | None, argument("PROTECTION", "Only this one, e.g. kill_switch; default: all.")] = None,
     account: Account = None,
     json: Json = False,
 ) -> Answer:
@@ -196,7 +177,7 @@ def trade_unlock(
 
 
 @command(trade, "adopt")
-def trade_adopt(zuno: Zuno, /, account: AtExchange = LIVE_ACCOUNT, json: Json = False) -> Answer:
+def trade_adopt(zuno: Zuno, account: AtExchange = LIVE_ACCOUNT, json: Json = False) -> Answer:
     """Book a deposit or withdrawal you made at the exchange, after a typed confirmation, and lift its lock."""
     return zuno.account(account).adopt(consent.ask_to_type(json=json))
 
@@ -204,35 +185,26 @@ def trade_adopt(zuno: Zuno, /, account: AtExchange = LIVE_ACCOUNT, json: Json = 
 @command(mandate, "grant")
 async def mandate_grant(
     zuno: Zuno,
-    /,
-    symbols: Annotated[
-        list[str] | None, typer.Option("--symbol", metavar="SYMBOL", help="BTCUSDT or ETHUSDT; repeatable.")
-    ] = None,
-    exchanges: Annotated[
-        list[str] | None, typer.Option("--exchange", metavar="NAME", help="binance or upbit; repeatable.")
-    ] = None,
-    per_trade: Annotated[
-        str, typer.Option("--margin-per-trade", metavar="USD", help="Maximum margin per trade.")
-    ] = "100",
-    per_day: Annotated[str, typer.Option("--margin-per-day", metavar="USD", help="Maximum margin per day.")] = "300",
-    daily_loss: Annotated[
-        str, typer.Option("--daily-loss", metavar="USD", help="Daily loss at which no new trade is opened.")
-    ] = "50",
-    lasts: Annotated[str, typer.Option("--for", metavar="SPAN", help="How long: 7d; at most 30d.")] = "7d",
+    symbols: Annotated[list[str] | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT; repeatable.")] = None,
+    exchanges: Annotated[list[str] | None, option("--exchange", "NAME", "binance or upbit; repeatable.")] = None,
+    per_trade: Annotated[str, option("--margin-per-trade", "USD", "Maximum margin per trade.")] = "100",
+    per_day: Annotated[str, option("--margin-per-day", "USD", "Maximum margin per day.")] = "300",
+    daily_loss: Annotated[str, option("--daily-loss", "USD", "Daily loss at which no new trade is opened.")] = "50",
+    lasts: Annotated[str, option("--for", "SPAN", "How long: 7d; at most 30d.")] = "7d",
     stops: Annotated[
         str,
-        typer.Option(
+        option(
             "--stops",
-            metavar="venue|watched",
-            help="Where stops are kept: venue (orders at the exchange) or watched (by this process).",
+            "venue|watched",
+            "Where stops are kept: venue (orders at the exchange) or watched (by this process).",
         ),
     ] = "venue",
     judge_fallback: Annotated[
-        bool, typer.Option("--judge-fallback", help="Let rules open trades when the Judge's model fails.")
+        bool, flag("--judge-fallback", "Let rules open trades when the Judge's model fails.")
     ] = False,
     account: Granted = LIVE_ACCOUNT,
     json: Json = False,
-) -> MandateStateView:
+) -> View:
     """Grant a mandate, signed and expiring, after a typed confirmation. Live orders cite its hash."""
     desk = zuno.account(_check_granted(account))
     mandate = desk.build_mandate(
@@ -249,13 +221,13 @@ async def mandate_grant(
 
 
 @command(mandate, "show")
-def mandate_show(zuno: Zuno, /, account: Granted = LIVE_ACCOUNT) -> Answer:
+def mandate_show(zuno: Zuno, account: Granted = LIVE_ACCOUNT) -> Answer:
     """Show the mandate: symbols, exchanges, limits, expiry, hash."""
     return zuno.account(_check_granted(account)).mandate()
 
 
 @command(mandate, "revoke")
-def mandate_revoke(zuno: Zuno, /, account: Granted = LIVE_ACCOUNT) -> Answer:
+def mandate_revoke(zuno: Zuno, account: Granted = LIVE_ACCOUNT) -> Answer:
     """Revoke the mandate: no live order is placed under it any more."""
     return zuno.account(_check_granted(account)).revoke_mandate()
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from zuno.doors.cli.layout import BAD, QUIET, console
+from zuno.doors.cli.layout import BAD, QUIET, LiveScreen
 from zuno.kernel.text import plain_text
 from zuno.trading.model.cycle import Node
 from zuno.trading.service.run_view import SPOKE
@@ -26,27 +23,12 @@ _MARKS: Final = {"speaks": "✓", "done": "✓", "skipped": "–"}
 _WORDS: Final = {"speaks": "spoke", "done": "done", "skipped": "skipped"}
 
 
-class Progress:
-    """Use as a context manager: the board ends with it. When it can no longer be written it falls silent; that the
-    answer cannot be written either is told once, at the end."""
-
+class Progress(LiveScreen):
     def __init__(self) -> None:
-        self._console = console()
         self._deaf = False
         self._last: dict[Node, NodeEvent] = {}
         self._spinner = Spinner("dots")
-        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._board)
-
-    def __enter__(self) -> Progress:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with suppress(OSError, SystemExit):
-            self._live.stop()
+        super().__init__()  # which asks for the board already
 
     def hear(self, event: NodeEvent) -> None:
         self._last[event.node] = event

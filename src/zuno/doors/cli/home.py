@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from zuno.doors.cli.options import command, group, whole_number
+from zuno.doors.cli.options import argument, command, group, number, option
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
@@ -17,24 +15,20 @@ home = group("What the home holds on disk, and moving it.")
 
 def backup(
     zuno: Zuno,
-    /,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File to write, a name with {date} in it, or a folder.")],
-    keep: Annotated[
-        int | None,
-        typer.Option("--keep", metavar="N", parser=whole_number, help="Keep the newest N backups of this home there."),
-    ] = None,
+    file: Annotated[str, argument("FILE", "File to write, a name with {date} in it, or a folder.")],
+    keep: Annotated[int | None, number("--keep", "N", "Keep the newest N backups of this home there.")] = None,
 ) -> Answer:
     """Write the home to one signed file while everything runs. Private keys are left out."""
     return zuno.home_desk().backup(file, keep)
 
 
-def restore(zuno: Zuno, /, file: Annotated[str, typer.Argument(metavar="FILE", help="Backup file.")]) -> Answer:
+def restore(zuno: Zuno, file: Annotated[str, argument("FILE", "Backup file.")]) -> Answer:
     """Restore a backup into an empty home, and verify its journal."""
     return zuno.home_desk().restore(file)
 
 
 @command(home, "usage")
-def home_usage(zuno: Zuno, /) -> Answer:
+def home_usage(zuno: Zuno) -> Answer:
     """Show the size of the home by kind and place, its growth per day and per cycle, and the free space."""
     return zuno.home_desk().usage()
 
@@ -42,12 +36,8 @@ def home_usage(zuno: Zuno, /) -> Answer:
 @command(home, "move")
 def home_move(
     zuno: Zuno,
-    /,
-    folder: Annotated[str | None, typer.Argument(metavar="DIR", help="New folder of the home.")] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="URL", help="Move the journal alone, to postgres://…."),
-    ] = None,
+    folder: Annotated[str | None, argument("DIR", "New folder of the home.")] = None,
+    to: Annotated[str | None, option("--to", "URL", "Move the journal alone, to postgres://….")] = None,
 ) -> Answer:
     """Move the home to another folder, or its journal to a database: copy, verify, switch."""
     return zuno.home_desk().move(folder, to)
@@ -56,10 +46,8 @@ def home_move(
 @command(home, "compact")
 def home_compact(
     zuno: Zuno,
-    /,
     older: Annotated[
-        str | None,
-        typer.Option("--older", metavar="SPAN", help="Archive bundles last used longer ago than this: 90d, 26w."),
+        str | None, option("--older", "SPAN", "Archive bundles last used longer ago than this: 90d, 26w.")
     ] = None,
 ) -> Answer:
     """Store bundles in shared blocks, archive old ones beside the journal and free the room. Nothing is deleted."""

@@ -5,56 +5,31 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Cluster, command, group, whole_number
+from zuno.doors.cli.options import Cluster, command, flag, group, number, option
 
 if TYPE_CHECKING:
     import asyncio
 
     from zuno.doors.zuno import Zuno
-    from zuno.lab.invariance import InvarianceView
-    from zuno.lab.lookahead import LookaheadView
-    from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
-    from zuno.lab.memory_service import MemoryStudyView
-    from zuno.lab.model import StudyView
-    from zuno.lab.noedge import NoEdgeView
-    from zuno.lab.reports import LabReportsView
+    from zuno.kernel.view import View
     from zuno.lab.trading.service import TradeLab
-    from zuno.lab.trading.views import TradeLabView
     from zuno.lab.workers import Progress
-    from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 
 V = TypeVar("V")
 
-Workers = Annotated[
-    int, typer.Option("--workers", metavar="N", parser=whole_number, help="Worker processes; results do not change.")
-]
-Moments = Annotated[int, typer.Option("--moments", metavar="N", parser=whole_number, help="Number of sampled moments.")]
-Seeds = Annotated[str, typer.Option("--seeds", metavar="LIST", help="Synthetic markets by seed: 1-10 or 1,4,7.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
-PoolData = Annotated[
-    str, typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows (CSV, also compressed by gzip).")
-]
-Capital = Annotated[
-    int,
-    typer.Option("--capital", metavar="USD", parser=whole_number, help="Starting capital, half in each token."),
-]
-Every = Annotated[
-    int, typer.Option("--every", metavar="HOURS", parser=whole_number, help="Hours between two decisions.")
-]
-Width = Annotated[
-    str, typer.Option("--width", metavar="PERCENT", help="Half-width of a range, in percent of the price.")
-]
-Profile = Annotated[
-    str, typer.Option("--profile", help="Risk profile of the debate: conservative, balanced, aggressive.")
-]
-GasPrice = Annotated[str, typer.Option("--gas-gwei", metavar="GWEI", help="Gas price, in gwei.")]
-WithModels = Annotated[
-    bool, typer.Option("--models", help="Let the configured models argue, within their budgets; else by rules.")
-]
+Workers = Annotated[int, number("--workers", "N", "Worker processes; results do not change.")]
+Moments = Annotated[int, number("--moments", "N", "Number of sampled moments.")]
+Seeds = Annotated[str, option("--seeds", "LIST", "Synthetic markets by seed: 1-10 or 1,4,7.")]
+Resume = Annotated[bool, flag("--resume", "Resume an interrupted run.")]
+PoolData = Annotated[str, option("--data", "DIR", "Folder of a pool's minute rows (CSV, also compressed by gzip).")]
+Capital = Annotated[int, number("--capital", "USD", "Starting capital, half in each token.")]
+Every = Annotated[int, number("--every", "HOURS", "Hours between two decisions.")]
+Width = Annotated[str, option("--width", "PERCENT", "Half-width of a range, in percent of the price.")]
+Profile = Annotated[str, option("--profile", None, "Risk profile of the debate: conservative, balanced, aggressive.")]
+GasPrice = Annotated[str, option("--gas-gwei", "GWEI", "Gas price, in gwei.")]
+WithModels = Annotated[bool, flag("--models", "Let the configured models argue, within their budgets; else by rules.")]
 
 
 lab = group("Backtests, ablations and statistical checks.")
@@ -62,17 +37,15 @@ lab = group("Backtests, ablations and statistical checks.")
 
 @command(lab, "study", by=run_command.partial_verdict)
 async def lab_study(
-    zuno: Zuno, /, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
-) -> StudyView:
+    zuno: Zuno, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
+) -> View:
     """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
     desk = zuno.lab(cluster).market
     return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
 
 
 @command(lab, "memory", by=run_command.partial_verdict)
-async def lab_memory(
-    zuno: Zuno, /, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None
-) -> MemoryStudyView:
+async def lab_memory(zuno: Zuno, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None) -> View:
     """Test whether memory helps: recall on, off, shuffled or most recent, with a planted setup and without."""
     memory = zuno.lab(cluster).memory
     return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
@@ -81,14 +54,11 @@ async def lab_memory(
 @command(lab, "lp", by=run_command.partial_verdict)
 async def lab_lp(
     zuno: Zuno,
-    /,
     data: PoolData,
     arms: Annotated[
         str,
-        typer.Option(
-            "--arms",
-            metavar="LIST",
-            help="Arms to compare: hold, passive, reset, random, score, no-critic, placebo-critic, debate.",
+        option(
+            "--arms", "LIST", "Arms to compare: hold, passive, reset, random, score, no-critic, placebo-critic, debate."
         ),
     ] = "hold,passive,reset,debate",
     capital: Capital = 10_000,
@@ -97,13 +67,13 @@ async def lab_lp(
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     convention: Annotated[
-        str, typer.Option("--convention", help="Fee convention of the fast engine: intrabar, close-tick.")
+        str, option("--convention", None, "Fee convention of the fast engine: intrabar, close-tick.")
     ] = "intrabar",
     models: WithModels = False,
     resume: Resume = False,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> LpLabView:
+) -> View:
     """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
     from zuno.lab.lp.question import read_question
 
@@ -119,28 +89,21 @@ async def lab_lp(
 @command(lab, "trade", by=run_command.partial_verdict)
 async def lab_trade(
     zuno: Zuno,
-    /,
     data: Annotated[
         str | None,
-        typer.Option(
-            "--data",
-            metavar="DIR",
-            help="Folder of market history (as `data import` reads it); default: this home's own recording.",
+        option(
+            "--data", "DIR", "Folder of market history (as `data import` reads it); default: this home's own recording."
         ),
     ] = None,
-    symbols: Annotated[
-        str, typer.Option("--symbols", metavar="LIST", help="Symbols to trade: BTCUSDT, ETHUSDT.")
-    ] = "BTCUSDT,ETHUSDT",
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="WHEN", help="Default: 200 days after the first candle.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="Default: the last candle.")] = None,
+    symbols: Annotated[str, option("--symbols", "LIST", "Symbols to trade: BTCUSDT, ETHUSDT.")] = "BTCUSDT,ETHUSDT",
+    since: Annotated[str | None, option("--from", "WHEN", "Default: 200 days after the first candle.")] = None,
+    until: Annotated[str | None, option("--to", "WHEN", "Default: the last candle.")] = None,
     arms: Annotated[
         str,
-        typer.Option(
+        option(
             "--arms",
-            metavar="LIST",
-            help="Arms to compare: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
+            "LIST",
+            "Arms to compare: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
             "random, aa, single, vote, placebo.",
         ),
     ] = "debate,hold,sma,random",
@@ -148,7 +111,7 @@ async def lab_trade(
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
-) -> TradeLabView:
+) -> View:
     """Backtest the trading desk on recorded candles: same agents, rules, ledger and paper venue, every cost counted."""
     from zuno.lab.trading.question import read_question
 
@@ -164,15 +127,12 @@ async def lab_trade(
 @command(lab, "sweep", by=run_command.partial_verdict)
 async def lab_sweep(
     zuno: Zuno,
-    /,
     data: PoolData,
-    ranges: Annotated[
-        int, typer.Option("--ranges", metavar="N", parser=whole_number, help="How many ranges, a multiple of 25.")
-    ] = 1_000,
+    ranges: Annotated[int, number("--ranges", "N", "How many ranges, a multiple of 25.")] = 1_000,
     capital: Capital = 10_000,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> SweepView:
+) -> View:
     """Sweep static ranges over a pool's recorded minutes with the fast engine."""
     sweep = zuno.lp_lab(cluster).sweep
     view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
@@ -183,28 +143,21 @@ async def lab_sweep(
 @command(lab, "ablate", by=run_command.partial_verdict)
 async def lab_ablate(
     zuno: Zuno,
-    /,
-    data: Annotated[
-        str,
-        typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows, or of candles for --desk trade."),
-    ],
-    desk: Annotated[str, typer.Option("--desk", help="Desk to ablate: lp or trade.")] = "lp",
+    data: Annotated[str, option("--data", "DIR", "Folder of a pool's minute rows, or of candles for --desk trade.")],
+    desk: Annotated[str, option("--desk", None, "Desk to ablate: lp or trade.")] = "lp",
     capital: Capital = 10_000,
     every: Every = 4,
-    horizon: Annotated[
-        int,
-        typer.Option("--horizon", metavar="HOURS", parser=whole_number, help="Hours over which a decision is scored."),
-    ] = 24,
+    horizon: Annotated[int, number("--horizon", "HOURS", "Hours over which a decision is scored.")] = 24,
     width: Width = "5",
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
     models: WithModels = False,
     resume: Resume = False,
-    since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="With --desk trade: start.")] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="With --desk trade: end.")] = None,
+    since: Annotated[str | None, option("--from", "WHEN", "With --desk trade: start.")] = None,
+    until: Annotated[str | None, option("--to", "WHEN", "With --desk trade: end.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> LpAblationView | TradeLabView:
+) -> View:
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
     from zuno.kernel.errors import UsageError
     from zuno.lab.lp.ablation import read_horizon
@@ -227,42 +180,29 @@ async def lab_ablate(
 
 
 @command(lab, "reports")
-async def lab_reports(zuno: Zuno, /) -> LabReportsView:
+async def lab_reports(zuno: Zuno) -> View:
     """List the reports that the lab wrote in this home, with the command behind each."""
     return await zuno.lab().reports.list()
 
 
-Account = Annotated[
-    str | None,
-    typer.Option("--account", metavar="NAME", help="Another paper account (default: the market's own)."),
-]
-RecordedPool = Annotated[
-    str | None,
-    typer.Option("--data", metavar="DIR", help="Folder of a pool's minute rows: check the LP desk too."),
-]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="WHEN", help="Use only what was known then.")]
+Account = Annotated[str | None, option("--account", "NAME", "Another paper account (default: the market's own).")]
+RecordedPool = Annotated[str | None, option("--data", "DIR", "Folder of a pool's minute rows: check the LP desk too.")]
+AsOf = Annotated[str | None, option("--as-of", "WHEN", "Use only what was known then.")]
 
 Report = Annotated[
-    str | None,
-    typer.Option("--report", metavar="ID", help="A backtest of `lab trade` instead (`lab reports` lists them)."),
+    str | None, option("--report", "ID", "A backtest of `lab trade` instead (`lab reports` lists them).")
 ]
-DeskArm = Annotated[str, typer.Option("--arm", metavar="ARM", help="With --report: arm to score.")]
+DeskArm = Annotated[str, option("--arm", "ARM", "With --report: arm to score.")]
 
 
 @command(lab, "noedge", by=run_command.partial_verdict)
 async def lab_noedge(
     zuno: Zuno,
-    /,
-    worlds: Annotated[
-        int,
-        typer.Option(
-            "--worlds", metavar="N", parser=whole_number, help="Worlds: half random walks, half shuffled history."
-        ),
-    ] = 1_000,
+    worlds: Annotated[int, number("--worlds", "N", "Worlds: half random walks, half shuffled history.")] = 1_000,
     workers: Workers = 2,
     cluster: Cluster = None,
     resume: Resume = False,
-) -> NoEdgeView:
+) -> View:
     """False-positive rate of the desk on markets without an edge."""
     checks = zuno.lab(cluster).checks
     return await show_progress("worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume))
@@ -271,13 +211,12 @@ async def lab_noedge(
 @command(lab, "lookahead", by=run_command.partial_verdict)
 async def lab_lookahead(
     zuno: Zuno,
-    /,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
     data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> LookaheadView:
+) -> View:
     """Check for look-ahead bias: rule again without the future and with shorter histories."""
     checks = zuno.lab(cluster).checks
     return await show_progress(
@@ -288,13 +227,12 @@ async def lab_lookahead(
 @command(lab, "invariance", by=run_command.partial_verdict)
 async def lab_invariance(
     zuno: Zuno,
-    /,
     moments: Moments = 60,
     seeds: Seeds = "1-4",
     data: RecordedPool = None,
     workers: Workers = 2,
     cluster: Cluster = None,
-) -> InvarianceView:
+) -> View:
     """Share of decisions that flip with masked symbols, scaled prices, a mirror, another order or other words."""
     checks = zuno.lab(cluster).checks
     return await show_progress(
@@ -304,8 +242,8 @@ async def lab_invariance(
 
 @command(lab, "calibration")
 async def lab_calibration(
-    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
-) -> TradeCalibrationView:
+    zuno: Zuno, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+) -> View:
     """Calibration of each agent's probabilities, in this home's account or in a backtest; writes a report."""
     if report is None:
         view = await zuno.learning(account).reliability(as_of)
@@ -317,8 +255,8 @@ async def lab_calibration(
 
 @command(lab, "vetoes")
 async def lab_vetoes(
-    zuno: Zuno, /, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
-) -> VetoesView:
+    zuno: Zuno, report: Report = None, arm: DeskArm = "debate", as_of: AsOf = None, account: Account = None
+) -> View:
     """What vetoes and cuts saved or cost, in this home's account or in a backtest; writes a report."""
     if report is None:
         view = await zuno.learning(account).vetoes(as_of)
@@ -342,7 +280,7 @@ async def show_progress(unit: str, work: Callable[[Progress, asyncio.Event], Awa
     from zuno.doors.cli.service import stop_on_signals
     from zuno.lab.workers import StoppedEarly
 
-    with ProgressBar(unit) as bar:
+    with ProgressBar(unit, run_command.complain) as bar:
         try:
             return await work(bar.tell, stop_on_signals())
         except StoppedEarly as stopped:

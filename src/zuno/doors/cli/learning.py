@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli.account import Account
-from zuno.doors.cli.options import Home, Json, command, group, whole_number
+from zuno.doors.cli.options import Home, Json, argument, command, group, number, option
 from zuno.doors.cli.trade import Out, answer_with_picture, trade
 
 if TYPE_CHECKING:
@@ -15,14 +15,11 @@ if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
 
 
-AsOf = Annotated[
-    str | None,
-    typer.Option("--as-of", metavar="TIME", help="What was known at a moment (default: everything), as in 7d."),
-]
+AsOf = Annotated[str | None, option("--as-of", "TIME", "What was known at a moment (default: everything), as in 7d.")]
 
 
 @command(trade, "evaluate")
-def trade_evaluate(zuno: Zuno, /, account: Account = None) -> Answer:
+def trade_evaluate(zuno: Zuno, account: Account = None) -> Answer:
     """Score trades, vetoes and cuts that resolved since the last run."""
     return zuno.learning(account).evaluate()
 
@@ -42,31 +39,28 @@ def trade_calibration(
 
 
 @command(trade, "vetoes")
-def trade_vetoes(zuno: Zuno, /, as_of: AsOf = None, account: Account = None) -> Answer:
+def trade_vetoes(zuno: Zuno, as_of: AsOf = None, account: Account = None) -> Answer:
     """Show what vetoes and cuts of expectancy, risk officer and leverage guard saved or cost, by rule."""
     return zuno.learning(account).vetoes(as_of)
 
 
 memory = group("Memory of the trading desk: post-mortems of closed trades and lessons drawn from them.")
 
-MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Memory id, see `zuno memory list`.")]
+MemoryId = Annotated[str, argument("ID", "Memory id, see `zuno memory list`.")]
 
 
 @command(memory, "list")
 def memory_list(
     zuno: Zuno,
-    /,
-    symbol: Annotated[str | None, typer.Option("--symbol", metavar="SYMBOL", help="BTCUSDT or ETHUSDT.")] = None,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the newest N.")
-    ] = 50,
+    symbol: Annotated[str | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT.")] = None,
+    lines: Annotated[int, number("--lines -n", "N", "Show the newest N.")] = 50,
 ) -> Answer:
     """List post-mortems of closed trades, newest first."""
     return zuno.memory().list(lines, symbol)
 
 
 @command(memory, "show")
-def memory_show(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
+def memory_show(zuno: Zuno, memory_id: MemoryId) -> Answer:
     """Show a post-mortem: setup, outcome, future constraint, realised path."""
     return zuno.memory().show(memory_id)
 
@@ -74,23 +68,20 @@ def memory_show(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
 @command(memory, "search")
 def memory_search(
     zuno: Zuno,
-    /,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, such as "BTC long stopped out".')],
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the best N, at most 20.")
-    ] = 5,
+    query: Annotated[str, argument("QUERY", 'Words, such as "BTC long stopped out".')],
+    lines: Annotated[int, number("--lines -n", "N", "Show the best N, at most 20.")] = 5,
 ) -> Answer:
     """Find post-mortems by words of symbol, side, exit, outcome or setup."""
     return zuno.memory().search(query, lines)
 
 
 @command(memory, "lessons")
-def memory_lessons(zuno: Zuno, /) -> Answer:
+def memory_lessons(zuno: Zuno) -> Answer:
     """List lessons with their cases and state: active, contradicted, expired or withdrawn."""
     return zuno.memory().lessons()
 
 
 @command(memory, "forget")
-def memory_forget(zuno: Zuno, /, memory_id: MemoryId) -> Answer:
+def memory_forget(zuno: Zuno, memory_id: MemoryId) -> Answer:
     """Forget a post-mortem. The journal and the agents' calibration keep the trade; it is never recalled again."""
     return zuno.memory().forget(memory_id)

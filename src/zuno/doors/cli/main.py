@@ -20,7 +20,7 @@ from zuno.doors.cli.lab import lab
 from zuno.doors.cli.learning import memory
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
-from zuno.doors.cli.options import ChainName, Home, Json, command, group, help_alone, whole_number
+from zuno.doors.cli.options import ChainName, Home, Json, argument, command, flag, group, help_alone, number, option
 from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
 from zuno.doors.cli.system import agents, config, doctor, export, logs, mcp, parse, serve_home, status, telegram
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
-    from zuno.journal.decision_view import ReplayView
     from zuno.kernel.view import View
-    from zuno.lp.service.archive import PlanListView
     from zuno.lp.service.recommend import Listen
 
 
@@ -78,24 +76,14 @@ app.add_typer(home, name="home")
 app.add_typer(config, name="config")
 
 
-Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="conservative, balanced or aggressive.")]
-Candidate = Annotated[
-    int | None,
-    typer.Option(
-        "--candidate", metavar="N", parser=whole_number, help="Use this candidate instead, unless it was vetoed."
-    ),
-]
+Profile = Annotated[str | None, option("--profile", "NAME", "conservative, balanced or aggressive.")]
+Candidate = Annotated[int | None, number("--candidate", "N", "Use this candidate instead, unless it was vetoed.")]
 OwnPrices = Annotated[
-    tuple[str, str] | None,
-    typer.Option("--range", metavar="LOW HIGH", help="Add your own range as a candidate, in prices: 2800 3400."),
+    tuple[str, str] | None, option("--range", "LOW HIGH", "Add your own range as a candidate, in prices: 2800 3400.")
 ]
-OwnTicks = Annotated[
-    tuple[str, str] | None, typer.Option("--ticks", metavar="LOW HIGH", help="The same in ticks: -196640 -195360.")
-]
-Again = Annotated[
-    str | None, typer.Argument(metavar="PLAN|REQUEST|RUN", help="Plan, request or run id (default: the last decision).")
-]
-Percent = Annotated[str, typer.Option("--percent", metavar="P", help="ETH price change in %, e.g. -6.")]
+OwnTicks = Annotated[tuple[str, str] | None, option("--ticks", "LOW HIGH", "The same in ticks: -196640 -195360.")]
+Again = Annotated[str | None, argument("PLAN|REQUEST|RUN", "Plan, request or run id (default: the last decision).")]
+Percent = Annotated[str, option("--percent", "P", "ETH price change in %, e.g. -6.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -122,7 +110,7 @@ def version(home: Home = None, json: Json = False) -> None:
 
 
 @command(lp, "pools")
-def lp_pools(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def lp_pools(zuno: Zuno, chain: ChainName = None) -> Answer:
     """List pools of known tokens: standard fee tiers and others found in Initialize logs."""
     return zuno.lp(chain).pools()
 
@@ -130,9 +118,8 @@ def lp_pools(zuno: Zuno, /, chain: ChainName = None) -> Answer:
 @command(lp, "pool")
 def lp_pool(
     zuno: Zuno,
-    /,
-    which: Annotated[str, typer.Argument(metavar="ID|PAIR", help="Pool id, or a pair such as ETH/USDC.")],
-    fee: Annotated[str | None, typer.Argument(metavar="FEE", help="Fee tier of the pair: 5bps, 0.3%.")] = None,
+    which: Annotated[str, argument("ID|PAIR", "Pool id, or a pair such as ETH/USDC.")],
+    fee: Annotated[str | None, argument("FEE", "Fee tier of the pair: 5bps, 0.3%.")] = None,
     chain: ChainName = None,
 ) -> Answer:
     """Show one pool."""
@@ -142,17 +129,13 @@ def lp_pool(
 @command(lp, "positions")
 def lp_positions(
     zuno: Zuno,
-    /,
     chain: ChainName = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this id; repeatable.")] = None,
-    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
+    ids: Annotated[list[str] | None, option("--id", "ID", "Only this id; repeatable.")] = None,
+    wallet: Annotated[str | None, option("--wallet", "ADDRESS", "Owner of the positions.")] = None,
     only: Annotated[
-        str | None,
-        typer.Option(
-            "--only", metavar="STATE", help="in-range, out-of-range, or risky (out of range or near an edge)."
-        ),
+        str | None, option("--only", "STATE", "in-range, out-of-range, or risky (out of range or near an edge).")
     ] = None,
-    closed: Annotated[bool, typer.Option("--closed", help="List closed positions and their results.")] = False,
+    closed: Annotated[bool, flag("--closed", "List closed positions and their results.")] = False,
 ) -> Answer:
     """List a wallet's positions with exact amounts and uncollected fees."""
     if not closed:
@@ -165,14 +148,10 @@ def lp_positions(
 @command(lp, "portfolio")
 def lp_portfolio(
     zuno: Zuno,
-    /,
     wallets: Annotated[
-        list[str] | None,
-        typer.Option("--wallet", metavar="[LABEL=]ADDRESS", help="Only this wallet; repeatable. Default: all watched."),
+        list[str] | None, option("--wallet", "[LABEL=]ADDRESS", "Only this wallet; repeatable. Default: all watched.")
     ] = None,
-    window: Annotated[
-        str, typer.Option("--window", metavar="SPAN", help="Window of fees, APR and time in range: 24h, 7d.")
-    ] = "24h",
+    window: Annotated[str, option("--window", "SPAN", "Window of fees, APR and time in range: 24h, 7d.")] = "24h",
     chain: ChainName = None,
 ) -> Answer:
     """Show all positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range."""
@@ -180,7 +159,7 @@ def lp_portfolio(
 
 
 @command(lp, "inspect")
-def lp_inspect(zuno: Zuno, /, position: PositionId, chain: ChainName = None) -> Answer:
+def lp_inspect(zuno: Zuno, position: PositionId, chain: ChainName = None) -> Answer:
     """Show one position with its pool and market."""
     return zuno.lp(chain).inspect(position)
 
@@ -188,11 +167,9 @@ def lp_inspect(zuno: Zuno, /, position: PositionId, chain: ChainName = None) -> 
 @command(lp, "pnl")
 def lp_pnl(
     zuno: Zuno,
-    /,
     position: PositionId,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="WHEN", help="Start: 7d, 36h, 2026-01-25 or ISO time; default: the mint."),
+        str | None, option("--since", "WHEN", "Start: 7d, 36h, 2026-01-25 or ISO time; default: the mint.")
     ] = None,
     chain: ChainName = None,
 ) -> Answer:
@@ -203,11 +180,9 @@ def lp_pnl(
 @command(lp, "whatif")
 def lp_whatif(
     zuno: Zuno,
-    /,
     position: PositionId,
     price: Annotated[
-        str | None,
-        typer.Option("--price", metavar="PRICE", help="Change in % or a price: -20%, 2400; default: today's."),
+        str | None, option("--price", "PRICE", "Change in % or a price: -20%, 2400; default: today's.")
     ] = None,
     chain: ChainName = None,
 ) -> Answer:
@@ -219,7 +194,6 @@ def lp_whatif(
 def recommend_rebalance(
     zuno: Zuno,
     listen: Listen,
-    /,
     position: PositionId,
     profile: Profile = None,
     chain: ChainName = None,
@@ -241,20 +215,14 @@ def recommend_rebalance(
 def recommend_create(
     zuno: Zuno,
     listen: Listen,
-    /,
-    wish: Annotated[str, typer.Argument(metavar="WISH", help='Capital and risk in words: "0.05 ETH passively".')] = "",
-    token: Annotated[
-        str | None, typer.Option("--token", metavar="TOKEN", help="Token to deposit, symbol or address.")
-    ] = None,
-    amount: Annotated[str | None, typer.Option("--amount", metavar="N", help="Amount to deposit, e.g. 0.05.")] = None,
-    with_: Annotated[
-        str | None, typer.Option("--with", metavar="CAPITAL", help='Second token to deposit, e.g. "50 USDC".')
-    ] = None,
-    pair: Annotated[str | None, typer.Option("--pair", metavar="A/B", help="Only pools of this pair.")] = None,
-    fee: Annotated[str | None, typer.Option("--fee", metavar="FEE", help="Only this fee tier: 5bps, 0.3%.")] = None,
+    wish: Annotated[str, argument("WISH", 'Capital and risk in words: "0.05 ETH passively".')] = "",
+    token: Annotated[str | None, option("--token", "TOKEN", "Token to deposit, symbol or address.")] = None,
+    amount: Annotated[str | None, option("--amount", "N", "Amount to deposit, e.g. 0.05.")] = None,
+    with_: Annotated[str | None, option("--with", "CAPITAL", 'Second token to deposit, e.g. "50 USDC".')] = None,
+    pair: Annotated[str | None, option("--pair", "A/B", "Only pools of this pair.")] = None,
+    fee: Annotated[str | None, option("--fee", "FEE", "Only this fee tier: 5bps, 0.3%.")] = None,
     exposure: Annotated[
-        str | None,
-        typer.Option("--exposure", metavar="NAME", help="long-token (stay long the deposited token) or neutral."),
+        str | None, option("--exposure", "NAME", "long-token (stay long the deposited token) or neutral.")
     ] = None,
     profile: Profile = None,
     chain: ChainName = None,
@@ -276,18 +244,14 @@ def recommend_create(
 
 @command(sim, "reset")
 def sim_reset(
-    zuno: Zuno,
-    /,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", parser=whole_number, help="Random seed of the simulation.")
-    ] = None,
+    zuno: Zuno, seed: Annotated[int | None, number("--seed", "N", "Random seed of the simulation.")] = None
 ) -> Answer:
     """Reset the simulated chain."""
     return zuno.sim().reset(seed)
 
 
 @command(sim, "move")
-def sim_move(zuno: Zuno, /, percent: Percent) -> Answer:
+def sim_move(zuno: Zuno, percent: Percent) -> Answer:
     """Move the simulated ETH price by swaps in every pool."""
     return zuno.sim().move(percent)
 
@@ -295,36 +259,33 @@ def sim_move(zuno: Zuno, /, percent: Percent) -> Answer:
 @command(devnet, "up")
 def devnet_up(
     zuno: Zuno,
-    /,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", parser=whole_number, help="Port on 127.0.0.1; 0 picks a free one.")
-    ] = 8545,
-    background: Annotated[bool, typer.Option("--background", help="Return once the node is up.")] = False,
+    port: Annotated[int, number("--port", "N", "Port on 127.0.0.1; 0 picks a free one.")] = 8545,
+    background: Annotated[bool, flag("--background", "Return once the node is up.")] = False,
 ) -> Answer:
     """Start the local chain. The first start deploys contracts and pools and caches them."""
     return zuno.devnet().up(port, background=background)
 
 
 @command(devnet, "status")
-def devnet_status(zuno: Zuno, /) -> Answer:
+def devnet_status(zuno: Zuno) -> Answer:
     """Show whether the local chain is running, and its URL."""
     return zuno.devnet().status()
 
 
 @command(devnet, "move")
-def devnet_move(zuno: Zuno, /, percent: Percent) -> Answer:
+def devnet_move(zuno: Zuno, percent: Percent) -> Answer:
     """Move the ETH price on the local chain by real swaps in every pool."""
     return zuno.devnet_world().move(percent)
 
 
 @command(devnet, "down")
-def devnet_down(zuno: Zuno, /) -> Answer:
+def devnet_down(zuno: Zuno) -> Answer:
     """Stop the local chain."""
     return zuno.devnet().down()
 
 
 @command(app, "why")
-async def why(zuno: Zuno, /, reference: Again = None) -> View:
+async def why(zuno: Zuno, reference: Again = None) -> View:
     """Show a debate or a trading run from the journal, the last by default. No model calls."""
     from zuno.trading.service.report import Reports
 
@@ -334,7 +295,7 @@ async def why(zuno: Zuno, /, reference: Again = None) -> View:
 
 
 @command(app, "replay", by=run_command.verdict)
-async def replay(zuno: Zuno, /, reference: Again = None) -> ReplayView:
+async def replay(zuno: Zuno, reference: Again = None) -> View:
     """Replay a debate, a trading run or a chat answer offline (default: the last decision), and compare the results."""
     which = reference or await _last_decision(zuno)
     if which.strip().startswith("run_"):
@@ -351,24 +312,20 @@ async def _last_decision(zuno: Zuno) -> str:
 
 @command(plan, "list")
 async def plan_list(
-    zuno: Zuno,
-    /,
-    waiting: Annotated[bool, typer.Option("--waiting", help="Only what can still be approved or applied.")] = False,
-) -> PlanListView:
+    zuno: Zuno, waiting: Annotated[bool, flag("--waiting", "Only what can still be approved or applied.")] = False
+) -> View:
     """List the plans, newest first."""
     return await (zuno.execution().list_waiting() if waiting else zuno.archive().plans())
 
 
 @command(plan, "show")
-def plan_show(zuno: Zuno, /, plan_id: PlanId) -> Answer:
+def plan_show(zuno: Zuno, plan_id: PlanId) -> Answer:
     """Show a plan as it was when the debate ended."""
     return zuno.archive().plan(plan_id)
 
 
 @command(plan, "diff")
-def plan_diff(
-    zuno: Zuno, /, before: PlanId, after: Annotated[str, typer.Argument(metavar="OTHER", help="Plan to compare with.")]
-) -> Answer:
+def plan_diff(zuno: Zuno, before: PlanId, after: Annotated[str, argument("OTHER", "Plan to compare with.")]) -> Answer:
     """Compare two plans."""
     return zuno.archive().diff(before, after)
 
@@ -376,9 +333,8 @@ def plan_diff(
 @command(journal, "verify", by=run_command.verdict)
 def journal_verify(
     zuno: Zuno,
-    /,
-    everything: Annotated[bool, typer.Option("--all", help="Check every signature.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Only from the last checkpoint on.")] = False,
+    everything: Annotated[bool, flag("--all", "Check every signature.")] = False,
+    quick: Annotated[bool, flag("--quick", "Only from the last checkpoint on.")] = False,
 ) -> Answer:
     """Verify every hash and link, and the signatures since the last checkpoint; then seal what holds in a new one."""
     from zuno.journal.journal import VerifyMode
@@ -390,19 +346,13 @@ def journal_verify(
 
 
 @command(journal, "upgrade")
-def journal_upgrade(zuno: Zuno, /) -> Answer:
+def journal_upgrade(zuno: Zuno) -> Answer:
     """Store the view of every finished run and plan that has none."""
     return zuno.upgrade_journal()
 
 
 @command(journal, "tail")
-def journal_tail(
-    zuno: Zuno,
-    /,
-    count: Annotated[
-        int, typer.Option("--count", "-n", metavar="N", parser=whole_number, help="Number of entries.")
-    ] = 20,
-) -> Answer:
+def journal_tail(zuno: Zuno, count: Annotated[int, number("--count -n", "N", "Number of entries.")] = 20) -> Answer:
     """List the newest entries."""
     return zuno.audit().page(count)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import command, group, whole_number
+from zuno.doors.cli.options import JsonLines, argument, command, group, option, whole_number
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,41 +23,29 @@ if TYPE_CHECKING:
 
 mesh = group("Run the LP debate between separate, mutually untrusting peers.")
 Way = Annotated[
-    str | None,
-    typer.Option("--transport", metavar="NAME", help="iroh or axl (default: the running one, else iroh if installed)."),
+    str | None, option("--transport", "NAME", "iroh or axl (default: the running one, else iroh if installed).")
 ]
 Transport = Annotated[
     str | None,
-    typer.Option(
-        "--transport",
-        metavar="NAME",
-        help="inproc, iroh or axl (default: the mesh if all four peers answer, else inproc).",
-    ),
+    option("--transport", "NAME", "inproc, iroh or axl (default: the mesh if all four peers answer, else inproc)."),
 ]
-Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
 
 
 @command(mesh, "init")
 def mesh_init(
     zuno: Zuno,
-    /,
     host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="HOST", help="Host name of this machine for other peers (default: 127.0.0.1)."),
+        str | None, option("--host", "HOST", "Host name of this machine for other peers (default: 127.0.0.1).")
     ] = None,
-    join: Annotated[
-        str | None, typer.Option("--join", metavar="FILE", help="mesh.json copied from another machine.")
-    ] = None,
-    roles: Annotated[
-        list[str] | None, typer.Option("--role", metavar="ROLE", help="Role that runs on that machine; repeatable.")
-    ] = None,
+    join: Annotated[str | None, option("--join", "FILE", "mesh.json copied from another machine.")] = None,
+    roles: Annotated[list[str] | None, option("--role", "ROLE", "Role that runs on that machine; repeatable.")] = None,
 ) -> Answer:
     """Create keys and the peer table; existing ones are kept."""
     return zuno.mesh().init(host, join, roles or ())
 
 
 @command(mesh, "up")
-async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> View:
+async def mesh_up(zuno: Zuno, transport: Way = None, json: JsonLines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
     from zuno.doors.cli.service import serve
 
@@ -76,29 +64,26 @@ async def mesh_up(zuno: Zuno, /, transport: Way = None, json: Lines = False) -> 
 
 
 @command(mesh, "down")
-def mesh_down(zuno: Zuno, /) -> Answer:
+def mesh_down(zuno: Zuno) -> Answer:
     """Stop the mesh running in another terminal."""
     return zuno.mesh().down()
 
 
 @command(mesh, "status", by=run_command.listen_and_answer)
-def mesh_status(zuno: Zuno, listen: Listen, /, transport: Way = None) -> Answer:
+def mesh_status(zuno: Zuno, listen: Listen, transport: Way = None) -> Answer:
     """Show each peer: pid, uptime, reachability, messages received, sent and rejected."""
     return zuno.mesh().status(transport, listen)
 
 
 @command(mesh, "ping", by=run_command.listen_and_answer)
-def mesh_ping(zuno: Zuno, listen: Listen, /, transport: Way = None) -> Answer:
+def mesh_ping(zuno: Zuno, listen: Listen, transport: Way = None) -> Answer:
     """Ping all four agents; exit 4 if one does not answer."""
     return zuno.mesh().ping(transport, listen)
 
 
 @command(mesh, "join", by=run_command.listen_and_answer)
 def mesh_join(
-    zuno: Zuno,
-    listen: Listen,
-    /,
-    request: Annotated[str, typer.Argument(metavar="REQUEST", help="req_ and 16 hex digits.")],
+    zuno: Zuno, listen: Listen, request: Annotated[str, argument("REQUEST", "req_ and 16 hex digits.")]
 ) -> Answer:
     """Resume a debate that this home started on the mesh, and show the result."""
     return zuno.mesh().join(request, listen)
@@ -106,8 +91,7 @@ def mesh_join(
 
 async def peer(
     zuno: Zuno,
-    /,
-    role: Annotated[str, typer.Argument(metavar="ROLE", help="scout, strategist, critic or arbiter.")],
+    role: Annotated[str, argument("ROLE", "scout, strategist, critic or arbiter.")],
     transport: Way = None,
     parent: Annotated[int | None, typer.Option("--child-of", parser=whole_number, hidden=True)] = None,
 ) -> View:

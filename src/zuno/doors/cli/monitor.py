@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, command, group
+from zuno.doors.cli.options import ChainName, Home, Json, argument, command, flag, group, option
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 monitor = group("Watch positions of all configured wallets and send alerts. Read-only.")
 alerts = group("List, add, remove, acknowledge and snooze alerts.", None)
-Lines = Annotated[bool, typer.Option("--json", help="One JSON document per check.")]
+Lines = Annotated[bool, flag("--json", "One JSON document per check.")]
 _LONGEST_LINE = 400
-AlertId = Annotated[str, typer.Argument(metavar="ID", help="alert_ and 12 hex digits.")]
+AlertId = Annotated[str, argument("ID", "alert_ and 12 hex digits.")]
 
 
 @command(monitor, "once")
-def monitor_once(zuno: Zuno, /) -> Answer:
+def monitor_once(zuno: Zuno) -> Answer:
     """Check every wallet once, send alerts, show the result."""
     return zuno.monitor().once()
 
 
 @command(monitor, "run")
-async def monitor_run(zuno: Zuno, /, json: Lines = False) -> View:
+async def monitor_run(zuno: Zuno, json: Lines = False) -> View:
     """Check every ZUNO_MONITOR_INTERVAL_MS until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import report_ready, serve
 
@@ -44,7 +44,7 @@ async def monitor_run(zuno: Zuno, /, json: Lines = False) -> View:
 @alerts.callback()
 def alerts_list(
     ctx: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Include past alerts.")] = False,
+    everything: Annotated[bool, flag("--all", "Include past alerts.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -57,16 +57,11 @@ def alerts_list(
 @command(alerts, "add")
 def alerts_add(
     zuno: Zuno,
-    /,
-    position: Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")],
-    above: Annotated[
-        str | None, typer.Option("--price-above", metavar="N", help="Alert when the pool price reaches N.")
-    ] = None,
-    below: Annotated[
-        str | None, typer.Option("--price-below", metavar="N", help="Alert when the pool price falls to N.")
-    ] = None,
+    position: Annotated[str, argument("ID", "Position id (NFT token id).")],
+    above: Annotated[str | None, option("--price-above", "N", "Alert when the pool price reaches N.")] = None,
+    below: Annotated[str | None, option("--price-below", "N", "Alert when the pool price falls to N.")] = None,
     fees: Annotated[
-        str | None, typer.Option("--fees-above", metavar="N", help="Alert when uncollected fees reach N quote tokens.")
+        str | None, option("--fees-above", "N", "Alert when uncollected fees reach N quote tokens.")
     ] = None,
     chain: ChainName = None,
 ) -> Answer:
@@ -78,22 +73,20 @@ def alerts_add(
 
 
 @command(alerts, "remove")
-def alerts_remove(
-    zuno: Zuno, /, rule: Annotated[str, typer.Argument(metavar="RULE", help="rule_ and 12 hex digits.")]
-) -> Answer:
+def alerts_remove(zuno: Zuno, rule: Annotated[str, argument("RULE", "rule_ and 12 hex digits.")]) -> Answer:
     """Remove a price or fee alert."""
     return zuno.alerts().remove(rule)
 
 
 @command(alerts, "ack")
-def alerts_ack(zuno: Zuno, /, alert: AlertId) -> Answer:
+def alerts_ack(zuno: Zuno, alert: AlertId) -> Answer:
     """Acknowledge an alert: silent until it recovers or gets worse."""
     return zuno.alerts().ack(alert)
 
 
 @command(alerts, "snooze")
 def alerts_snooze(
-    zuno: Zuno, /, alert: AlertId, span: Annotated[str, typer.Argument(metavar="SPAN", help="Duration: 90m, 6h, 2d.")]
+    zuno: Zuno, alert: AlertId, span: Annotated[str, argument("SPAN", "Duration: 90m, 6h, 2d.")]
 ) -> Answer:
     """Snooze an alert; sent again afterwards if still active."""
     return zuno.alerts().snooze(alert, span)

@@ -50,23 +50,33 @@ def whole_number(typed: object) -> int:
     return int(str(typed))
 
 
-Home = Annotated[
-    str | None, typer.Option("--home", metavar="DIR", help="Data directory (default: $ZUNO_HOME or ~/.zuno).")
-]
+def option(names: str, metavar: str | None, help: str) -> Any:
+    """An option with a value; `names`: as they are typed, "--lines -n"."""
+    return typer.Option(*names.split(), metavar=metavar, help=help)
+
+
+def number(names: str, metavar: str, help: str) -> Any:
+    return typer.Option(*names.split(), metavar=metavar, parser=whole_number, help=help)
+
+
+def flag(names: str, help: str) -> Any:
+    return typer.Option(*names.split(), help=help)
+
+
+def argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help)
+
+
+Home = Annotated[str | None, option("--home", "DIR", "Data directory (default: $ZUNO_HOME or ~/.zuno).")]
 Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster", metavar="ADDRESS", help="Run on this Dask cluster instead of local processes: tcp://HOST:PORT."
-    ),
+    str | None, option("--cluster", "ADDRESS", "Run on this Dask cluster instead of local processes: tcp://HOST:PORT.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Json = Annotated[bool, flag("--json", "Print one JSON document.")]
+JsonLines = Annotated[bool, flag("--json", "One JSON document per event.")]
 ChainName = Annotated[
     str | None,
     typer.Option(
-        "--chain",
-        metavar="NAME",
-        callback=not_blank,
-        help="Chain name or id: sim, devnet, base, arbitrum, 8453 …",
+        "--chain", metavar="NAME", callback=not_blank, help="Chain name or id: sim, devnet, base, arbitrum, 8453 …"
     ),
 ]
 
@@ -76,7 +86,7 @@ def command(
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command that takes `--home` and `--json` as well.
 
-    Its positional-only parameters are what `by` hands it: an open Zuno first. The others are its options and arguments.
+    `zuno`, and `listen` after it, are what `by` hands it. The other parameters are its options and arguments.
     A `json` of its own replaces the shared one and is passed on.
     """
 
@@ -94,8 +104,8 @@ class _Command:
         self.__doc__, self.__globals__ = function.__doc__, function.__globals__
         self._function, self._by = function, by
         code, kinds = function.__code__, function.__annotations__
-        own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
-        self.__annotations__ = {name: kinds[name] for name in own}
+        own = code.co_varnames[: code.co_argcount]
+        self.__annotations__ = {name: kinds[name] for name in own if name not in ("zuno", "listen")}
 
     @cached_property
     def __signature__(self) -> Signature:

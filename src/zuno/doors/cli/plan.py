@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from zuno.doors.cli import consent
-from zuno.doors.cli.options import ChainName, Json, command, group
+from zuno.doors.cli.options import ChainName, Json, argument, command, flag, group, option
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
@@ -19,58 +17,55 @@ if TYPE_CHECKING:
 lp = group("Uniswap v4 pools, positions, PnL and recommendations.")
 plan = group("List, simulate, approve and apply plans.")
 
-PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="plan_ and 12 hex digits.")]
-PositionId = Annotated[str, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
-SomePositionId = Annotated[str | None, typer.Argument(metavar="ID", help="Position id (NFT token id).")]
-All = Annotated[bool, typer.Option("--all", help="Every position of the wallet, in one plan.")]
-Anyway = Annotated[bool, typer.Option("--anyway", help="Allow it while the pool is over 1 % off the reference.")]
-Tx = Annotated[
-    str | None,
-    typer.Option("--tx", metavar="HASH", help="Transaction of the step that was signed elsewhere, if not found."),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation; only on sim, devnet and testnets.")]
+PlanId = Annotated[str, argument("PLAN", "plan_ and 12 hex digits.")]
+PositionId = Annotated[str, argument("ID", "Position id (NFT token id).")]
+SomePositionId = Annotated[str | None, argument("ID", "Position id (NFT token id).")]
+All = Annotated[bool, flag("--all", "Every position of the wallet, in one plan.")]
+Anyway = Annotated[bool, flag("--anyway", "Allow it while the pool is over 1 % off the reference.")]
+Tx = Annotated[str | None, option("--tx", "HASH", "Transaction of the step that was signed elsewhere, if not found.")]
+Yes = Annotated[bool, flag("--yes", "Skip the confirmation; only on sim, devnet and testnets.")]
 
 
 @command(plan, "simulate")
-def simulate(zuno: Zuno, /, plan_id: PlanId) -> Answer:
+def simulate(zuno: Zuno, plan_id: PlanId) -> Answer:
     """Simulate a plan's calldata on the latest block: balance changes, gas, price impact."""
     return zuno.execution().simulate(plan_id)
 
 
 @command(plan, "approve")
-def approve(zuno: Zuno, /, plan_id: PlanId, yes: Yes = False, json: Json = False) -> Answer:
+def approve(zuno: Zuno, plan_id: PlanId, yes: Yes = False, json: Json = False) -> Answer:
     """Show every call of a plan, ask for confirmation and sign the approval."""
     return zuno.execution().approve(plan_id, consent.of(json=json, yes=yes))
 
 
 @command(plan, "apply")
-def apply(zuno: Zuno, /, plan_id: PlanId, tx: Tx = None, yes: Yes = False, json: Json = False) -> Answer:
+def apply(zuno: Zuno, plan_id: PlanId, tx: Tx = None, yes: Yes = False, json: Json = False) -> Answer:
     """Execute an approved plan exactly once; resumes after an interruption. For a watch-only wallet or a Safe, print
     what to sign elsewhere and continue once it is on the chain."""
     return zuno.execution().apply(plan_id, consent.of(json=json, yes=yes), consent.progress(json), tx)
 
 
 @command(plan, "cancel")
-def cancel(zuno: Zuno, /, plan_id: PlanId, json: Json = False) -> Answer:
+def cancel(zuno: Zuno, plan_id: PlanId, json: Json = False) -> Answer:
     """Cancel a plan: replace pending transactions, revoke allowances."""
     return zuno.execution().cancel(plan_id, consent.progress(json))
 
 
 @command(plan, "status")
-def status(zuno: Zuno, /, plan_id: PlanId) -> Answer:
+def status(zuno: Zuno, plan_id: PlanId) -> Answer:
     """Show a plan's progress, checked against the chain."""
     return zuno.execution().status(plan_id)
 
 
 @command(lp, "collect")
-def collect(zuno: Zuno, /, position: SomePositionId = None, every: All = False, chain: ChainName = None) -> Answer:
+def collect(zuno: Zuno, position: SomePositionId = None, every: All = False, chain: ChainName = None) -> Answer:
     """Plan to collect a position's fees, or those of every position."""
     return zuno.execution().collect(position, chain, every=every)
 
 
 @command(lp, "close")
 def close(
-    zuno: Zuno, /, position: SomePositionId = None, every: All = False, anyway: Anyway = False, chain: ChainName = None
+    zuno: Zuno, position: SomePositionId = None, every: All = False, anyway: Anyway = False, chain: ChainName = None
 ) -> Answer:
     """Plan to close a position, or every position."""
     return zuno.execution().close(position, chain, every=every, anyway=anyway)
@@ -79,11 +74,9 @@ def close(
 @command(lp, "add")
 def add(
     zuno: Zuno,
-    /,
     position: PositionId,
     amount: Annotated[
-        list[str] | None,
-        typer.Option("--amount", metavar="AMOUNT", help='Amount, e.g. "0.5 WETH"; repeat for the second token.'),
+        list[str] | None, option("--amount", "AMOUNT", 'Amount, e.g. "0.5 WETH"; repeat for the second token.')
     ] = None,
     chain: ChainName = None,
 ) -> Answer:
@@ -94,9 +87,8 @@ def add(
 @command(lp, "remove")
 def remove(
     zuno: Zuno,
-    /,
     position: PositionId,
-    percent: Annotated[str, typer.Option("--percent", metavar="P", help="Share of the liquidity in %, e.g. 50.")],
+    percent: Annotated[str, option("--percent", "P", "Share of the liquidity in %, e.g. 50.")],
     anyway: Anyway = False,
     chain: ChainName = None,
 ) -> Answer:
@@ -105,7 +97,7 @@ def remove(
 
 
 @command(lp, "revoke")
-def revoke(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def revoke(zuno: Zuno, chain: ChainName = None) -> Answer:
     """Plan to set every allowance of the wallet to zero."""
     return zuno.execution().revoke(chain)
 
@@ -113,9 +105,8 @@ def revoke(zuno: Zuno, /, chain: ChainName = None) -> Answer:
 @command(lp, "compound")
 def compound(
     zuno: Zuno,
-    /,
     position: PositionId,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Even if it never earns back the gas.")] = False,
+    anyway: Annotated[bool, flag("--anyway", "Even if it never earns back the gas.")] = False,
     chain: ChainName = None,
 ) -> Answer:
     """Plan to put a position's fees back into it, if that pays for the gas."""
@@ -126,7 +117,7 @@ wallet = group("Encrypted keys, watched addresses, balances and allowances.")
 
 
 @command(wallet, "create")
-def wallet_create(zuno: Zuno, /) -> Answer:
+def wallet_create(zuno: Zuno) -> Answer:
     """Create a key, encrypted with a passphrase."""
     return zuno.wallets().create()
 
@@ -134,30 +125,28 @@ def wallet_create(zuno: Zuno, /) -> Answer:
 @command(wallet, "import")
 def wallet_import(
     zuno: Zuno,
-    /,
     file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="Keystore file (version 3); without it the key is prompted for."),
+        str | None, argument("FILE", "Keystore file (version 3); without it the key is prompted for.")
     ] = None,
-    watch: Annotated[str | None, typer.Option("--watch", metavar="ADDRESS", help="Add a watch-only address.")] = None,
+    watch: Annotated[str | None, option("--watch", "ADDRESS", "Add a watch-only address.")] = None,
 ) -> Answer:
     """Import a key, or add a watch-only address."""
     return zuno.wallets().add(file, watch)
 
 
 @command(wallet, "show")
-def wallet_show(zuno: Zuno, /) -> Answer:
+def wallet_show(zuno: Zuno) -> Answer:
     """List wallets and show which one signs."""
     return zuno.wallets().show()
 
 
 @command(wallet, "balance")
-def wallet_balance(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def wallet_balance(zuno: Zuno, chain: ChainName = None) -> Answer:
     """Show balances: ETH, known tokens and tokens of positions."""
     return zuno.wallet(chain).balance()
 
 
 @command(wallet, "allowances")
-def wallet_allowances(zuno: Zuno, /, chain: ChainName = None) -> Answer:
+def wallet_allowances(zuno: Zuno, chain: ChainName = None) -> Answer:
     """Show token allowances: spender, amount, expiry."""
     return zuno.wallet(chain).allowances()

@@ -139,7 +139,7 @@ def import_and_answer(
     if json:
         verdict(session, json, lambda zuno: question(zuno, lambda progress: None, ask), no=REFUSED)
         return
-    from zuno.doors.cli.import_progress import ImportBar
+    from zuno.doors.cli.progress_bar import ImportBar
 
     with ImportBar() as bar:
         view = _run_question(session, json, lambda zuno: question(zuno, bar.hear, partial(bar.ask, ask)))

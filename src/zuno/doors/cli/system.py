@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, command, group, whole_number
+from zuno.doors.cli.options import ChainName, Home, Json, JsonLines, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import put
 
 if TYPE_CHECKING:
@@ -21,16 +21,12 @@ if TYPE_CHECKING:
 export = group("Export trades, the ledger, LP positions or taxable events as CSV.")
 
 
-def agents(zuno: Zuno, /) -> Answer:
+def agents(zuno: Zuno) -> Answer:
     """Show the model of each agent, or why it runs on rules. No model calls."""
     return zuno.agents().status()
 
 
-def parse(
-    zuno: Zuno,
-    /,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help='Shell input: "rebalance position 1 safely".')],
-) -> Answer:
+def parse(zuno: Zuno, text: Annotated[str, argument("TEXT", 'Shell input: "rebalance position 1 safely".')]) -> Answer:
     """Show how the shell parses a line: intent, slots, confidence, command. Nothing is run."""
     from zuno.doors.reading.parse_view import parse_line
 
@@ -55,10 +51,7 @@ def mcp(ctx: typer.Context, home: Home = None) -> None:
 
 def doctor(
     zuno: Zuno,
-    /,
-    live: Annotated[
-        bool, typer.Option("--live", help="Fail on anything that trading with money needs and is not set up.")
-    ] = False,
+    live: Annotated[bool, flag("--live", "Fail on anything that trading with money needs and is not set up.")] = False,
 ) -> Answer:
     """Check home, disk, store, keys, clock, market, models, chains and exchanges. Nothing is changed."""
     return zuno.doctor().examine(live=live)
@@ -68,22 +61,20 @@ config = group("Settings of this home: the environment, and zuno.toml in the hom
 
 
 @command(config, "init", by=run_command.mend)
-async def config_init(zuno: Zuno, /) -> View:
+async def config_init(zuno: Zuno) -> View:
     """Write a commented zuno.toml with the defaults and what the environment sets; secrets by name."""
     return zuno.write_config()
 
 
 @command(config, "show")
-async def config_show(zuno: Zuno, /) -> View:
+async def config_show(zuno: Zuno) -> View:
     """Show every setting that is set, and whether the environment or which line of zuno.toml sets it."""
     return zuno.config(private=True)
 
 
 @command(config, "check", by=run_command.mend)
 async def config_check(
-    zuno: Zuno,
-    /,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Another file (default: of the home).")] = None,
+    zuno: Zuno, file: Annotated[Path | None, argument("FILE", "Another file (default: of the home).")] = None
 ) -> View:
     """Check zuno.toml and its wallets file, and list every fault with its line."""
     return zuno.check_config(file)
@@ -91,13 +82,8 @@ async def config_check(
 
 def logs(
     zuno: Zuno,
-    /,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", parser=whole_number, help="Show the last N lines.")
-    ] = 50,
-    level: Annotated[
-        str, typer.Option("--level", metavar="LEVEL", help="Only this level and above: info, warning, error.")
-    ] = "info",
+    lines: Annotated[int, number("--lines -n", "N", "Show the last N lines.")] = 50,
+    level: Annotated[str, option("--level", "LEVEL", "Only this level and above: info, warning, error.")] = "info",
 ) -> Answer:
     """Show the log of this home's processes, oldest first."""
     return zuno.logs().show(lines, level)
@@ -105,17 +91,13 @@ def logs(
 
 async def serve_home(
     zuno: Zuno,
-    /,
     without: Annotated[
-        list[str] | None,
-        typer.Option("--without", metavar="PART", help="pushes, mesh, monitor, desk, page or telegram; repeatable."),
+        list[str] | None, option("--without", "PART", "pushes, mesh, monitor, desk, page or telegram; repeatable.")
     ] = None,
-    desk: Annotated[str, typer.Option("--desk", metavar="OPTIONS", help="Options of `zuno trade start`, quoted.")] = "",
-    page: Annotated[str, typer.Option("--page", metavar="OPTIONS", help="Options of `zuno web`, quoted.")] = "",
-    mesh: Annotated[
-        str, typer.Option("--mesh", metavar="OPTIONS", help="Options of `zuno mesh up`, quoted; or inproc.")
-    ] = "",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document per event.")] = False,
+    desk: Annotated[str, option("--desk", "OPTIONS", "Options of `zuno trade start`, quoted.")] = "",
+    page: Annotated[str, option("--page", "OPTIONS", "Options of `zuno web`, quoted.")] = "",
+    mesh: Annotated[str, option("--mesh", "OPTIONS", "Options of `zuno mesh up`, quoted; or inproc.")] = "",
+    json: JsonLines = False,
 ) -> View:
     """Run desk, monitor, pushes, bot, page and LP peers as one service until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import serve
@@ -124,23 +106,21 @@ async def serve_home(
     return await serve(supervisor.run, lambda event: event.write_line(), json=json)
 
 
-def status(zuno: Zuno, /) -> Answer:
+def status(zuno: Zuno) -> Answer:
     """Show what runs, last and next cycle, last monitor look, open risk, locks, disk, record."""
     return zuno.status()
 
 
-Csv = Annotated[bool, typer.Option("--csv", help="CSV on stdout (the default).")]
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the CSV to this file.")]
+Csv = Annotated[bool, flag("--csv", "CSV on stdout (the default).")]
+Out = Annotated[str | None, option("--out", "FILE", "Write the CSV to this file.")]
 
 
-Account = Annotated[
-    str | None, typer.Option("--account", metavar="NAME", help="Another paper account of this home (default: its own).")
-]
+Account = Annotated[str | None, option("--account", "NAME", "Another paper account of this home (default: its own).")]
 
 
 @command(export, "trades")
 async def export_trades(
-    zuno: Zuno, /, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
+    zuno: Zuno, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
 ) -> ExportView:
     """Export closed trades: prices, PnL, R, fees, funding, exit reason."""
     from zuno.doors.export import export_trades
@@ -150,7 +130,7 @@ async def export_trades(
 
 @command(export, "ledger")
 async def export_ledger(
-    zuno: Zuno, /, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
+    zuno: Zuno, csv: Csv = True, out: Out = None, account: Account = None, json: Json = False
 ) -> ExportView:
     """Export the double-entry ledger, a row for each line of a posting."""
     from zuno.doors.export import export_ledger
@@ -161,10 +141,9 @@ async def export_ledger(
 @command(export, "lp")
 async def export_lp(
     zuno: Zuno,
-    /,
     csv: Csv = True,
     out: Out = None,
-    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
+    wallet: Annotated[str | None, option("--wallet", "ADDRESS", "Owner of the positions.")] = None,
     chain: ChainName = None,
     json: Json = False,
 ) -> ExportView:
@@ -177,29 +156,28 @@ async def export_lp(
 @command(export, "events")
 async def export_events(
     zuno: Zuno,
-    /,
-    year: Annotated[int, typer.Option("--year", metavar="YEAR", help="Calendar year of the events.")],
+    year: Annotated[int, option("--year", "YEAR", "Calendar year of the events.")],
     currency: Annotated[
-        str, typer.Option("--currency", metavar="CODE", help="Currency of the values: USD, EUR, KRW, …")
-    ] = "USD",
+        str | None, option("--currency", "CODE", "USD, EUR, KRW, … (default: $ZUNO_REPORTING_CURRENCY).")
+    ] = None,
     rates: Annotated[
-        str | None,
-        typer.Option("--rates", metavar="FILE", help="CSV of daily rates (date,DEXUSEU or date,USD_PER_EUR); no FRED."),
+        str | None, option("--rates", "FILE", "CSV of daily rates (date,DEXUSEU or date,USD_PER_EUR); no FRED.")
     ] = None,
     timezone: Annotated[
-        str, typer.Option("--timezone", metavar="ZONE", help="Where the year begins and ends, e.g. Europe/Berlin.")
-    ] = "UTC",
+        str | None, option("--timezone", "ZONE", "Of the year, e.g. Europe/Berlin (default: $ZUNO_TIME_ZONE).")
+    ] = None,
     csv: Csv = True,
     out: Out = None,
     account: Account = None,
-    wallet: Annotated[str | None, typer.Option("--wallet", metavar="ADDRESS", help="Owner of the positions.")] = None,
+    wallet: Annotated[str | None, option("--wallet", "ADDRESS", "Owner of the positions.")] = None,
     chain: ChainName = None,
     json: Json = False,
 ) -> ExportView:
     """Export taxable events of both desks: trades, fees, funding, swaps, mints, burns, collects, gas."""
     from zuno.doors.tax_export import TaxYear, export_taxable_events
 
-    span = TaxYear(year, timezone, currency)
+    own_zone, own_currency = zuno.reporting()
+    span = TaxYear(year, timezone or own_zone, currency or own_currency)
     view = await export_taxable_events(zuno, span, Path(rates) if rates else None, account, wallet, chain)
     return _write_csv(zuno, view, out, json)
 
@@ -217,11 +195,10 @@ def _write_csv(zuno: Zuno, view: ExportView, out: str | None, json: bool) -> Exp
 
 
 telegram = group("Bot in a Telegram chat: both desks, for the people you list.")
-Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
 
 
 @command(telegram, "run")
-async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
+async def telegram_run(zuno: Zuno, json: JsonLines = False) -> View:
     """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import serve
 
@@ -229,7 +206,7 @@ async def telegram_run(zuno: Zuno, /, json: Lines = False) -> View:
 
 
 @command(telegram, "setup")
-async def telegram_setup(zuno: Zuno, /) -> View:
+async def telegram_setup(zuno: Zuno) -> View:
     """Check the token, find your user id by a code you send to the bot, register the commands."""
     from zuno.doors.cli.service import stop_on_signals
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, command, group
+from zuno.doors.cli.options import Home, Json, argument, command, flag, group, option
 from zuno.kernel.errors import Refused
 
 if TYPE_CHECKING:
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
-    from zuno.trading.service.features_view import ChartView
     from zuno.trading.service.learning_view import TradeCalibrationView
     from zuno.trading.service.profit_view import PerformanceView
     from zuno.trading.service.report import Report
     from zuno.trading.service.run_view import RunView
     from zuno.trading.service.runs import Listen
-    from zuno.trading.service.runs_view import CycleWhyView, RunsView
     from zuno.trading.service.trade_desk import DeskEvent
 
 
@@ -34,37 +32,26 @@ Pictured = TypeVar("Pictured", "PerformanceView", "TradeCalibrationView")
 
 trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")
 
-Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="BTCUSDT or ETHUSDT.")]
+Symbol = Annotated[str, argument("SYMBOL", "BTCUSDT or ETHUSDT.")]
 Mode = Annotated[
-    str,
-    typer.Option(
-        "--mode", metavar="swing|position", help="Holding period: swing (hours to days) or position (days to weeks)."
-    ),
+    str, option("--mode", "swing|position", "Holding period: swing (hours to days) or position (days to weeks).")
 ]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="T", help="Point in time: 7d, 2025-12-24T12:00, unix seconds or ms.")
-]
+AsOf = Annotated[str | None, option("--as-of", "T", "Point in time: 7d, 2025-12-24T12:00, unix seconds or ms.")]
 
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="PNG path (default: `charts` in the home).")]
-Live = Annotated[bool, typer.Option("--live", help="Trade with real money; refused until `zuno doctor --live` passes.")]
+Out = Annotated[str | None, option("--out", "FILE", "PNG path (default: `charts` in the home).")]
+Live = Annotated[bool, flag("--live", "Trade with real money; refused until `zuno doctor --live` passes.")]
 
 
 @command(trade, "features")
-def trade_features(zuno: Zuno, /, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None) -> Answer:
+def trade_features(zuno: Zuno, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None) -> Answer:
     """Show a symbol's features: indicators, levels, structure, derivatives, options, anomalies."""
     return zuno.trading().features(symbol, mode, as_of)
 
 
 @command(trade, "chart")
 async def trade_chart(
-    zuno: Zuno,
-    /,
-    symbol: Symbol,
-    mode: Mode = "swing",
-    as_of: AsOf = None,
-    out: Out = None,
-    json: Json = False,
-) -> ChartView:
+    zuno: Zuno, symbol: Symbol, mode: Mode = "swing", as_of: AsOf = None, out: Out = None, json: Json = False
+) -> View:
     """Draw a chart: price and levels, volume, CVD, open interest, funding."""
     made = await zuno.trading().chart(symbol, mode, as_of)
     place = Path(out) if out is not None else zuno.place().home / "charts" / made.view.file
@@ -74,10 +61,8 @@ async def trade_chart(
     return made.view.model_copy(update={"file": str(place)})
 
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, see `zuno trade runs`.")]
-Html = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="HTML report path (default: `reports` in the home).")
-]
+RunId = Annotated[str, argument("RUN", "Run id, see `zuno trade runs`.")]
+Html = Annotated[str | None, option("--html", "FILE", "HTML report path (default: `reports` in the home).")]
 
 
 @trade.command("run")
@@ -87,14 +72,11 @@ def trade_run(
     mode: Mode = "swing",
     as_of: AsOf = None,
     html: Html = None,
-    no_chart: Annotated[bool, typer.Option("--no-chart", help="No chart; chart patterns are read from bars.")] = False,
-    execute: Annotated[
-        bool, typer.Option("--execute", help="Act on the ruling: place its orders, on paper unless --live.")
-    ] = False,
+    no_chart: Annotated[bool, flag("--no-chart", "No chart; chart patterns are read from bars.")] = False,
+    execute: Annotated[bool, flag("--execute", "Act on the ruling: place its orders, on paper unless --live.")] = False,
     live: Live = False,
     account: Annotated[
-        str | None,
-        typer.Option("--account", metavar="NAME", help="Paper account to act in (default: the home's), or demo."),
+        str | None, option("--account", "NAME", "Paper account to act in (default: the home's), or demo.")
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -124,13 +106,10 @@ def trade_run(
 @trade.command("resume")
 def trade_resume(
     ctx: typer.Context,
-    run: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="Run id, see `zuno trade runs`; default: lift a pause.")
-    ] = None,
+    run: Annotated[str | None, argument("[RUN]", "Run id, see `zuno trade runs`; default: lift a pause.")] = None,
     html: Html = None,
     account: Annotated[
-        str | None,
-        typer.Option("--account", metavar="NAME", help="Account whose pause is lifted (default: the home's)."),
+        str | None, option("--account", "NAME", "Account whose pause is lifted (default: the home's).")
     ] = None,
     home: Home = None,
     json: Json = False,
@@ -151,7 +130,7 @@ def trade_resume(
 
 
 @command(trade, "why")
-async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
+async def trade_why(zuno: Zuno, run: RunId) -> View:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
     from zuno.trading.service.report import Reports
 
@@ -159,7 +138,7 @@ async def trade_why(zuno: Zuno, /, run: RunId) -> CycleWhyView:
 
 
 @command(trade, "runs")
-async def trade_runs(zuno: Zuno, /) -> RunsView:
+async def trade_runs(zuno: Zuno) -> View:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
     return await zuno.cycles().runs()
 
@@ -167,23 +146,13 @@ async def trade_runs(zuno: Zuno, /) -> RunsView:
 @trade.command("start")
 def trade_start(
     ctx: typer.Context,
-    symbols: Annotated[
-        str, typer.Option("--symbols", metavar="LIST", help="Symbols, separated by commas (default: both).")
-    ] = "",
+    symbols: Annotated[str, option("--symbols", "LIST", "Symbols, separated by commas (default: both).")] = "",
     mode: Mode = "swing",
     live: Live = False,
-    account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or demo.")
-    ] = None,
-    speed: Annotated[
-        str | None, typer.Option("--speed", metavar="max", help="Run through recorded time as fast as it goes.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="T", help="Start of the recorded time: 24h, 30d or a moment.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="T", help="Its end (default: the end of the recording).")
-    ] = None,
+    account: Annotated[str | None, option("--account", "NAME", "Paper account (default: the home's), or demo.")] = None,
+    speed: Annotated[str | None, option("--speed", "max", "Run through recorded time as fast as it goes.")] = None,
+    since: Annotated[str | None, option("--from", "T", "Start of the recorded time: 24h, 30d or a moment.")] = None,
+    until: Annotated[str | None, option("--until", "T", "Its end (default: the end of the recording).")] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -223,10 +192,8 @@ def trade_start(
 @command(trade, "stop")
 def trade_stop(
     zuno: Zuno,
-    /,
     account: Annotated[
-        str | None,
-        typer.Option("--account", metavar="NAME", help="Paper account (default: the home's), or live or demo."),
+        str | None, option("--account", "NAME", "Paper account (default: the home's), or live or demo.")
     ] = None,
 ) -> Answer:
     """Stop the running desk. Waiting entries are cancelled; open positions keep their stops."""
@@ -265,22 +232,13 @@ def save_report(zuno: Zuno, made: Report, html: str | None) -> RunView:
     folder = zuno.place().home / "reports"
     again = f"the run is on record, and `zuno trade resume {run} --html FILE` writes it elsewhere"
     page = Path(html) if html is not None else folder / f"{run}.html"
-    picture: Path | None = None
-    if made.image is not None:
-        picture = folder / f"{run}.png"
-        put(zuno, picture, made.image, "picture", again)
-    drawn: Path | None = None
-    if made.trade is not None:
-        drawn = folder / f"{run}-trade.png"
-        put(zuno, drawn, made.trade, "picture", again)
+    places = {"report": str(page)}
+    for name, image, ending in (("chart", made.image, ".png"), ("trade_chart", made.trade, "-trade.png")):
+        if image is not None:
+            places[name] = str(folder / f"{run}{ending}")
+            put(zuno, Path(places[name]), image, "picture", again)
     put(zuno, page, made.page.encode(), "page", again)
-    return made.view.model_copy(
-        update={
-            "report": str(page),
-            "chart": None if picture is None else str(picture),
-            "trade_chart": None if drawn is None else str(drawn),
-        }
-    )
+    return made.view.model_copy(update={"chart": None, "trade_chart": None, **places})
 
 
 def put(zuno: Zuno, place: Path, content: bytes, what: str, advice: str) -> None:
@@ -331,25 +289,21 @@ book = group("Paper account of the trading desk: positions, open orders, cash, L
 @command(book, "add")
 def book_add(
     zuno: Zuno,
-    /,
     symbol: Symbol,
-    side: Annotated[str, typer.Argument(metavar="long|short", help="Side.")],
-    margin: Annotated[str, typer.Option("--margin", metavar="N", help="Margin: USD on Binance, KRW on Upbit.")],
-    leverage: Annotated[str, typer.Option("--leverage", metavar="N", help="Leverage, 1 to 3.")] = "1",
+    side: Annotated[str, argument("long|short", "Side.")],
+    margin: Annotated[str, option("--margin", "N", "Margin: USD on Binance, KRW on Upbit.")],
+    leverage: Annotated[str, option("--leverage", "N", "Leverage, 1 to 3.")] = "1",
     entry: Annotated[
-        str | None,
-        typer.Option("--entry", metavar="PRICE", help="Price in the exchange's currency (default: mark price)."),
+        str | None, option("--entry", "PRICE", "Price in the exchange's currency (default: mark price).")
     ] = None,
     exchange: Annotated[
-        str, typer.Option("--exchange", metavar="binance|upbit", help="binance (USD futures) or upbit (KRW spot).")
+        str, option("--exchange", "binance|upbit", "binance (USD futures) or upbit (KRW spot).")
     ] = "binance",
-    stop: Annotated[str | None, typer.Option("--stop", metavar="PRICE", help="Stop loss.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="PRICE", help="Take profit.")] = None,
-    hold: Annotated[
-        str | None, typer.Option("--hold", metavar="T", help="Longest holding time: 12h, 5d or 6w.")
-    ] = None,
+    stop: Annotated[str | None, option("--stop", "PRICE", "Stop loss.")] = None,
+    target: Annotated[str | None, option("--target", "PRICE", "Take profit.")] = None,
+    hold: Annotated[str | None, option("--hold", "T", "Longest holding time: 12h, 5d or 6w.")] = None,
     as_of: AsOf = None,
-    pending: Annotated[bool, typer.Option("--pending", help="Open limit order at --entry.")] = False,
+    pending: Annotated[bool, flag("--pending", "Open limit order at --entry.")] = False,
 ) -> Answer:
     """Add a position or an open order to the paper account. Nothing is sent."""
     return zuno.book().add(
@@ -370,11 +324,9 @@ def book_add(
 @command(book, "close")
 def book_close(
     zuno: Zuno,
-    /,
-    which: Annotated[str, typer.Argument(metavar="ID|SYMBOL", help="Position or order id, or a symbol for all.")],
+    which: Annotated[str, argument("ID|SYMBOL", "Position or order id, or a symbol for all.")],
     at: Annotated[
-        str | None,
-        typer.Option("--at", metavar="PRICE", help="Price in the exchange's currency (default: mark price)."),
+        str | None, option("--at", "PRICE", "Price in the exchange's currency (default: mark price).")
     ] = None,
     as_of: AsOf = None,
 ) -> Answer:
@@ -383,7 +335,7 @@ def book_close(
 
 
 @command(book, "show")
-def book_show(zuno: Zuno, /, as_of: AsOf = None) -> Answer:
+def book_show(zuno: Zuno, as_of: AsOf = None) -> Answer:
     """Show positions, unrealised PnL, equity by exchange, exposure and leverage."""
     return zuno.book().show(as_of)
 
@@ -391,9 +343,8 @@ def book_show(zuno: Zuno, /, as_of: AsOf = None) -> Answer:
 @command(book, "lp")
 def book_lp(
     zuno: Zuno,
-    /,
     symbol: Symbol,
-    quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="Amount of the base currency; 0 clears it.")],
+    quantity: Annotated[str, argument("QUANTITY", "Amount of the base currency; 0 clears it.")],
     as_of: AsOf = None,
 ) -> Answer:
     """Set the base currency held in LP positions; it counts as exposure."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from zuno.doors.cli.layout import console
+from zuno.doors.cli.layout import LiveScreen
 from zuno.kernel.text import plain_text
 from zuno.lp.model.debate import Role, Thought
 
@@ -30,28 +28,19 @@ def thought_line(thought: Thought) -> Text:
     return line.append(plain_text(thought.text, 2_000))  # a peer elsewhere may have written it
 
 
-class Preview:
-    """Use as a context manager: on a terminal the newest thoughts stand there until it ends, in a pipe nothing does.
-    What was heard of a debate that fails is printed. When lines can no longer be written it falls silent; that the
-    answer cannot be written either is told once, at the end."""
+class Preview(LiveScreen):
+    """On a terminal the newest thoughts stand there until it ends, in a pipe nothing does. What was heard of a debate
+    that fails is printed."""
 
     def __init__(self) -> None:
-        self._console = console()
         self._lines: list[Text] = []
         self._spinner = Spinner("dots", "opening the desk")
-        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._board)
+        super().__init__()
 
-    def __enter__(self) -> Preview:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with suppress(OSError, SystemExit):
-            self._live.stop()
-            if error is not None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        super().__exit__(kind, error, trace)
+        if error is not None:
+            with suppress(OSError, SystemExit):
                 self._console.print(*self._lines, sep="\n")
 
     def hear(self, event: Thought | Waiting) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, command, group, whole_number
+from zuno.doors.cli.options import Home, JsonLines, argument, command, flag, group, number, option
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -18,45 +18,43 @@ token = group("Tokens for scripts that use the page's interface.")
 web.add_typer(token, name="token")
 factor = group("Second factors, which acts need behind a public URL.")
 web.add_typer(factor, name="factor")
-Lines = Annotated[bool, typer.Option("--json", help="One JSON document per event.")]
-Scope = Annotated[Literal["look", "act"], typer.Option("--scope", help="look (read only) or act.")]
-FactorName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the factor.")]
-TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.")]
+Scope = Annotated[Literal["look", "act"], option("--scope", None, "look (read only) or act.")]
+FactorName = Annotated[str, argument("NAME", "Name of the factor.")]
+TokenName = Annotated[str, argument("NAME", "Name of the token.")]
 
 
 @web.callback()
 def serve_web(
     ctx: typer.Context,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", parser=whole_number, help="Port; 0 picks a free one.")
-    ] = 8420,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Bind address; plain HTTP, not encrypted.")
-    ] = "127.0.0.1",
+    port: Annotated[int, number("--port", "N", "Port; 0 picks a free one.")] = 8420,
+    host: Annotated[str, option("--host", "ADDRESS", "Bind address; plain HTTP, not encrypted.")] = "127.0.0.1",
     public_url: Annotated[
-        str | None,
-        typer.Option("--public-url", metavar="URL", help="Public https URL of the proxy in front of the page."),
+        str | None, option("--public-url", "URL", "Public https URL of the proxy in front of the page.")
     ] = None,
     home: Home = None,
-    json: Lines = False,
+    json: JsonLines = False,
 ) -> None:
     """Serve the page on this machine until Ctrl-C or SIGTERM, and print a link to log in."""
+    from zuno.doors.cli.service import serve
+
     ctx.obj = ctx.obj.at(home)
     if ctx.invoked_subcommand is None:
-        run_command.answer(ctx.obj, json, lambda zuno: _serve_page(zuno, host, port, public_url, json))
+        run_command.answer(
+            ctx.obj,
+            json,
+            lambda zuno: serve(zuno.web(host, port, public_url).run, lambda event: event.write_line(), json=json),
+        )
 
 
 @command(web, "link")
-async def web_link(zuno: Zuno, /, scope: Scope = "act") -> View:
+async def web_link(zuno: Zuno, scope: Scope = "act") -> View:
     """Print a link for one login within two minutes."""
     return zuno.web_logins().link(scope)
 
 
 @command(web, "sessions")
 async def web_sessions(
-    zuno: Zuno,
-    /,
-    end: Annotated[str | None, typer.Option("--end", metavar="ID|all", help="End this session, or all.")] = None,
+    zuno: Zuno, end: Annotated[str | None, option("--end", "ID|all", "End this session, or all.")] = None
 ) -> View:
     """List browsers that are logged in, or end their sessions."""
     return zuno.web_logins().list("session", end)
@@ -65,56 +63,46 @@ async def web_sessions(
 @command(web, "allow")
 async def web_allow(
     zuno: Zuno,
-    /,
-    span: Annotated[str | None, typer.Option("--for", metavar="SPAN", help="Duration: 30m, 2h; at most 1d.")] = None,
-    end: Annotated[bool, typer.Option("--end", help="Withdraw the permission now.")] = False,
+    span: Annotated[str | None, option("--for", "SPAN", "Duration: 30m, 2h; at most 1d.")] = None,
+    end: Annotated[bool, flag("--end", "Withdraw the permission now.")] = False,
 ) -> View:
     """Let the page act with real money for a limited time; without options, show until when."""
     return zuno.web_logins().allow(span, end=end)
 
 
 @command(token, "create")
-async def web_token_create(zuno: Zuno, /, name: TokenName, scope: Scope = "look") -> View:
+async def web_token_create(zuno: Zuno, name: TokenName, scope: Scope = "look") -> View:
     """Make a token for a script, and print it once."""
     return zuno.web_logins().create_token(name, scope)
 
 
 @command(token, "list")
-async def web_token_list(zuno: Zuno, /) -> View:
+async def web_token_list(zuno: Zuno) -> View:
     """List tokens by name."""
     return zuno.web_logins().list("token")
 
 
 @command(token, "revoke")
-async def web_token_revoke(zuno: Zuno, /, name: TokenName) -> View:
+async def web_token_revoke(zuno: Zuno, name: TokenName) -> View:
     """Revoke a token."""
     return zuno.web_logins().list("token", name)
 
 
 @command(factor, "add")
 async def web_factor_add(
-    zuno: Zuno,
-    /,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="totp: codes of an authenticator app.")],
-    name: FactorName,
+    zuno: Zuno, kind: Annotated[str, argument("KIND", "totp: codes of an authenticator app.")], name: FactorName
 ) -> View:
     """Add a second factor, and print its otpauth:// URI once."""
     return zuno.web_logins().factors.add(kind, name)
 
 
 @command(factor, "list")
-async def web_factor_list(zuno: Zuno, /) -> View:
+async def web_factor_list(zuno: Zuno) -> View:
     """List second factors by name."""
     return zuno.web_logins().factors.list()
 
 
 @command(factor, "remove")
-async def web_factor_remove(zuno: Zuno, /, name: FactorName) -> View:
+async def web_factor_remove(zuno: Zuno, name: FactorName) -> View:
     """Remove a second factor; also lets codes be tried again after too many wrong ones."""
     return zuno.web_logins().factors.remove(name)
-
-
-async def _serve_page(zuno: Zuno, host: str, port: int, public_url: str | None, json: bool) -> View:
-    from zuno.doors.cli.service import serve
-
-    return await serve(zuno.web(host, port, public_url).run, lambda event: event.write_line(), json=json)

@@ -45,16 +45,7 @@ _EXITS: Final = {
 _BEFORE_EXIT: Final = frozenset("at of is price".split())
 _SIDES: Final = frozenset({"long", "short"})
 _SOFT: Final = frozenset(
-    {
-        Form.TOKEN,
-        Form.CHAIN,
-        Form.PROFILE,
-        Form.ORDINAL,
-        Form.SHARE,
-        Form.DAY,
-        Form.SPAN,
-        Form.NUMBER,
-    }
+    {Form.TOKEN, Form.CHAIN, Form.PROFILE, Form.ORDINAL, Form.SHARE, Form.DAY, Form.SPAN, Form.NUMBER}
 )
 """Kinds whose words may simply be words of an example."""
 
@@ -82,14 +73,7 @@ class _Filler:
     def fill(self) -> Filled:
         self._place_numbers([at for at, term in enumerate(self._terms) if term.kind is Form.NUMBER])
         for at, term in enumerate(self._terms):
-            if term.kind not in {
-                Form.WORD,
-                Form.MARK,
-                Form.JOINT,
-                Form.ODD,
-                Form.NUMBER,
-                Form.AMBIGUOUS,
-            }:
+            if term.kind not in {Form.WORD, Form.MARK, Form.JOINT, Form.ODD, Form.NUMBER, Form.AMBIGUOUS}:
                 self._place(at, term)
         self._place_words()
         slots = self._filled.slots

@@ -20,8 +20,7 @@ from rich.text import Text
 
 from zuno.doors.reading.intents import typical_lines
 from zuno.doors.reading.secrecy import looks_secret
-from zuno.doors.shell.port import ShellHost
-from zuno.doors.shell.turns import ShellSession, on_stderr
+from zuno.doors.shell.turns import ShellHost, ShellSession, on_stderr
 from zuno.lp.model.chains import CHAINS
 
 MOST_LINES: Final = 1_000

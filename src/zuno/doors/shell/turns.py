@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
 from rich.console import Console
 from rich.text import Text
 
 from zuno.doors.chat.conversation import Ask, ChainSwitched, Conversation, EndConversation, Help, Run, Turn
+from zuno.doors.reading.intents import Reading
 from zuno.doors.reading.secrecy import looks_secret
-from zuno.doors.shell.port import ShellHost
+from zuno.doors.zuno import ShellStart
 from zuno.kernel.errors import ZunoError
+from zuno.kernel.view import View
+from zuno.lp.service.views import PositionsView
 
 USAGE: Final = 2
 _POINTING: Final = frozenset(
@@ -21,6 +26,35 @@ _POINTING: Final = frozenset(
 )
 _OF_WHAT_WAS_SHOWN: Final = (["why"], ["replay"])
 """Commands that mean the last by themselves; in the shell that is the last shown."""
+
+
+class Grammar(Protocol):
+    """Promises what the command line would make of words, without running them."""
+
+    def names(self) -> tuple[str, ...]:
+        """Every command, as it is typed."""
+
+    def is_command(self, words: Sequence[str]) -> bool:
+        """Whether they are one whole command."""
+
+    def starts_command(self, words: Sequence[str]) -> bool:
+        """Whether they begin like one."""
+
+    def takes_chain(self, words: Sequence[str]) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShellHost:
+    run: Callable[[Sequence[str], Callable[[View], None]], int]
+    """Run a command, tell what it showed, return its exit code."""
+    grammar: Grammar
+    place: ShellStart
+    interpret: Callable[[str], Reading | None]
+    """Ask a model what a line means; None without a model, or without an answer."""
+    write: Callable[[Path, bytes], None]
+    """Replace a file that only its owner may read: whole or not at all."""
+    positions: Callable[[str | None], PositionsView | None] = lambda chain: None
+    """The positions on a chain, where a line means one by what it holds; None where they cannot be read."""
 
 
 class ShellSession:

@@ -144,7 +144,8 @@ class Access:
         self, method: str, path: str, headers: Mapping[str, str], cookies: str, client: str = ""
     ) -> Caller | None:
         """Who asks; None for what is open to everybody on this machine. `Problem` says what is missing."""
-        self._check_host(headers.get("host", ""))
+        if _name_of(headers.get("host", "")) not in self._names:  # a foreign name that points here: DNS rebinding
+            raise Problem(421, "This machine is not called so here; open the link that `zuno web` printed.")
         if path in PROBES and not self._probes.try_take(client, self._millis()):
             raise Problem(429, "Too many requests; wait a moment.")
         changes = method not in _SAFE
@@ -213,11 +214,6 @@ class Access:
     def lasts(self, caller: Caller) -> bool:
         """Whether the login is still valid: neither ended nor expired."""
         return self._logins.find(caller.key, caller.kind) is not None
-
-    def _check_host(self, host: str) -> None:
-        """A name of ours: a foreign name that points here is DNS rebinding."""
-        if _name_of(host) not in self._names:
-            raise Problem(421, "This machine is not called so here; open the link that `zuno web` printed.")
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")

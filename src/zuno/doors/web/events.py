@@ -32,9 +32,6 @@ _PAGE: Final = 200
 _HASH_CHARS: Final = 16
 _ID: Final = re.compile(r"([0-9]{1,15})-([0-9a-f]{16})")
 _NODE: Final = "cycle_"
-_CYCLE_STARTED, _CYCLE_ENDED = "cycle_started", "cycle_ended"
-_PLAN_KINDS: Final = ("plan_", "step_")
-_PLAN, _READY, _FAILED, _REFUSED = "plan", "plan_ready", "flow_failed", "choice_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,22 +230,22 @@ def _meaning(entry: Entry) -> list[tuple[str, dict[str, Any]]]:
     """What an entry is to a page that shows a debate, a run or a plan."""
     payload, request = entry.payload, entry.request_id
     match entry.kind:
-        case kind if kind == _PLAN:
+        case "plan" as kind:
             plan = str(payload.get("planId"))
             return [("debate", {"id": request, "planId": plan}), ("plan", {"planId": plan, "kind": kind})]
-        case kind if kind == _FAILED:
+        case "flow_failed":
             inner = payload.get("payload")
             reason = inner.get("reason") if isinstance(inner, Mapping) else None
             return [("debate", {"id": request, "planId": None, "error": sanitise(str(reason or ""))})]
-        case kind if kind == _REFUSED:
+        case "choice_refused":
             return [("debate", {"id": request, "planId": None, "error": sanitise(str(payload.get("why") or ""))})]
-        case kind if kind == _CYCLE_STARTED:
+        case "cycle_started":
             return [("run_started", {"runId": request, "symbol": payload.get("symbol"), "mode": payload.get("mode")})]
-        case kind if kind == _CYCLE_ENDED:
+        case "cycle_ended":
             return [("run_ended", {"runId": request, "ruling": payload.get("ruling"), "veto": payload.get("veto")})]
         case kind if kind.startswith(_NODE):
             return [("node", _describe_node(request, kind.removeprefix(_NODE), payload))]
-        case kind if kind.startswith(_PLAN_KINDS) and kind != _READY:
+        case kind if kind.startswith(("plan_", "step_")) and kind != "plan_ready":
             return [("plan", {"planId": payload.get("planId"), "kind": kind, "state": payload.get("state")})]
         case _:
             return []

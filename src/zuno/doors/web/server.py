@@ -151,16 +151,11 @@ def open_port(host: str, port: int, *, wildcard: bool = False) -> socket.socket:
     except OSError as error:
         opened.close()
         raise _unusable_port(host, port, error) from error
-    if not wildcard and _is_wildcard(opened.getsockname()[0]):
-        opened.close()
+    bound = ip_address(opened.getsockname()[0])
+    if not wildcard and (getattr(bound, "ipv4_mapped", None) or bound).is_unspecified:
+        opened.close()  # the page answers to names that it knows, and nobody opens it by this one
         raise UsageError(f"{host or 'An empty --host'} means every address of this machine; name the one to serve at.")
     return opened
-
-
-def _is_wildcard(address: str) -> bool:
-    """The page answers to names that it knows, and nobody opens it by this one."""
-    read = ip_address(address)
-    return (getattr(read, "ipv4_mapped", None) or read).is_unspecified
 
 
 def _unusable_port(host: str, port: int, error: OSError) -> Exception:

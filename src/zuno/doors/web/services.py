@@ -53,6 +53,23 @@ class Services:
         """The document that `--json` prints."""
         return respond(await self.fetch(question))
 
+    async def page(
+        self, question: Callable[[Zuno], Awaitable[View]], items: str, key: str, limit: int, cursor: str | None = None
+    ) -> Response:
+        """A page of the list `items` of a document, after the item whose `key` is the cursor: what is added at the
+        front meanwhile moves nothing. Without one the list begins there. `Problem` for a cursor of no item."""
+        whole = (await self.fetch(question)).model_dump(mode="json", by_alias=True)
+        listed: Sequence[dict[str, Any]] = whole.pop(items)
+        start = 0
+        if cursor is not None:
+            places = [place for place, item in enumerate(listed) if str(item[key]) == cursor]
+            if not places:
+                raise Problem(400, "This cursor names no item of the list; ask without one.")
+            start = places[-1] + 1
+        shown = tuple(listed[start : start + limit])
+        more = start + limit < len(listed)
+        return respond(PageView(items=shown, next_cursor=str(shown[-1][key]) if more else None, head=whole))
+
 
 class ViewResponse(Response):
     """A view as JSON."""
@@ -86,19 +103,3 @@ class PageView(View):
     next_cursor: str | None
     head: dict[str, Any]
     """The rest of the document."""
-
-
-def cut_page(view: View, items: str, key: Callable[[dict[str, Any]], str], cursor: str | None, limit: int) -> PageView:
-    """A page of the list `items` of a document, after the item that `cursor` names: what is added at the front
-    meanwhile moves nothing. `Problem` for a cursor of no item."""
-    whole = view.model_dump(mode="json", by_alias=True)
-    listed: Sequence[dict[str, Any]] = whole.pop(items)
-    start = 0
-    if cursor is not None:
-        places = [place for place, item in enumerate(listed) if key(item) == cursor]
-        if not places:
-            raise Problem(400, "This cursor names no item of the list; ask without one.")
-        start = places[-1] + 1
-    shown = tuple(listed[start : start + limit])
-    more = start + limit < len(listed)
-    return PageView(items=shown, next_cursor=key(shown[-1]) if more else None, head=whole)

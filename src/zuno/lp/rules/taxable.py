@@ -9,7 +9,7 @@ from typing import Final
 
 from zuno.amm.model import whole_price
 from zuno.kernel.taxable import Amount, TaxableEvent, TaxableKind
-from zuno.kernel.text import Token, base_and_quote, format_units, is_stable, market_name
+from zuno.kernel.text import base_and_quote, format_units, is_stable, market_name
 from zuno.kernel.units import Millis
 from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
 from zuno.lp.rules.attribution import principal_exchanged
@@ -37,23 +37,9 @@ def list_taxable_events(
         flows = [("swap", (event.paid0, event.paid1))]
 
     def record(kind: TaxableKind, amounts: tuple[int, int]) -> TaxableEvent:
-        tokens = (history.token0, history.token1)
-        moved = [
-            (_whole(abs(amount), token), amount > 0) for amount, token in zip(amounts, tokens, strict=True) if amount
-        ]
         value, source = _value(history, amounts, price, event.block.number)
-        return TaxableEvent(
-            at,
-            kind,
-            chain,
-            wallet,
-            tuple(amount for amount, given in moved if not given),
-            tuple(amount for amount, given in moved if given),
-            value,
-            source,
-            event.tx,
-            reference,
-        )
+        received, given = (_whole(history, [sign * amount for amount in amounts]) for sign in (-1, 1))
+        return TaxableEvent(at, kind, chain, wallet, received, given, value, source, event.tx, reference)
 
     yield from (record(kind, amounts) for kind, amounts in flows if any(amounts))
     gas = event.gas if event.gas_paid is None else event.gas_paid
@@ -61,19 +47,22 @@ def list_taxable_events(
         paid = Amount(Decimal(format_units(gas, _ETHER)), native)
         side = history.native_side
         value, source = (
-            (Amount(-paid.quantity, native), "")
+            (paid, "")
             if side is None
-            else _value(history, (gas, 0) if side == 0 else (0, gas), price, event.block.number, cost=True)
+            else _value(history, (gas, 0) if side == 0 else (0, gas), price, event.block.number)
         )
-        yield TaxableEvent(at, "gas", chain, wallet, (), (paid,), value, source, event.tx, reference)
+        cost = value and Amount(-value.quantity, value.asset)
+        yield TaxableEvent(at, "gas", chain, wallet, (), (paid,), cost, source, event.tx, reference)
 
 
-def _whole(amount: int, token: Token) -> Amount:
-    return Amount(Decimal(format_units(amount, token.decimals)), token.display_name)
+def _whole(history: PositionHistory, amounts: list[int]) -> tuple[Amount, ...]:
+    """Those above zero, in whole tokens."""
+    pairs = zip(amounts, (history.token0, history.token1), strict=True)
+    return tuple(Amount(Decimal(format_units(n, token.decimals)), token.display_name) for n, token in pairs if n > 0)
 
 
 def _value(
-    history: PositionHistory, amounts: tuple[int, int], sqrt_price_x96: int, block: int, *, cost: bool = False
+    history: PositionHistory, amounts: tuple[int, int], sqrt_price_x96: int, block: int
 ) -> tuple[Amount | None, str]:
     """Both amounts in the pool's quote token at the pool's price: of a swap what was given, else what moved."""
     tokens = (history.token0, history.token1)
@@ -87,7 +76,7 @@ def _value(
     quantity = _CONTEXT.divide(Decimal(total.numerator), Decimal(total.denominator))
     source = f"pool price at block {block}"
     if is_stable(quote):
-        return Amount(-quantity if cost else quantity, "USD"), f"{source}, 1 {quote.symbol} taken as 1 USD"
+        return Amount(quantity, "USD"), f"{source}, 1 {quote.symbol} taken as 1 USD"
     if not quote.verified:
         return None, ""
-    return Amount(-quantity if cost else quantity, market_name(quote)), source
+    return Amount(quantity, market_name(quote)), source

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from zuno.amm.model import Block, LpPosition
+from zuno.amm.model import Block
 from zuno.journal.port import Journal
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import Clock
@@ -258,10 +258,15 @@ class Monitor:
         events = [event for _, happened in looks for event in happened]
         events += await self._end_unwatched(by_chain)
         notes = (*await self._append_alerts(), *await self._journal_events())
-        book = await self._store.book()
-        waiting = len(pending_events(book)) + await self._count_waiting()
-        return self._view(
-            [seen for seen, _ in looks], sorted(by_chain.keys() - awake.keys()), events, book, waiting, notes
+        book, now = await self._store.book(), self._clock.now()
+        return TickView(
+            at=now,
+            chains=tuple(_chain_view(seen, book) for seen, _ in looks),
+            resting=tuple(sorted(by_chain.keys() - awake.keys())),
+            events=tuple(map(event_view, events)),
+            alerts=tuple(alert_view(alert, now) for alert in book.active),
+            waiting=len(pending_events(book)) + await self._count_waiting(),
+            notes=notes,
         )
 
     async def _read_chain(self, name: str, watches: Sequence[Watch]) -> tuple[_ChainRead, tuple[Event, ...]]:
@@ -329,9 +334,8 @@ class Monitor:
             if len(wallets) == 1 or not isinstance(error, Malformed):
                 seen.failures.append(_clause(error))
                 return
-            half = len(wallets) // 2
-            await self._read_together(chain, seen, wallets[:half], local, before)
-            await self._read_together(chain, seen, wallets[half:], local, before)
+            for half in (wallets[: len(wallets) // 2], wallets[len(wallets) // 2 :]):
+                await self._read_together(chain, seen, half, local, before)
             return
         for wallet, holdings in zip(wallets, every, strict=True):
             self._add_wallet(seen, wallet, holdings)
@@ -418,26 +422,6 @@ class Monitor:
         pause = Backoff(self._period, LONGEST_BACKOFF).delay(rest.failures - self._limits.failures + 1)
         rest.until = asyncio.get_running_loop().time() + pause
 
-    def _view(
-        self,
-        looks: Sequence[_ChainRead],
-        resting: Sequence[str],
-        events: Sequence[Event],
-        book: AlertBook,
-        waiting: int,
-        notes: Sequence[str],
-    ) -> TickView:
-        now = self._clock.now()
-        return TickView(
-            at=now,
-            chains=tuple(_chain_view(seen, book) for seen in looks),
-            resting=tuple(resting),
-            events=tuple(map(event_view, events)),
-            alerts=tuple(alert_view(alert, now) for alert in book.active),
-            waiting=waiting,
-            notes=tuple(notes),
-        )
-
 
 def _clause(error: ZunoError) -> str:
     """An error inside a sentence; part of it may be a node's own words."""
@@ -462,15 +446,13 @@ def _pool_samples(seen: _ChainRead) -> list[PoolSample]:
 
 
 def _chain_view(seen: _ChainRead, book: AlertBook) -> ChainLookView:
-    held: list[LpPosition] = [position for wallet in seen.wallets for position in wallet.positions]
+    held = [(wallet.wallet, position) for wallet in seen.wallets for position in wallet.positions]
+    filled = [(wallet, position) for wallet, position in held if position.liquidity]
     conditions = {
         (alert.subject.wallet, alert.subject.position): alert.condition
         for alert in book.active
         if alert.subject.chain == seen.chain and alert.subject.rule is None
     }
-    filled = [
-        (wallet.wallet, position) for wallet in seen.wallets for position in wallet.positions if position.liquidity
-    ]
     return ChainLookView(
         chain=seen.chain,
         block=None if seen.block is None else seen.block.number,

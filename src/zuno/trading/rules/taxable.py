@@ -4,18 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Final
+from typing import NamedTuple
 
 from zuno.kernel.taxable import Amount, TaxableEvent, TaxableKind
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import Holding, PositionClosed, PositionOpened
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Side, Symbol
-from zuno.trading.model.orders import SPOT, Fill, to_decimal
+from zuno.trading.model.orders import SPOT, to_decimal
 from zuno.trading.model.trade_events import Adopted, FillBooked, FundingBooked, ManualChange, TradeClosed, TradeEvent
 
-_BOOKED: Final = "as booked"
-_BY_HAND: Final = "written down by hand"
+
+class _Entry(NamedTuple):
+    """What the events of one fill, payment or position have in common."""
+
+    account: str
+    exchange: Exchange
+    at: Millis
+    id: str
+    reference: str
+
+    def trade(self, symbol: Symbol, quantity: Decimal, price: Decimal, sign: int) -> TaxableEvent:
+        """At a spot exchange coins against cash; of futures the contract alone moves, its value is the notional."""
+        cash = Amount(quantity * price, self.exchange.currency)
+        spot = self.exchange in SPOT
+        bought = (Amount(quantity, symbol.base if spot else f"{symbol} perpetual"),)
+        paid = (cash,) if spot else ()
+        received, given = (bought, paid) if sign > 0 else (paid, bought)
+        return self._record("trade", received, given, cash)
+
+    def move(self, kind: TaxableKind, quantity: Decimal, asset: str = "") -> TaxableEvent:
+        """Cash of the exchange, or another asset; below zero it was given."""
+        value = Amount(quantity, asset or self.exchange.currency)
+        moved = (Amount(abs(quantity), value.asset),)
+        received, given = (moved, ()) if quantity >= 0 else ((), moved)
+        return self._record(kind, received, given, value)
+
+    def _record(
+        self, kind: TaxableKind, received: tuple[Amount, ...], given: tuple[Amount, ...], value: Amount
+    ) -> TaxableEvent:
+        return TaxableEvent(
+            self.at, kind, self.exchange, self.account, received, given, value, "as booked", self.id, self.reference
+        )
 
 
 def list_taxable_events(account: str, events: Iterable[TradeEvent]) -> Iterator[TaxableEvent]:
@@ -24,83 +54,38 @@ def list_taxable_events(account: str, events: Iterable[TradeEvent]) -> Iterator[
     for event in events:
         match event:
             case FillBooked(fill=fill):
-                yield from _list_of_fill(account, fill)
-            case FundingBooked(payment=payment):
-                reference = f"{payment.symbol}"
-                yield _move_cash(
-                    account, payment.exchange, "funding", payment.at, payment.amount, payment.id, reference
-                )
+                entry = _Entry(account, fill.exchange, fill.at, fill.id, fill.client_id)
+                yield entry.trade(fill.symbol, fill.quantity, fill.price, fill.side.sign)
+                if fill.fee:
+                    yield entry.move("fee", -fill.fee)
+                if fill.foreign_fee:
+                    quantity, _, asset = fill.foreign_fee.partition(" ")
+                    yield entry.move("fee", -Decimal(quantity), asset)
+            case FundingBooked(payment=paid):
+                yield _Entry(account, paid.exchange, paid.at, paid.id, str(paid.symbol)).move("funding", paid.amount)
             case TradeClosed(summary=trade) if trade.exchange not in SPOT:
-                yield _move_cash(
-                    account, trade.exchange, "pnl", trade.closed, trade.gross_pnl, trade.trade, trade.intent
-                )
+                entry = _Entry(account, trade.exchange, trade.closed, trade.trade, trade.intent)
+                yield entry.move("pnl", trade.gross_pnl)
             case Adopted(exchange=exchange, cash=cash) if cash:
-                yield _move_cash(account, exchange, "adjustment", event.at, cash, "", event.what)
+                yield _Entry(account, exchange, event.at, "", event.what).move("adjustment", cash)
             case ManualChange(change=PositionOpened() as opened):
-                held[opened.position.id] = opened.position
-                yield from _list_by_hand(
-                    account, opened.position, opened.at, opened.position.entry, opened.fee, opening=True
-                )
+                holding = held[opened.position.id] = opened.position
+                yield from _list_by_hand(account, holding, opened.at, holding.entry, opened.fee, opening=True)
             case ManualChange(change=PositionClosed() as closed) if closed.id in held:
-                yield from _list_by_hand(
-                    account, held.pop(closed.id), closed.at, closed.price, closed.fee, opening=False
-                )
+                holding = held.pop(closed.id)
+                yield from _list_by_hand(account, holding, closed.at, closed.price, closed.fee, opening=False)
             case _:
                 pass
-
-
-def _list_of_fill(account: str, fill: Fill) -> Iterator[TaxableEvent]:
-    yield _exchange_assets(
-        account, fill.exchange, fill.symbol, fill.at, fill.quantity, fill.price, fill.side.sign, fill.id, fill.client_id
-    )
-    if fill.fee:
-        yield _move_cash(account, fill.exchange, "fee", fill.at, -fill.fee, fill.id, fill.client_id)
-    if fill.foreign_fee:
-        quantity, _, asset = fill.foreign_fee.partition(" ")
-        paid, value = Amount(Decimal(quantity), asset), Amount(-Decimal(quantity), asset)
-        yield TaxableEvent(fill.at, "fee", fill.exchange, account, (), (paid,), value, _BOOKED, fill.id, fill.client_id)
 
 
 def _list_by_hand(
     account: str, holding: Holding, at: Millis, price: float, fee: float, *, opening: bool
 ) -> Iterator[TaxableEvent]:
+    entry = _Entry(account, holding.exchange, at, "", f"{holding.id}, written down by hand")
     direction = 1 if holding.side is Side.LONG else -1
     quantity, at_price = to_decimal(holding.quantity), to_decimal(price)
-    sign = direction if opening else -direction
-    yield _exchange_assets(
-        account, holding.exchange, holding.symbol, at, quantity, at_price, sign, "", f"{holding.id}, {_BY_HAND}"
-    )
+    yield entry.trade(holding.symbol, quantity, at_price, direction if opening else -direction)
     if not opening and holding.exchange not in SPOT:
-        result = (at_price - to_decimal(holding.entry)) * quantity * direction
-        yield _move_cash(account, holding.exchange, "pnl", at, result, "", f"{holding.id}, {_BY_HAND}")
+        yield entry.move("pnl", (at_price - to_decimal(holding.entry)) * quantity * direction)
     if fee:
-        yield _move_cash(account, holding.exchange, "fee", at, -to_decimal(fee), "", f"{holding.id}, {_BY_HAND}")
-
-
-def _exchange_assets(
-    account: str,
-    exchange: Exchange,
-    symbol: Symbol,
-    at: Millis,
-    quantity: Decimal,
-    price: Decimal,
-    sign: int,
-    fill_id: str,
-    reference: str,
-) -> TaxableEvent:
-    """At a spot exchange coins against cash; of futures the contract alone moves, its value is the notional."""
-    cash = Amount(quantity * price, exchange.currency)
-    spot = exchange in SPOT
-    bought = (Amount(quantity, symbol.base if spot else f"{symbol} perpetual"),)
-    paid = (cash,) if spot else ()
-    received, given = (bought, paid) if sign > 0 else (paid, bought)
-    return TaxableEvent(at, "trade", exchange, account, received, given, cash, _BOOKED, fill_id, reference)
-
-
-def _move_cash(
-    account: str, exchange: Exchange, kind: TaxableKind, at: Millis, amount: Decimal, event_id: str, reference: str
-) -> TaxableEvent:
-    cash = (Amount(abs(amount), exchange.currency),)
-    received, given = (cash, ()) if amount >= 0 else ((), cash)
-    value = Amount(amount, exchange.currency)
-    return TaxableEvent(at, kind, exchange, account, received, given, value, _BOOKED, event_id, reference)
+        yield entry.move("fee", -to_decimal(fee))

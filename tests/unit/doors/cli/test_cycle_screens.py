@@ -183,7 +183,7 @@ def test_why_no_model_sits_is_told_by_the_first_node_alone(capsys: pytest.Captur
 def test_on_a_terminal_a_board_says_who_waits_and_what_was_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     out = StringIO()
     terminal = Console(file=out, width=100, height=40, force_terminal=True, color_system=None)
-    monkeypatch.setattr("zuno.doors.cli.cycle_progress.console", lambda: terminal)
+    monkeypatch.setattr("zuno.doors.cli.layout.console", lambda: terminal)
     with Progress() as progress:
         for event in events()[:4]:
             progress.hear(event)
@@ -204,9 +204,7 @@ def test_a_closed_pipe_silences_the_board_and_not_the_run(monkeypatch: pytest.Mo
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
-    monkeypatch.setattr(
-        "zuno.doors.cli.cycle_progress.console", lambda: layout._Console(file=Closed(), width=80, markup=False)
-    )
+    monkeypatch.setattr("zuno.doors.cli.layout.console", lambda: layout._Console(file=Closed(), width=80, markup=False))
     with Progress() as progress:
         for event in events():
             progress.hear(event)

@@ -86,7 +86,7 @@ def test_every_intent_has_examples_of_its_own() -> None:
 
 TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
 TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep", "journal upgrade"}
-TYPED |= {"home compact"}
+TYPED |= {"serve", "backup", "restore", "home move", "home compact", "config init", "config check", "export events"}
 TYPED |= {"web factor add", "web factor list", "web factor remove"}
 TYPED |= {"web link", "web sessions", "web allow", "web token create", "web token list", "web token revoke"}
 """Commands whose ids, prices, folders and quoted words nobody says in prose, and those about who may log in."""

@@ -18,9 +18,8 @@ from zuno.adapters.atomic_file import replace_file
 from zuno.doors.cli.grammar_lookup import CommandTree
 from zuno.doors.reading.intents import Reading
 from zuno.doors.reading.secrecy import looks_secret
-from zuno.doors.shell.port import ShellHost
 from zuno.doors.shell.terminal import MOST_LINES, PrivateHistory, ShellCompleter
-from zuno.doors.shell.turns import ShellSession, run_lines
+from zuno.doors.shell.turns import ShellHost, ShellSession, run_lines
 from zuno.doors.zuno import ShellStart
 from zuno.kernel.view import View
 

@@ -8,7 +8,7 @@ from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers,
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.look_route import Cursor, Id, Limit, LookRoute
-from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.web.services import PageView, Services, document, respond
 from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View, sanitise
@@ -26,8 +26,7 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
     @router.get("", **document(PageView))
     async def list_plans(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Plans, newest first."""
-        view = await services.fetch(lambda zuno: zuno.archive().plans(limit + 1, cursor))
-        return respond(cut_page(view, "plans", lambda plan: str(plan["planId"]), None, limit))
+        return await services.page(lambda zuno: zuno.archive().plans(limit + 1, cursor), "plans", "planId", limit)
 
     @router.get("/waiting", **document(PlanListView))
     async def list_waiting_plans() -> Response:

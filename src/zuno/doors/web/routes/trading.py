@@ -23,7 +23,7 @@ from zuno.doors.web.look_route import (
     Mode,
     Symbol,
 )
-from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.web.services import PageView, Services, document, respond
 from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno
 from zuno.kernel.accounts import PAPER_ACCOUNT, KillLock
@@ -104,28 +104,28 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     @router.get("/trades", **document(PageView))
     async def list_trades(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Closed trades, newest first."""
-        view = await services.fetch(lambda zuno: zuno.account(account).trades(limit + 1, cursor))
-        return respond(cut_page(view, "trades", lambda trade: str(trade["id"]), None, limit))
+        return await services.page(lambda zuno: zuno.account(account).trades(limit + 1, cursor), "trades", "id", limit)
 
     @router.get("/orders", **document(PageView))
     async def list_orders(
         account: Account = None, everything: bool = False, cursor: Cursor = None, limit: Limit = 50
     ) -> Response:
         """Open orders, newest first; `everything`: also filled, cancelled and rejected ones."""
-        view = await services.fetch(lambda zuno: zuno.account(account).orders(everything=everything))
-        return respond(cut_page(view, "orders", lambda order: str(order["id"]), cursor, limit))
+        return await services.page(
+            lambda zuno: zuno.account(account).orders(everything=everything), "orders", "id", limit, cursor
+        )
 
     @router.get("/fills", **document(PageView))
     async def list_fills(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Fills, newest first."""
-        view = await services.fetch(lambda zuno: zuno.account(account).fills(limit + 1, cursor))
-        return respond(cut_page(view, "fills", lambda fill: str(fill["id"]), None, limit))
+        return await services.page(lambda zuno: zuno.account(account).fills(limit + 1, cursor), "fills", "id", limit)
 
     @router.get("/ledger", **document(PageView))
     async def list_postings(account: Account = None, cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Postings of the double-entry ledger, newest first; its balances are in `head`."""
-        view = await services.fetch(lambda zuno: zuno.account(account).ledger(limit + 1, cursor))
-        return respond(cut_page(view, "postings", lambda posting: str(posting["number"]), None, limit))
+        return await services.page(
+            lambda zuno: zuno.account(account).ledger(limit + 1, cursor), "postings", "number", limit
+        )
 
     @router.get("/equity", **document(PerformanceView))
     async def get_equity(account: Account = None) -> Response:
@@ -171,8 +171,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     @router.get("/runs", **document(PageView))
     async def list_runs(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Runs, newest first."""
-        view = await services.fetch(lambda zuno: zuno.cycles().runs(limit + 1, cursor))
-        return respond(cut_page(view, "runs", lambda run: str(run["runId"]), None, limit))
+        return await services.page(lambda zuno: zuno.cycles().runs(limit + 1, cursor), "runs", "runId", limit)
 
     @router.get("/runs/{run}", **document(CycleWhyView | RunStartView))
     async def get_run(run: Id) -> Response:

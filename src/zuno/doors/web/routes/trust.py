@@ -10,7 +10,7 @@ from zuno.doors.agents import AgentsView
 from zuno.doors.costs import CostsView
 from zuno.doors.web.look_route import Account, AsOf, Cursor, Id, Limit, LookRoute
 from zuno.doors.web.problems import Problem
-from zuno.doors.web.services import PageView, Services, cut_page, document, respond
+from zuno.doors.web.services import PageView, Services, document
 from zuno.doors.zuno import Zuno
 from zuno.journal.audit import JournalVerdictView
 from zuno.journal.decision_view import ReplayView
@@ -38,8 +38,7 @@ def build_trust_routes(services: Services) -> APIRouter:
     @router.get("/memories", **document(PageView))
     async def list_memories(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Post-mortems of closed trades, newest first."""
-        view = await services.fetch(lambda zuno: zuno.memory().list(limit + 1, before=cursor))
-        return respond(cut_page(view, "memories", lambda memory: str(memory["id"]), None, limit))
+        return await services.page(lambda zuno: zuno.memory().list(limit + 1, before=cursor), "memories", "id", limit)
 
     @router.get("/memories/{memory}", **document(PostMortemView))
     async def get_memory(memory: Id) -> Response:
@@ -60,8 +59,7 @@ def build_trust_routes(services: Services) -> APIRouter:
     async def list_entries(cursor: Cursor = None, limit: Limit = 50) -> Response:
         """Entries, newest first."""
         before = _read_number(cursor)
-        view = await services.fetch(lambda zuno: zuno.audit().page(limit + 1, before))
-        return respond(cut_page(view, "entries", lambda entry: str(entry["seq"]), None, limit))
+        return await services.page(lambda zuno: zuno.audit().page(limit + 1, before), "entries", "seq", limit)
 
     @router.get("/journal/verify", **document(JournalVerdictView))
     async def verify_journal() -> Response:
