@@ -84,7 +84,11 @@ async def test_opening_a_chat_starts_nothing(api: TelegramApi, bot: RunningBot) 
     assert set(entries) == {"chat"}
 
 
-async def test_settings_are_shown_without_secrets(api: TelegramApi, market: Path) -> None:
+async def test_settings_are_shown_without_secrets(
+    api: TelegramApi, market: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-alice")
+    monkeypatch.setenv("ZUNO_RISK_PROFILE", "aggressive")
     async with running_bot(market, api, openai_api_key="sk-secret-of-alice", risk_profile="aggressive"):
         api.say(ALICE, "/show_config")
         shown = (await api.next()).text

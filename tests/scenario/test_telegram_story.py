@@ -82,8 +82,8 @@ async def follow_trading(api: TelegramApi, bot: RunningBot) -> None:
     api.say(ALICE, "/analyze BTC")
     report = await next_with(api, "Why")
     assert report.photo is not None or any(message.photo for message in api.sent)
-    progress = next(message for message in api.sent if message.edits)
-    await api.until(lambda: "judge" in progress.text)  # the last state arrives beside the report
+    # The last state arrives beside the report.
+    await api.until(lambda: any(message.edits and "judge" in message.text for message in api.sent))
     page = await press(api, report, "Full page")
     assert page.document is not None
     assert b"<html" in page.document[1]

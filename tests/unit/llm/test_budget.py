@@ -193,7 +193,8 @@ async def test_the_file_forgets_old_days(tmp_path: Path) -> None:
     assert await book.total(KEPT_DAYS + 9) == Spend(1)
 
 
-async def test_a_folder_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "gone").touch()
     with pytest.raises(Unavailable, match=r"spent\.json"):
         await DailySpendFile(tmp_path / "gone" / "spent.json").book(1, Spend(1), Ceiling())
 
