@@ -93,6 +93,17 @@ def test_unlikely_prices_without_a_terminal_are_refused_and_the_rest_goes_on(tmp
     assert (taken.code, taken.document["rows"]) == (0, 48)
 
 
+def test_a_process_that_imported_ends_without_a_word(tmp_path: Path) -> None:
+    file = write_hours(tmp_path / "btc-1h.csv", 42e3, 48)
+    done = subprocess.run(
+        [sys.executable, "-m", "zuno", "data", "import", str(file), "--json"],
+        env=shell(tmp_path / "home", {}),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stderr == b""
+
+
 @pytest.mark.soak(every=3)
 @pytest.mark.parametrize(("word", "code", "rows"), [("y\n", 0, 48), ("\n", 3, 0), ("no\n", 3, 0)])
 def test_unlikely_prices_are_asked_about_at_a_terminal(tmp_path: Path, word: str, code: int, rows: int) -> None:
