@@ -193,33 +193,22 @@ CARDS: Final[Mapping[str, BuildCard]] = {
 }
 
 
-def _show_card(name: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
-    return lambda asked, zuno: asked.cards.show(name, asked, zuno)
+def _show_card(name: str, usage: str, description: str, *aliases: str) -> Command:
+    return Command(
+        name, usage, description, Level.MONEY, lambda asked, zuno: asked.cards.show(name, asked, zuno), aliases
+    )
 
 
-def _confirm(asked: ChatRequest, zuno: Zuno) -> Awaitable[Reply]:
-    return asked.cards.confirm(asked, zuno)
-
-
-def _dismiss(asked: ChatRequest, zuno: Zuno) -> Awaitable[Reply]:
-    return asked.cards.dismiss(asked, zuno)
-
-
+_CONFIRM: Final = "Confirm a card by its code."
+_DISMISS: Final = "Take back the cards that wait for you."
 COMMANDS: Final = (
-    Command("approve", "PLAN", "Approve a plan.", Level.MONEY, _show_card("approve")),
-    Command("apply", "PLAN", "Apply an approved plan.", Level.MONEY, _show_card("apply")),
-    Command("close", "POSITION [CHAIN]", "Close a liquidity position by a plan.", Level.MONEY, _show_card("close")),
-    Command(
-        "forceexit",
-        "ID|SYMBOL|all [live|demo]",
-        "Close trades at the market.",
-        Level.MONEY,
-        _show_card("forceexit"),
-        aliases=("fx",),
-    ),
-    Command("kill", "[live|demo]", "Cancel all orders, close all trades and lock.", Level.MONEY, _show_card("kill")),
-    Command("resume", "[live|demo]", "Open new trades again.", Level.MONEY, _show_card("resume")),
-    Command("unlock", "[PROTECTION] [live|demo]", "Lift locks.", Level.MONEY, _show_card("unlock")),
-    Command("confirm", "CODE", "Confirm a card by its code.", Level.MONEY, _confirm),
-    Command("dismiss", "", "Take back the cards that wait for you.", Level.LOWERS_RISK, _dismiss),
+    _show_card("approve", "PLAN", "Approve a plan."),
+    _show_card("apply", "PLAN", "Apply an approved plan."),
+    _show_card("close", "POSITION [CHAIN]", "Close a liquidity position by a plan."),
+    _show_card("forceexit", "ID|SYMBOL|all [live|demo]", "Close trades at the market.", "fx"),
+    _show_card("kill", "[live|demo]", "Cancel all orders, close all trades and lock."),
+    _show_card("resume", "[live|demo]", "Open new trades again."),
+    _show_card("unlock", "[PROTECTION] [live|demo]", "Lift locks."),
+    Command("confirm", "CODE", _CONFIRM, Level.MONEY, lambda asked, zuno: asked.cards.confirm(asked, zuno)),
+    Command("dismiss", "", _DISMISS, Level.LOWERS_RISK, lambda asked, zuno: asked.cards.dismiss(asked, zuno)),
 )
