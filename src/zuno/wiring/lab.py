@@ -228,18 +228,13 @@ async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, Path]
     """A synthetic market and the folder it is stored in, which is removed at the end."""
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
-        market = await open_market(seed, Path(name))
+        store = SqliteSeries(Path(name) / "market", describe_origin(seed))
+        rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
+        await store.renew(describe_origin(seed), rows)
         try:
-            yield market, Path(name)
+            yield describe_market(seed, store), Path(name)
         finally:
-            await market.store.close()
-
-
-async def open_market(seed: int, folder: Path) -> StudyMarket:
-    store = SqliteSeries(folder / "market", describe_origin(seed))
-    rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
-    await store.renew(describe_origin(seed), rows)
-    return describe_market(seed, store)
+            await store.close()
 
 
 def describe_market(seed: int, store: SeriesStore) -> StudyMarket:

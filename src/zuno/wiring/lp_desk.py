@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import SystemClock, unix_millis
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
     from zuno.lp.service.recorded_request import RecordedRequest
-    from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
+    from zuno.lp.service.wallets import WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor, Watch
     from zuno.wiring.config import WatchedWallets
@@ -79,18 +79,12 @@ class LpWiring(SharedWiring):
         self._models.offline = offline
         way = "inproc" if offline else transport
 
-        async def venue(request_id: str | None, listen: Listen) -> DebateRunner:
-            return await self._venue(way, request_id, listen)
-
-        async def read_balances(chain: str) -> BalancesView:
-            return await self.wallet(chain).balance()
-
         return RecommendService(
-            venue,
+            partial(self._venue, way),
             self._settings.default_chain(),
             self._settings.risk_profile,
             hooks=self._settings.allowed_hooks,
-            read_balances=read_balances,
+            read_balances=lambda chain: self.wallet(chain).balance(),
         )
 
     def mesh(self) -> MeshService:

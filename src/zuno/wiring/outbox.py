@@ -87,12 +87,10 @@ def build_pushes(
     async def run(stop: asyncio.Event) -> None:
         for gap in gaps:
             print_line(gap)
-        if not _pushes_to_chat(settings):
-            return
         drain = build_drain(settings, sources.outbox)
-        assert drain is not None
-        feed = build_feed(settings, drain, sources)
-        assert feed is not None
+        feed = None if drain is None else build_feed(settings, drain, sources)
+        if drain is None or feed is None:
+            return
         try:
             await asyncio.gather(feed.run(stop), drain.run(stop))
             await drain.deliver_once()  # what was appended while both were ending
@@ -104,21 +102,17 @@ def build_pushes(
 
 def build_button_search(settings: Settings, outbox: Outbox) -> Callable[[str], Awaitable[ChatButton | None]]:
     """Finds what a button below a push asks, by its callback data `n<number>.<index>`."""
-    chat = (settings.telegram_chat_id or "").strip()
+    name = (settings.telegram_chat_id or "").strip()
+    chat = int(name) if _CHAT.fullmatch(name) else None
 
     async def find(data: str) -> ChatButton | None:
         from zuno.kernel.chat import ChatButton
 
         match = _CALLBACK.fullmatch(data)
         post = None if match is None else await outbox.find(int(match[1]))
-        if (
-            match is None
-            or post is None
-            or int(match[2]) >= len(post.notice.buttons)
-            or not _CHAT.fullmatch(chat.strip())
-        ):
+        if chat is None or match is None or post is None or int(match[2]) >= len(post.notice.buttons):
             return None
-        return ChatButton(post.notice.buttons[int(match[2])].words, int(chat))
+        return ChatButton(post.notice.buttons[int(match[2])].words, chat)
 
     return find
 

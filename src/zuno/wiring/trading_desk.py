@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from zuno.journal.audit import JournalAudit
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.learn.evaluator import Evaluator
-    from zuno.trading.model.account import Account
-    from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
     from zuno.trading.model.market import Symbol
     from zuno.trading.model.orders import ExchangeAnswer
@@ -159,9 +157,6 @@ class TradingWiring(SharedWiring):
                 check_real_time(await opened.refresh(), account)
             return opened
 
-        async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
-            return await self.book().slots(origin, moment, present, account)
-
         wiring.prepare_cycles()
         models, evaluator = self._models, self.evaluator()
         was_live = self._was_live if self._settings.market == "live" else None
@@ -171,7 +166,7 @@ class TradingWiring(SharedWiring):
             self.trading(),
             RunBackends(
                 journal=self._open_journal,
-                held=read_slots,
+                held=lambda *asked: self.book().slots(*asked),
                 record=LoggedTradeRecord(self._trade_log()),
                 model_context=lambda notebook: wiring.build_run_context(models, notebook, models.registry()),
                 checkpoints=lambda: wiring.open_checkpoints(self._settings),
@@ -311,9 +306,6 @@ class TradingWiring(SharedWiring):
         self._chains.require_writable()
         live = self._settings.market == "live"
 
-        async def open_gate(account: str, now: Callable[[], Millis], watch_only: str | None) -> OrderGate:
-            return await self._open_gate(account, now, owned=not live, entries=True, watch_only=watch_only)
-
         async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
             await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
 
@@ -325,7 +317,9 @@ class TradingWiring(SharedWiring):
                 log=self._trade_log(),
                 desk=self.trading(),
                 live=live,
-                open_gate=open_gate,
+                open_gate=lambda account, now, why: self._open_gate(
+                    account, now, owned=not live, entries=True, watch_only=why
+                ),
                 cycles=self.cycles,
                 lock=lambda account: desk_lock(self._settings.home, desk_name(account)),
                 now=unix_millis,
