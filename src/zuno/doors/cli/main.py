@@ -47,8 +47,8 @@ recommend = group("Run a debate and show the recommendation. Nothing is signed o
 _first = {"lp": lp, "sim": sim, "devnet": devnet, "plan": plan, "journal": journal, "wallet": wallet}
 _desks = {"monitor": monitor, "alerts": alerts, "data": data, "trade": trade, "memory": memory, "lab": lab}
 _others = {"telegram": telegram, "web": web, "mesh": mesh, "export": export, "home": home, "config": config}
-for _name, _group in (_first | _desks | _others).items():
-    app.add_typer(_group, name=_name)
+for _word, _group in (_first | _desks | _others).items():
+    app.add_typer(_group, name=_word)
 lp.add_typer(recommend, name="recommend")
 trade.add_typer(book, name="book")
 command(app, "parse")(parse)
