@@ -23,10 +23,6 @@ from zuno.trading.service.account_view import AccountView, ActionView, TradePosi
 # -- liquidity
 
 
-async def _offer_approval(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
-    return await _approval_card(_take_word(asked, "/approve PLAN"), asked, zuno)
-
-
 async def _offer_close(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     """The plan is made at once, for a plan moves nothing; what is confirmed is its approval."""
     if not 1 <= len(asked.words) <= 2:
@@ -176,7 +172,7 @@ def _name(asked: ChatRequest) -> str:
 
 
 CARDS: Final[Mapping[str, BuildCard]] = {
-    "approve": _offer_approval,
+    "approve": lambda asked, zuno: _approval_card(_take_word(asked, "/approve PLAN"), asked, zuno),
     "apply": _offer_apply,
     "close": _offer_close,
     "forceexit": _offer_exit,
