@@ -60,13 +60,7 @@ async def mesh_up(zuno: Zuno, transport: Way = None, json: JsonLines = False) ->
         def run(hear: Callable[[MeshEventView], None], stop: asyncio.Event) -> Awaitable[View]:
             return zuno.mesh_host().up(transport, hear, show, stop)
 
-        return await serve(
-            run,
-            lambda event: event.write_line(),
-            json=json,
-            ready=lambda event: event.event == "up",
-            ending=(signal.SIGINT,),
-        )
+        return await serve(run, json=json, ready=lambda event: event.event == "up", ending=(signal.SIGINT,))
 
 
 @command(mesh, "down")

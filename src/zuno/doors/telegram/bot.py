@@ -17,14 +17,7 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.telegram import layout
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
-from zuno.doors.telegram.api import (
-    ChatSender,
-    check_token,
-    explain,
-    fetch_updates,
-    retry_seconds,
-    until_stopped,
-)
+from zuno.doors.telegram.api import ChatSender, check_token, explain, fetch_updates, retry_seconds, until_stopped
 from zuno.doors.telegram.commands import LONGEST_LINE, ChatRequest, Command, Level, Replies, TypedCommand, read_command
 from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
