@@ -87,10 +87,12 @@ def build_pushes(
     async def run(stop: asyncio.Event) -> None:
         for gap in gaps:
             print_line(gap)
-        drain = build_drain(settings, sources.outbox)
-        feed = None if drain is None else build_feed(settings, drain, sources)
-        if drain is None or feed is None:
+        if not _pushes_to_chat(settings):
             return
+        drain = build_drain(settings, sources.outbox)
+        assert drain is not None
+        feed = build_feed(settings, drain, sources)
+        assert feed is not None
         try:
             await asyncio.gather(feed.run(stop), drain.run(stop))
             await drain.deliver_once()  # what was appended while both were ending

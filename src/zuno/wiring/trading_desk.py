@@ -98,15 +98,13 @@ class TradingWiring(SharedWiring):
 
     def book(self) -> PaperBookDesk:
         """One per process, because it remembers how far it has read."""
-        self._book = self._book or self._open_book()
-        return self._book
-
-    def _open_book(self) -> PaperBookDesk:
         from zuno.trading.service.paper_book import PaperBookDesk
         from zuno.wiring.orders import read_fees
 
-        store, log = self._recordings.selected_store(), self._trade_log()
-        return PaperBookDesk(self._marked_desk(), store, log, self._inventory(), read_fees(self._settings))
+        if self._book is None:
+            desk, store, log = self._marked_desk(), self._recordings.selected_store(), self._trade_log()
+            self._book = PaperBookDesk(desk, store, log, self._inventory(), read_fees(self._settings))
+        return self._book
 
     def trading(self) -> TradingDesk:
         live = self._settings.market == "live"
@@ -140,7 +138,7 @@ class TradingWiring(SharedWiring):
         from zuno.trading.model.trade_events import account_mode
         from zuno.trading.service.runs import Cycles, RunBackends
         from zuno.wiring import cycles as wiring
-        from zuno.wiring.memory import embedder
+        from zuno.wiring.memory import embedder, news_index
 
         self._chains.require_writable()
 
@@ -161,7 +159,8 @@ class TradingWiring(SharedWiring):
         models, evaluator = self._models, self.evaluator()
         was_live = self._was_live if self._settings.market == "live" else None
         cases = CaseRecall(evaluator.indexes, evaluator.book, LessonBook(self._open_journal), was_live)
-        news = NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings))
+        self._news = self._news or news_index(self._settings, self._settings.home)
+        news = NewsRecall(self._recordings.selected_store(), self._news, embedder(self._settings))
         return Cycles(
             self.trading(),
             RunBackends(
@@ -366,12 +365,6 @@ class TradingWiring(SharedWiring):
             extract = extract_by_models(self._open_journal, self._models)
             self._memory = memory_index(self._settings, self._settings.home, extract)
         return self._memory
-
-    def _news_index(self) -> MemoryIndex:
-        from zuno.wiring.memory import news_index
-
-        self._news = self._news or news_index(self._settings, self._settings.home)
-        return self._news
 
     def memory(self) -> MemoryDesk:
         from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
