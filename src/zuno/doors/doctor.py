@@ -50,11 +50,7 @@ class DoctorView(VerdictView):
             )
             for check in self.checks
         ]
-        return document(
-            "Checks before live trading" if self.live else "Checks",
-            facts(*rows),
-            lines(end),
-        )
+        return document("Checks before live trading" if self.live else "Checks", facts(*rows), lines(end))
 
     def checks_in(self, state: State) -> list[CheckView]:
         return [check for check in self.checks if check.state == state]

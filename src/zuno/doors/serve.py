@@ -185,32 +185,16 @@ class Supervisor:
         self._hear = hear
         with hold(self._with.lock):
             await self._prepare()
-            beside: list[asyncio.Future[Any]] = [
-                asyncio.ensure_future(task) for task in (stop.wait(), self._look(), self._send_notices())
-            ]
+            works = (stop.wait(), self._look(), self._send_notices(), self._keep_all())
+            tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
             ending = asyncio.Event()
             sending = asyncio.ensure_future(self._with.drain(ending))
-            keeping: list[asyncio.Future[None]] = []
             try:
-                for track in self._wanted:
-                    if stop.is_set() or any(task.done() for task in beside):
-                        break
-                    keeping.append(asyncio.ensure_future(self._keep(track)))
-                    settled = asyncio.ensure_future(track.settled.wait())
-                    await asyncio.wait({settled, *beside}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                    settled.cancel()
-                self._started = True
-                while not any(task.done() for task in beside) and not all(task.done() for task in keeping):
-                    left = [task for task in keeping if not task.done()]
-                    await asyncio.wait([*left, *beside], return_when=asyncio.FIRST_COMPLETED)
-                    for task in keeping:
-                        if task.done():
-                            task.result()  # a bug of ours ends the service
-                for task in beside:
-                    if task.done():
-                        task.result()
+                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    task.result()  # a bug of ours ends the service
             finally:
-                await self._end(*keeping, *beside)
+                await self._end(*tasks)
                 ending.set()
                 await asyncio.wait({sending}, timeout=PUSH_SECONDS)
                 sending.cancel()
@@ -258,6 +242,15 @@ class Supervisor:
             self._with.keep(self._report().model_copy(update={"over": True}))
 
     # -- one part
+
+    async def _keep_all(self) -> None:
+        """Start each once the one before it has settled, and keep them until all have ended."""
+        async with asyncio.TaskGroup() as keeping:
+            for track in self._wanted:
+                keeping.create_task(self._keep(track))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(track.settled.wait(), START_SECONDS)
+            self._started = True
 
     async def _keep(self, track: _Track) -> None:
         name = track.name

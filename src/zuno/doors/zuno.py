@@ -77,8 +77,7 @@ class Zuno(Protocol):
     def lp(self, chain: str | None) -> LpDesk:
         """The LP desk of a chain by name, or of the default chain. `UsageError` for an unknown name."""
 
-    def audit(self) -> JournalAudit:
-        """The journal of this home."""
+    def audit(self) -> JournalAudit: ...
 
     async def upgrade_journal(self) -> JournalUpgradeView:
         """Store the view of every finished run and plan that has none."""
@@ -93,20 +92,17 @@ class Zuno(Protocol):
     def mesh(self) -> MeshService:
         """The mesh of this home: set up, looked at, joined."""
 
-    def mesh_host(self) -> MeshHost:
-        """The supervisor of this home's peers."""
+    def mesh_host(self) -> MeshHost: ...
 
     async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerService:
         """One agent in this process; `parent`: it ends when that process, which started it, is gone."""
 
-    def archive(self) -> Archive:
-        """Recorded debates and plans."""
+    def archive(self) -> Archive: ...
 
     async def replay_chat(self, request_id: str) -> ReplayView | None:
         """The answer of a model in a chat, given again from the record; None where the request is none."""
 
-    def execution(self) -> Execution:
-        """Execution of plans: simulate, approve, apply."""
+    def execution(self) -> Execution: ...
 
     def alerts(self) -> AlertDesk:
         """Alerts of the monitor, and the owner's answers to them."""
@@ -114,11 +110,9 @@ class Zuno(Protocol):
     def monitor(self, *, announce: bool = False) -> Monitor:
         """The monitor of all configured wallets; `announce`: alerts that no service delivers go to stderr."""
 
-    def portfolio(self) -> PortfolioDesk:
-        """The positions of all watched wallets."""
+    def portfolio(self) -> PortfolioDesk: ...
 
-    def wallets(self) -> WalletService:
-        """The wallets of this home."""
+    def wallets(self) -> WalletService: ...
 
     def unlock_wallet(self) -> str | None:
         """Unlock the owner's wallet for as long as this is open, by its passphrase file or at the terminal, and say its
@@ -136,11 +130,9 @@ class Zuno(Protocol):
     def interpreter(self) -> Interpreter:
         """Asks a model about a line that the rules could not read."""
 
-    def agents(self) -> Agents:
-        """The agents and their models."""
+    def agents(self) -> Agents: ...
 
-    def costs(self) -> ModelCosts:
-        """The costs of model calls."""
+    def costs(self) -> ModelCosts: ...
 
     def doctor(self) -> Doctor:
         """Whether everything that is configured works."""
@@ -157,8 +149,7 @@ class Zuno(Protocol):
     def home_desk(self) -> HomeDesk:
         """The home as files: usage, backup, restore, move."""
 
-    def logs(self) -> Logs:
-        """The log of this home's processes."""
+    def logs(self) -> Logs: ...
 
     def metrics(self) -> DeskMetrics:
         """The figures of this home for Prometheus, one reader per process. `Unavailable` without its library."""
@@ -166,17 +157,14 @@ class Zuno(Protocol):
     async def serve_metrics(self) -> None:
         """Serve them where ZUNO_METRICS_PORT is set, until this is cancelled."""
 
-    def data(self) -> DataDesk:
-        """Stored market data of the trading desk."""
+    def data(self) -> DataDesk: ...
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         """The recorder of live market data; no symbol means all. `UsageError` for a symbol that is not traded here."""
 
-    def downloads(self) -> Downloads:
-        """Downloads of historical data into the store."""
+    def downloads(self) -> Downloads: ...
 
-    def imports(self) -> Imports:
-        """Market history from files, into our own store."""
+    def imports(self) -> Imports: ...
 
     def trading(self) -> TradingDesk:
         """The trading desk: what is measured of a symbol."""
@@ -190,14 +178,11 @@ class Zuno(Protocol):
     def book(self) -> PaperBookDesk:
         """The paper book of the market this home reads."""
 
-    def cycles(self) -> Cycles:
-        """The trading desk's cycles: run, resumed, replayed."""
+    def cycles(self) -> Cycles: ...
 
-    def trade_desk(self) -> TradeDesk:
-        """The trading desk that runs by itself."""
+    def trade_desk(self) -> TradeDesk: ...
 
-    def memory(self) -> MemoryDesk:
-        """Post-mortems of closed trades, and lessons."""
+    def memory(self) -> MemoryDesk: ...
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
         """Studies over synthetic markets, backtests of the trading desk, and the lab's reports."""
@@ -231,8 +216,7 @@ class Zuno(Protocol):
         """Why the service is not ready, by what `zuno serve` wrote last (two small files are read). Empty: it is, or
         no `zuno serve` runs and every process answers for itself."""
 
-    def web_logins(self) -> Logins:
-        """The logins of the page."""
+    def web_logins(self) -> Logins: ...
 
     def assistant(self) -> AssistantDoor:
         """The server for one's own assistant. `Unavailable` without its library."""

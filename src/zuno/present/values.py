@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text, percent_text, short_text, time_text
 from zuno.present.document import Kind, Tone, Value
@@ -12,33 +13,14 @@ from zuno.present.document import Kind, Tone, Value
 Number = float | int | str | Decimal
 
 
-def good(text: str) -> Value:
-    return Value(text, Tone.GOOD)
-
-
-def bad(text: str) -> Value:
-    return Value(text, Tone.BAD)
-
-
-def warn(text: str) -> Value:
-    return Value(text, Tone.WARN)
-
-
-def quiet(text: str) -> Value:
-    return Value(text, Tone.QUIET)
-
-
-def strong(text: str) -> Value:
-    return Value(text, Tone.STRONG)
-
-
-def name(text: str) -> Value:
-    """A name that we gave and that prose may repeat."""
-    return Value(text, kind=Kind.NAME)
-
-
-def id_(text: str) -> Value:
-    return Value(text, kind=Kind.ID)
+good = partial(Value, tone=Tone.GOOD)
+bad = partial(Value, tone=Tone.BAD)
+warn = partial(Value, tone=Tone.WARN)
+quiet = partial(Value, tone=Tone.QUIET)
+strong = partial(Value, tone=Tone.STRONG)
+name = partial(Value, kind=Kind.NAME)
+"""A name that we gave and that prose may repeat."""
+id_ = partial(Value, kind=Kind.ID)
 
 
 def foreign(text: str, tone: Tone = Tone.PLAIN) -> Value:

@@ -13,7 +13,7 @@ from errno import EACCES, EPERM, EROFS
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.atomic_file import keep_files_private, replace_file
 from zuno.adapters.clock.system import unix_millis
@@ -415,22 +415,13 @@ class Application(LpWiring, TradingWiring):
             self._log = None
         if "_meshes" in vars(self):
             await self._meshes.close()
-        await self._chains.close()
-        await self._models.close()
-        await self._markets.close()
-        for venue in self._venues.values():
-            await venue.close()
+        sources: list[Any] = [self._chains, self._models, self._markets, *self._venues.values(), self._recordings]
+        stores: list[Any] = [self._own_samples, self._own_outbox, self._journal]
         self._venues.clear()
-        await self._recordings.close()
-        if self._own_samples is not None:
-            await self._own_samples.close()
-            self._own_samples = None
-        if self._own_outbox is not None:
-            await self._own_outbox.close()
-            self._own_outbox = None
-        if self._journal is not None:
-            await self._journal.close()
-            self._journal = None
+        self._own_samples = self._own_outbox = self._journal = None
+        for opened in (*sources, *stores):
+            if opened is not None:
+                await opened.close()
 
 
 async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:

@@ -136,22 +136,17 @@ def cycles_opener(folder: Path) -> OpenCycles:
 async def study_memory_plan(plan: MemoryPlan) -> AsyncIterator[MemoryMoment]:
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
-        folder = Path(name)
-        market = await open_planted_market(plan.seed, plan.world, folder)
+        folder, seed, consequences = Path(name), plan.seed, plan.world is World.PLANTED
+        origin = planted_origin(seed, consequences=consequences)
+        store = SqliteSeries(folder / "market", origin)
+        await store.renew(origin, await asyncio.to_thread(planted_batches, seed, consequences=consequences))
+        market = MemoryMarket(seed, plan.world, store, memory_moments(seed), Millis(END))
         try:
-            desks = [build_arm(arm, plan.seed, folder) for arm in Arm]
+            desks = [build_arm(arm, seed, folder) for arm in Arm]
             async for moment in study_memory(market, desks):
                 yield moment
         finally:
-            await market.store.close()
-
-
-async def open_planted_market(seed: int, world: World, folder: Path) -> MemoryMarket:
-    consequences = world is World.PLANTED
-    origin = planted_origin(seed, consequences=consequences)
-    store = SqliteSeries(folder / "market", origin)
-    await store.renew(origin, await asyncio.to_thread(planted_batches, seed, consequences=consequences))
-    return MemoryMarket(seed, world, store, memory_moments(seed), Millis(END))
+            await store.close()
 
 
 def memory_moments(seed: int) -> tuple[tuple[Millis, str], ...]:
@@ -228,18 +223,13 @@ async def open_study_market(seed: int) -> AsyncIterator[tuple[StudyMarket, Path]
     """A synthetic market and the folder it is stored in, which is removed at the end."""
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
-        market = await open_market(seed, Path(name))
+        store = SqliteSeries(Path(name) / "market", describe_origin(seed))
+        rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
+        await store.renew(describe_origin(seed), rows)
         try:
-            yield market, Path(name)
+            yield describe_market(seed, store), Path(name)
         finally:
-            await market.store.close()
-
-
-async def open_market(seed: int, folder: Path) -> StudyMarket:
-    store = SqliteSeries(folder / "market", describe_origin(seed))
-    rows: list[Batch[Any]] = await asyncio.to_thread(build_batches, seed)
-    await store.renew(describe_origin(seed), rows)
-    return describe_market(seed, store)
+            await store.close()
 
 
 def describe_market(seed: int, store: SeriesStore) -> StudyMarket:

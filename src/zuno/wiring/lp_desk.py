@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import SystemClock, unix_millis
@@ -12,7 +12,7 @@ from zuno.adapters.file_lock import monitor_lock, wallet_lock
 from zuno.amm.model import LpPosition
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Address
-from zuno.lp.model.chains import CHAINS, ChainInfo
+from zuno.lp.model.chains import CHAINS
 from zuno.lp.model.history import JournaledPlans
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.scout import Observe
-    from zuno.lp.execute.context import ExecutionContext, SpendingLimits, Timeouts
+    from zuno.lp.execute.context import ExecutionContext, SpendingLimits
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
     from zuno.lp.ports.chain import Chain
     from zuno.lp.service.archive import Archive
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
     from zuno.lp.service.recorded_request import RecordedRequest
-    from zuno.lp.service.wallets import BalancesView, WalletOnChain, WalletService
+    from zuno.lp.service.wallets import WalletOnChain, WalletService
     from zuno.lp.watch.alerts import AlertDesk
     from zuno.lp.watch.monitor import Monitor, Watch
     from zuno.wiring.config import WatchedWallets
@@ -79,18 +79,12 @@ class LpWiring(SharedWiring):
         self._models.offline = offline
         way = "inproc" if offline else transport
 
-        async def venue(request_id: str | None, listen: Listen) -> DebateRunner:
-            return await self._venue(way, request_id, listen)
-
-        async def read_balances(chain: str) -> BalancesView:
-            return await self.wallet(chain).balance()
-
         return RecommendService(
-            venue,
+            partial(self._venue, way),
             self._settings.default_chain(),
             self._settings.risk_profile,
             hooks=self._settings.allowed_hooks,
-            read_balances=read_balances,
+            read_balances=lambda chain: self.wallet(chain).balance(),
         )
 
     def mesh(self) -> MeshService:
@@ -343,8 +337,9 @@ class LpWiring(SharedWiring):
         from time import perf_counter
 
         from zuno.adapters.home_files import read_mark
-        from zuno.lp.execute.context import ExecutionContext
+        from zuno.lp.execute.context import ExecutionContext, Timeouts
 
+        timeouts = Timeouts(patience=self._settings.receipt_seconds)
         journal, key, opened = await self._open_journal(), self._key(), self._chains.open_chain(chain)
         key.ensure()
         if opened.info.name == "devnet":
@@ -363,7 +358,7 @@ class LpWiring(SharedWiring):
             stopwatch=perf_counter,
             now=unix_millis,
             limits=self._limits(),
-            timeouts=self._timeouts(opened.info),
+            timeouts=replace(timeouts, poll_interval=LOCAL_LOOK) if opened.info.name in LOCAL_CHAINS else timeouts,
             killed=self.kill_lock.why_locked,
             restored=read_mark(self._settings.home).get("restored", 0),
         )
@@ -380,9 +375,3 @@ class LpWiring(SharedWiring):
             usd_per_day=settings.spend_usd_per_day,
             hooks=frozenset(map(Address, settings.allowed_hooks)),
         )
-
-    def _timeouts(self, info: ChainInfo) -> Timeouts:
-        from zuno.lp.execute.context import Timeouts
-
-        usual = Timeouts(patience=self._settings.receipt_seconds)
-        return replace(usual, poll_interval=LOCAL_LOOK) if info.name in LOCAL_CHAINS else usual

@@ -253,10 +253,7 @@ class LabDesk:
             return decide_by_single_agent
         if arm == Arm.AA:
             return partial(self._debate, None, book=FRESH_REPLIES)
-        critics: dict[str, Seat] = {
-            Arm.NO_CRITIC: AbsentCritic,
-            Arm.PLACEBO: PlaceboCritic,
-        }
+        critics: dict[str, Seat] = {Arm.NO_CRITIC: AbsentCritic, Arm.PLACEBO: PlaceboCritic}
         return partial(self._debate, critics.get(arm))
 
     async def _debate(self, critic: Seat | None, pool: BacktestPool, book: str = REPLIES) -> ArmAction:
@@ -304,11 +301,7 @@ class LabDesk:
         return await observe(start, self._chain, lambda *_: self._feeds)
 
     def _start(self, pool: BacktestPool) -> FlowStart | FlowCreateStart:
-        shared: dict[str, Any] = {
-            "chain": self._chain.info.name,
-            "profile": self._profile,
-            "max_rounds": self._rounds,
-        }
+        shared: dict[str, Any] = {"chain": self._chain.info.name, "profile": self._profile, "max_rounds": self._rounds}
         if pool.range is None:
             return FlowCreateStart(wish=_build_position_request(self._chain.world), **shared)
         return FlowStart(position_id=self._chain.world.position_id, **shared)

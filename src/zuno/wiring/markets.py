@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zuno.adapters.clock.system import steady_millis, unix_millis
 from zuno.adapters.file_lock import collector_lock
 from zuno.kernel.errors import Unavailable
-from zuno.kernel.units import Millis
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.adapters.venues.macro import Fred
     from zuno.trading.data.check import Fetch
     from zuno.trading.data.intake import Intake, Sources
-    from zuno.trading.model.market import Candle, Series, Symbol
     from zuno.trading.ports.series import Batch, SeriesStore
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.download import Downloads
@@ -59,20 +57,14 @@ class Markets:
     def refresh(self, store: SeriesStore) -> Refresh:
         from zuno.trading.data.intake import refresh_market
 
-        async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
-            return await refresh_market(self._open_intake(store), store, symbol, unix_millis)
-
-        return refresh
+        return lambda symbol: refresh_market(self._open_intake(store), store, symbol, unix_millis)
 
     def refresh_marks(self, store: SeriesStore) -> Refresh:
         """Refresh only the prices that accounts are marked by."""
         from zuno.trading.data.intake import refresh_series
         from zuno.trading.service.prices import MARKED_BY
 
-        async def refresh(_: Symbol) -> tuple[Millis, Mapping[str, str]]:
-            return await refresh_series(self._open_intake(store), MARKED_BY, unix_millis)
-
-        return refresh
+        return lambda symbol: refresh_series(self._open_intake(store), MARKED_BY, unix_millis)
 
     def _open_intake(self, store: SeriesStore) -> Intake:
         from zuno.trading.data.intake import Intake
@@ -83,10 +75,7 @@ class Markets:
         return Intake(self.sources(), store, keep, unix_millis)
 
     def fetch(self) -> Fetch:
-        async def fetch(series: Series[Candle], since: Millis, until: Millis) -> Sequence[Candle]:
-            return await self.sources().ask(series, since, until)
-
-        return fetch
+        return lambda series, since, until: self.sources().ask(series, since, until)
 
     async def close(self) -> None:
         while self._opened:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from random import Random
 from time import perf_counter
@@ -30,7 +31,7 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import Peer
 from zuno.lp.mesh.peer_process import MeshPeer
 from zuno.lp.mesh.running import AGENTS, PeerRunner
-from zuno.lp.model.debate import Context, Role
+from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import Table
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service.mesh import MeshService
@@ -212,10 +213,7 @@ def build_agents(
     journal: Journal, observe: Observe, model_context: ModelContext, seats: Mapping[Role, Seat] | None = None
 ) -> dict[Role, Peer]:
     """The four agents of one debate. `seats`: replacements, for a lab."""
-
-    async def recall(digest: str) -> Context:
-        return await load_context(journal, digest)
-
+    recall = partial(load_context, journal)
     usual: dict[Role, Seat] = {Role.STRATEGIST: Strategist, Role.CRITIC: Critic, Role.ARBITER: Arbiter}
     others = {role: seat(recall, model_context) for role, seat in {**usual, **(seats or {})}.items()}
     return {Role.SCOUT: Scout(observe, journal.put_bundle, model_context), **others}

@@ -104,21 +104,17 @@ def build_pushes(
 
 def build_button_search(settings: Settings, outbox: Outbox) -> Callable[[str], Awaitable[ChatButton | None]]:
     """Finds what a button below a push asks, by its callback data `n<number>.<index>`."""
-    chat = (settings.telegram_chat_id or "").strip()
+    name = (settings.telegram_chat_id or "").strip()
+    chat = int(name) if _CHAT.fullmatch(name) else None
 
     async def find(data: str) -> ChatButton | None:
         from zuno.kernel.chat import ChatButton
 
         match = _CALLBACK.fullmatch(data)
         post = None if match is None else await outbox.find(int(match[1]))
-        if (
-            match is None
-            or post is None
-            or int(match[2]) >= len(post.notice.buttons)
-            or not _CHAT.fullmatch(chat.strip())
-        ):
+        if chat is None or match is None or post is None or int(match[2]) >= len(post.notice.buttons):
             return None
-        return ChatButton(post.notice.buttons[int(match[2])].words, int(chat))
+        return ChatButton(post.notice.buttons[int(match[2])].words, chat)
 
     return find
 

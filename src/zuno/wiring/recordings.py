@@ -39,14 +39,10 @@ class Recordings:
         return f"ZUNO_MARKET={self._settings.market}, ZUNO_RECORDING={self._settings.recording}, {imported}"
 
     def synthetic(self) -> SqliteSeries:
-        from zuno.trading.ports.series import INVENTED
-
-        return self._store("synthetic", INVENTED)
+        return self._store("synthetic")
 
     def own(self) -> SqliteSeries:
-        from zuno.trading.ports.series import RECORDED
-
-        return self._store("own", RECORDED)
+        return self._store("own")
 
     async def invent(self, seed: int) -> RenewedStore:
         """Replace the synthetic market by another; a crash leaves one of them whole."""
@@ -90,9 +86,11 @@ class Recordings:
             await store.close()
         shutil.rmtree(self._settings.home / "market" / name, ignore_errors=True)
 
-    def _store(self, name: str, origin: Origin) -> SqliteSeries:
+    def _store(self, name: str) -> SqliteSeries:
         from zuno.adapters.series.sqlite import SqliteSeries
+        from zuno.trading.ports.series import INVENTED, RECORDED
 
         if name not in self._opened:
+            origin = RECORDED if name == "own" else INVENTED
             self._opened[name] = SqliteSeries(self._settings.home / "market" / name, origin)
         return self._opened[name]

@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zuno.adapters.atomic_file import keep_files_private
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.file_lock import compaction_lock
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.lease import Fences
 from zuno.kernel.errors import Refused, Unavailable
@@ -134,7 +136,6 @@ class SharedWiring(ABC):
 
     def _journal_to_read(self) -> ChainedJournal:
         """As `journal`, also where the home cannot be written."""
-        from zuno.adapters.clock.system import unix_millis
         from zuno.journal.journal import ChainedJournal
 
         if self._journal is None:
@@ -177,8 +178,6 @@ class SharedWiring(ABC):
         return KeyFile(peer if peer.exists() and not own.exists() else own)  # a peer's folder is a home to look at
 
     def compaction(self) -> HomeCompaction:
-        from zuno.adapters.clock.system import unix_millis
-        from zuno.adapters.file_lock import compaction_lock
         from zuno.adapters.home_files import measure_home
         from zuno.journal.compaction import HomeCompaction
         from zuno.lp.model.plan_events import PlanApproved

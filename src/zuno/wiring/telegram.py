@@ -34,7 +34,12 @@ def build_telegram(
     chat: Callable[[], ChatDesk],
 ) -> TelegramDoor:
     """`UsageError` without a token, `Unavailable` without the library; each says what to do."""
-    token = _read_token(settings)
+    if settings.telegram_bot_token is None:
+        raise UsageError(
+            "ZUNO_TELEGRAM_BOT_TOKEN is not set: write /newbot to @BotFather in Telegram, set it to the token you get,"
+            " then run `zuno telegram setup`."
+        )
+    token = check_bot(settings.telegram_bot_token.get_secret_value(), settings.telegram_api_base_url)
     if find_spec("telegram") is None:
         raise Unavailable(f"The Telegram bot needs python-telegram-bot: {INSTALL}.")
     from zuno.doors.telegram.access import Access
@@ -64,15 +69,6 @@ def build_telegram(
         ),
         lock=telegram_lock(settings.home),
     )
-
-
-def _read_token(settings: Settings) -> str:
-    if settings.telegram_bot_token is None:
-        raise UsageError(
-            "ZUNO_TELEGRAM_BOT_TOKEN is not set: write /newbot to @BotFather in Telegram, set it to the token you get,"
-            " then run `zuno telegram setup`."
-        )
-    return check_bot(settings.telegram_bot_token.get_secret_value(), settings.telegram_api_base_url)
 
 
 def _hide_in_logs(token: str) -> None:

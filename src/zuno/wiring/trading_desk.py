@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from zuno.journal.audit import JournalAudit
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.learn.evaluator import Evaluator
-    from zuno.trading.model.account import Account
-    from zuno.trading.model.bundle import Slot
     from zuno.trading.model.cycle import Exchange
     from zuno.trading.model.market import Symbol
     from zuno.trading.model.orders import ExchangeAnswer
@@ -100,15 +98,13 @@ class TradingWiring(SharedWiring):
 
     def book(self) -> PaperBookDesk:
         """One per process, because it remembers how far it has read."""
-        self._book = self._book or self._open_book()
-        return self._book
-
-    def _open_book(self) -> PaperBookDesk:
         from zuno.trading.service.paper_book import PaperBookDesk
         from zuno.wiring.orders import read_fees
 
-        store, log = self._recordings.selected_store(), self._trade_log()
-        return PaperBookDesk(self._marked_desk(), store, log, self._inventory(), read_fees(self._settings))
+        if self._book is None:
+            desk, store, log = self._marked_desk(), self._recordings.selected_store(), self._trade_log()
+            self._book = PaperBookDesk(desk, store, log, self._inventory(), read_fees(self._settings))
+        return self._book
 
     def trading(self) -> TradingDesk:
         live = self._settings.market == "live"
@@ -142,7 +138,7 @@ class TradingWiring(SharedWiring):
         from zuno.trading.model.trade_events import account_mode
         from zuno.trading.service.runs import Cycles, RunBackends
         from zuno.wiring import cycles as wiring
-        from zuno.wiring.memory import embedder
+        from zuno.wiring.memory import embedder, news_index
 
         self._chains.require_writable()
 
@@ -159,19 +155,17 @@ class TradingWiring(SharedWiring):
                 check_real_time(await opened.refresh(), account)
             return opened
 
-        async def read_slots(origin: str, moment: Millis, present: bool, account: Account | None) -> Sequence[Slot]:
-            return await self.book().slots(origin, moment, present, account)
-
         wiring.prepare_cycles()
         models, evaluator = self._models, self.evaluator()
         was_live = self._was_live if self._settings.market == "live" else None
         cases = CaseRecall(evaluator.indexes, evaluator.book, LessonBook(self._open_journal), was_live)
-        news = NewsRecall(self._recordings.selected_store(), self._news_index(), embedder(self._settings))
+        self._news = self._news or news_index(self._settings, self._settings.home)
+        news = NewsRecall(self._recordings.selected_store(), self._news, embedder(self._settings))
         return Cycles(
             self.trading(),
             RunBackends(
                 journal=self._open_journal,
-                held=read_slots,
+                held=lambda *asked: self.book().slots(*asked),
                 record=LoggedTradeRecord(self._trade_log()),
                 model_context=lambda notebook: wiring.build_run_context(models, notebook, models.registry()),
                 checkpoints=lambda: wiring.open_checkpoints(self._settings),
@@ -311,9 +305,6 @@ class TradingWiring(SharedWiring):
         self._chains.require_writable()
         live = self._settings.market == "live"
 
-        async def open_gate(account: str, now: Callable[[], Millis], watch_only: str | None) -> OrderGate:
-            return await self._open_gate(account, now, owned=not live, entries=True, watch_only=watch_only)
-
         async def collect(symbols: Sequence[Symbol], stop: asyncio.Event) -> None:
             await self.collector([symbol.value for symbol in symbols]).run(lambda view: None, stop)
 
@@ -325,7 +316,9 @@ class TradingWiring(SharedWiring):
                 log=self._trade_log(),
                 desk=self.trading(),
                 live=live,
-                open_gate=open_gate,
+                open_gate=lambda account, now, why: self._open_gate(
+                    account, now, owned=not live, entries=True, watch_only=why
+                ),
                 cycles=self.cycles,
                 lock=lambda account: desk_lock(self._settings.home, desk_name(account)),
                 now=unix_millis,
@@ -372,12 +365,6 @@ class TradingWiring(SharedWiring):
             extract = extract_by_models(self._open_journal, self._models)
             self._memory = memory_index(self._settings, self._settings.home, extract)
         return self._memory
-
-    def _news_index(self) -> MemoryIndex:
-        from zuno.wiring.memory import news_index
-
-        self._news = self._news or news_index(self._settings, self._settings.home)
-        return self._news
 
     def memory(self) -> MemoryDesk:
         from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes

@@ -37,15 +37,6 @@ class Run:
     reading: Reading
     """With what was pointed at in its place."""
 
-    @property
-    def by_model(self) -> bool:
-        return self.reading.source == "model"
-
-    @property
-    def unused(self) -> tuple[str, ...]:
-        """What was found in the line and is not in the words."""
-        return self.reading.unused
-
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -56,11 +47,6 @@ class Ask:
     """What could not be read, where a model may help with it."""
     offered: tuple[Reading, ...] = ()
     """What may have been meant; the next line may be the number of one."""
-
-    @property
-    def choices(self) -> tuple[Words, ...]:
-        """The commands to choose from."""
-        return tuple(reading.template for reading in self.offered)
 
 
 @dataclass(frozen=True, slots=True)

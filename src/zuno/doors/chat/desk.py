@@ -251,7 +251,7 @@ class ChatDesk:
                     return ChatAnswer(f"It could not be read within {TOOL_SECONDS:g} s.")
                 talk.remember_view(view)
                 source = _source(tool, arguments, FactWriter(tool.prefix).document(document_of(view)))
-                unused = f"Not understood here: {', '.join(turn.unused)}." if turn.unused else ""
+                unused = f"Not understood here: {', '.join(reading.unused)}." if reading.unused else ""
                 return ChatAnswer(unused, (source,), view)
 
     # -- what is kept
@@ -385,7 +385,7 @@ def _propose(turn: Run, talk: Conversation) -> ChatAnswer:
     proposal = propose_reading(turn.reading, turn.words, talk.chain)
     where = "Send" if proposal.in_chat else "Type at the command line"
     nothing_done = "Nothing is done by a sentence. " if moves_anything(turn.reading) else ""
-    unused = f"Not understood here: {', '.join(turn.unused)}. " if turn.unused else ""
+    unused = f"Not understood here: {', '.join(turn.reading.unused)}. " if turn.reading.unused else ""
     return ChatAnswer(f"{nothing_done}{unused}{where}:", proposal=proposal)
 
 

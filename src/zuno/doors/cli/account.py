@@ -10,7 +10,7 @@ import typer
 
 from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, argument, command, flag, group, number, option
-from zuno.doors.cli.trade import Out, answer_with_picture, trade
+from zuno.doors.cli.trade import Out, save_picture, trade
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 
@@ -88,13 +88,10 @@ def trade_profit(
     return zuno.account(account).profit(by)
 
 
-@trade.command("performance")
-def trade_performance(
-    ctx: typer.Context, out: Out = None, account: Account = None, home: Home = None, json: Json = False
-) -> None:
+@command(trade, "performance")
+async def trade_performance(zuno: Zuno, out: Out = None, account: Account = None, json: Json = False) -> View:
     """Show equity and drawdown over time, with a picture."""
-    session = ctx.obj.at(home)
-    answer_with_picture(session, json, out, "equity", lambda zuno: zuno.account(account).performance())
+    return save_picture(zuno, *await zuno.account(account).performance(), "equity", out, json)
 
 
 @command(trade, "close")

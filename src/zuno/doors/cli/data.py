@@ -52,11 +52,7 @@ def data_collect(
     else:
         from zuno.doors.cli.service import serve
 
-        run_command.answer(
-            session,
-            json,
-            lambda zuno: serve(zuno.collector(symbol or []).run, lambda view: view.write_line(), json=json),
-        )
+        run_command.answer(session, json, lambda zuno: serve(zuno.collector(symbol or ()).run, json=json))
 
 
 @command(data, "download", by=partial(run_command.verdict, no=run_command.UNAVAILABLE))

@@ -7,8 +7,10 @@ from typing import Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.text import Text
 
-from zuno.doors.cli.render import PIPED_WIDTH
+from zuno.doors.cli.render import PIPED_WIDTH, paint_document
+from zuno.present.document import Document
 
 BAD, QUIET = "red", "dim"
 
@@ -30,9 +32,9 @@ class LiveScreen:
     """Use as a context manager: at a terminal the board is drawn until it ends. When it can no longer be written it
     falls silent; that the answer cannot be written either is told once, at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, transient: bool = True) -> None:
         self._console = console()
-        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._board)
+        self._live = Live(console=self._console, refresh_per_second=8, transient=transient, get_renderable=self._board)
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -45,3 +47,17 @@ class LiveScreen:
 
     def _board(self) -> RenderableType:
         raise NotImplementedError
+
+
+class DocumentBoard(LiveScreen):
+    """Shows the newest document, which stays there in the end."""
+
+    def __init__(self) -> None:
+        self._shown = Text()
+        super().__init__(transient=False)
+
+    def show(self, document: Document) -> None:
+        self._shown = Text.from_ansi(paint_document(document))
+
+    def _board(self) -> RenderableType:
+        return self._shown

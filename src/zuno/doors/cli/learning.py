@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from zuno.doors.cli.account import Account
-from zuno.doors.cli.options import Home, Json, argument, command, group, number, option
-from zuno.doors.cli.trade import Out, answer_with_picture, trade
+from zuno.doors.cli.options import Json, argument, command, group, number, option
+from zuno.doors.cli.trade import Out, save_picture, trade
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
 
 
 AsOf = Annotated[str | None, option("--as-of", "TIME", "What was known at a moment (default: everything), as in 7d.")]
@@ -24,18 +23,12 @@ def trade_evaluate(zuno: Zuno, account: Account = None) -> Answer:
     return zuno.learning(account).evaluate()
 
 
-@trade.command("calibration")
-def trade_calibration(
-    ctx: typer.Context,
-    as_of: AsOf = None,
-    out: Out = None,
-    account: Account = None,
-    home: Home = None,
-    json: Json = False,
-) -> None:
+@command(trade, "calibration")
+async def trade_calibration(
+    zuno: Zuno, as_of: AsOf = None, out: Out = None, account: Account = None, json: Json = False
+) -> View:
     """Show the calibration of each agent's probabilities: Brier, skill, ECE by regime, with a picture."""
-    session = ctx.obj.at(home)
-    answer_with_picture(session, json, out, "calibration", lambda zuno: zuno.learning(account).calibration(as_of))
+    return save_picture(zuno, *await zuno.learning(account).calibration(as_of), "calibration", out, json)
 
 
 @command(trade, "vetoes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,20 +48,19 @@ def mesh_init(
 @command(mesh, "up")
 async def mesh_up(zuno: Zuno, transport: Way = None, json: JsonLines = False) -> View:
     """Start the local agents, restart those that die, show their status; until Ctrl-C."""
+    from zuno.doors.cli.layout import DocumentBoard
     from zuno.doors.cli.service import serve
 
-    with _Board(live=not json) as board:
+    with nullcontext() if json else DocumentBoard() as board:
+
+        def show(view: MeshView) -> None:
+            if board is not None:
+                board.show(view.to_document())
 
         def run(hear: Callable[[MeshEventView], None], stop: asyncio.Event) -> Awaitable[View]:
-            return zuno.mesh_host().up(transport, hear, board.show, stop)
+            return zuno.mesh_host().up(transport, hear, show, stop)
 
-        return await serve(
-            run,
-            lambda event: event.write_line(),
-            json=json,
-            ready=lambda event: event.event == "up",
-            ending=(signal.SIGINT,),
-        )
+        return await serve(run, json=json, ready=lambda event: event.event == "up", ending=(signal.SIGINT,))
 
 
 @command(mesh, "down")
@@ -100,32 +100,3 @@ async def peer(
 
     life = await zuno.peer(role, transport, parent=parent)
     return await life.run(stop_on_signals((signal.SIGINT,)))
-
-
-class _Board:
-    """A live table at a terminal, plain lines elsewhere."""
-
-    def __init__(self, *, live: bool) -> None:
-        from rich.live import Live
-
-        from zuno.doors.cli.layout import console
-
-        self._console = console()
-        self._live = Live(console=self._console, auto_refresh=False) if live and self._console.is_terminal else None
-
-    def __enter__(self) -> _Board:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, view: MeshView) -> None:
-        from rich.text import Text
-
-        from zuno.doors.cli.render import paint_document
-
-        if self._live is not None:
-            self._live.update(Text.from_ansi(paint_document(view.to_document())), refresh=True)

@@ -50,11 +50,8 @@ def print_document(document: Document) -> None:
 def paint_document(document: Document) -> str:
     """Its lines as this terminal shows them."""
     colour = _is_terminal() and "NO_COLOR" not in os.environ and os.environ.get("TERM") not in ("dumb", "unknown")
-    return "\n".join(_paint_line(line, colour) for line in layout(document, screen_width()))
-
-
-def screen_width() -> int:
-    return shutil.get_terminal_size().columns if _is_terminal() else _piped_width.get()
+    width = shutil.get_terminal_size().columns if _is_terminal() else _piped_width.get()
+    return "\n".join(_paint_line(line, colour) for line in layout(document, width))
 
 
 def _is_terminal() -> bool:

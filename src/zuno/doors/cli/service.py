@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from operator import methodcaller
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.doors.cli import run_command
@@ -24,7 +25,7 @@ _beating: list[asyncio.Task[None]] = []
 
 async def serve(
     run: Callable[[Callable[[Event], None], asyncio.Event], Awaitable[View]],
-    line: Callable[[Event], str],
+    line: Callable[[Event], str] = methodcaller("write_line"),
     *,
     json: bool,
     beside: Sequence[Callable[[], Coroutine[None, None, object]]] = (),

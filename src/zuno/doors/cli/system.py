@@ -103,7 +103,7 @@ async def serve_home(
     from zuno.doors.cli.service import serve
 
     supervisor = zuno.supervisor(without or (), {"desk": desk, "page": page, "mesh": mesh})
-    return await serve(supervisor.run, lambda event: event.write_line(), json=json)
+    return await serve(supervisor.run, json=json)
 
 
 def status(zuno: Zuno) -> Answer:
@@ -202,7 +202,7 @@ async def telegram_run(zuno: Zuno, json: JsonLines = False) -> View:
     """Poll Telegram and answer owners and viewers until Ctrl-C or SIGTERM."""
     from zuno.doors.cli.service import serve
 
-    return await serve(zuno.telegram().run, lambda event: event.write_line(), json=json)
+    return await serve(zuno.telegram().run, json=json)
 
 
 @command(telegram, "setup")

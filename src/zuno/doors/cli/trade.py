@@ -179,9 +179,7 @@ def trade_start(
             cut_short.append(speed is not None and stop.is_set())
             return view
 
-        return await serve(
-            start, lambda event: event.write_line(), json=json, beside=(zuno.upgrade_journal, zuno.serve_metrics)
-        )
+        return await serve(start, json=json, beside=(zuno.upgrade_journal, zuno.serve_metrics))
 
     cut_short: list[bool] = []
     run_command.answer(ctx.obj.at(home), json, run)
@@ -248,31 +246,18 @@ def put(zuno: Zuno, place: Path, content: bytes, what: str, advice: str) -> None
         raise Refused(f"The {what} cannot be written to {place} ({error.strerror}); {advice}.") from error
 
 
-def answer_with_picture(
-    session: run_command.Session,
-    json: bool,
-    out: str | None,
-    kind: str,
-    question: Callable[[Zuno], Awaitable[tuple[Pictured, bytes | None]]],
-) -> None:
-    """Ask, write the picture to `out` or to `charts` in the home, print, and show it if the terminal can."""
-    drawn: list[bytes] = []
-
-    async def fetch(zuno: Zuno) -> Pictured:
-        view, image = await question(zuno)
-        if image is None:
-            return view
-        drawn.append(image)
-        name = view.account.replace(":", "-").replace("/", "-").replace(" ", "-")
-        place = Path(out) if out is not None else zuno.place().home / "charts" / f"{kind}-{name}.png"
-        put(zuno, place, image, "picture", "choose another --out")
-        return view.model_copy(update={"file": str(place)})
-
-    run_command.answer(session, json, fetch)
-    if drawn and not json:
+def save_picture(zuno: Zuno, view: Pictured, image: bytes | None, kind: str, out: str | None, json: bool) -> Pictured:
+    """Write the picture to `out` or to `charts` in the home, and show it if the terminal can."""
+    if image is None:
+        return view
+    name = view.account.replace(":", "-").replace("/", "-").replace(" ", "-")
+    place = Path(out) if out is not None else zuno.place().home / "charts" / f"{kind}-{name}.png"
+    put(zuno, place, image, "picture", "choose another --out")
+    if not json:
         from zuno.trading.model.chart import HEIGHT, WIDTH
 
-        show(drawn[0], (WIDTH, HEIGHT))
+        show(image, (WIDTH, HEIGHT))
+    return view.model_copy(update={"file": str(place)})
 
 
 def show(image: bytes, size: tuple[int, int]) -> None:

@@ -39,11 +39,7 @@ def serve_web(
 
     ctx.obj = ctx.obj.at(home)
     if ctx.invoked_subcommand is None:
-        run_command.answer(
-            ctx.obj,
-            json,
-            lambda zuno: serve(zuno.web(host, port, public_url).run, lambda event: event.write_line(), json=json),
-        )
+        run_command.answer(ctx.obj, json, lambda zuno: serve(zuno.web(host, port, public_url).run, json=json))
 
 
 @command(web, "link")

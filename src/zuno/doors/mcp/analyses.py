@@ -127,11 +127,19 @@ class Analyses:
             try:
                 return analysis.view()
             except ZunoError as error:
-                return _fail(id_, error, analysis.steps)
+                failure = plain_text(str(error), MAX_TEXT_CHARS)
+                return AnalysisView(id=id_, state="failed", steps=tuple(analysis.steps), error=failure)
+        state: State
         if id_.startswith("run_"):
-            return await self._find_run(id_)
+            state = "done" if (await self._services.cycles().record(id_)).outcome else "interrupted"
+            return AnalysisView(id=id_, state=state, run_id=id_ if state == "done" else None)
         if id_.startswith("req_"):
-            return await self._find_debate(id_)
+            why = await self._services.archive().why(id_)
+            steps = tuple(StepView(who=thought.role, text=thought.text) for thought in why.transcript[:MOST_STEPS])
+            if why.plan is not None:
+                return AnalysisView(id=id_, state="done", plan_id=why.plan.plan_id, steps=steps)
+            state = "interrupted" if why.failed is None else "failed"
+            return AnalysisView(id=id_, state=state, steps=steps, error=why.failed)
         raise UsageError("An analysis is named by req_ or run_ and 16 hex digits, as it was answered.")
 
     async def close(self) -> None:
@@ -156,20 +164,3 @@ class Analyses:
         analysis = self._started[id_] = _Analysis(id_, asyncio.create_task(run()))
         await asyncio.wait({analysis.task}, timeout=ANSWER_SECONDS)
         return analysis.view()
-
-    async def _find_run(self, run_id: str) -> AnalysisView:
-        state: State = "done" if (await self._services.cycles().record(run_id)).outcome else "interrupted"
-        return AnalysisView(id=run_id, state=state, run_id=run_id if state == "done" else None)
-
-    async def _find_debate(self, request_id: str) -> AnalysisView:
-        why = await self._services.archive().why(request_id)
-        steps = [StepView(who=thought.role, text=thought.text) for thought in why.transcript[:MOST_STEPS]]
-        if why.plan is not None:
-            return AnalysisView(id=request_id, state="done", plan_id=why.plan.plan_id, steps=tuple(steps))
-        if why.failed is not None:
-            return AnalysisView(id=request_id, state="failed", steps=tuple(steps), error=why.failed)
-        return AnalysisView(id=request_id, state="interrupted", steps=tuple(steps))
-
-
-def _fail(id_: str, error: ZunoError, steps: list[StepView]) -> AnalysisView:
-    return AnalysisView(id=id_, state="failed", steps=tuple(steps), error=plain_text(str(error), MAX_TEXT_CHARS))

@@ -133,10 +133,6 @@ class AssistantTool:
     """A debate or a cycle, which asks models within their budget and leaves a record; the others only read."""
 
 
-async def _list_runs(desk: Desk, asked: RunsArguments) -> RunsView:
-    return await desk.services.cycles().runs(asked.limit, asked.before)
-
-
 async def get_run(desk: Desk, run_id: str) -> CycleWhyView:
     return why_view(await desk.services.cycles().record(run_id))
 
@@ -254,7 +250,7 @@ TOOLS: Final = {
             "Runs of the trading desk, newest first: regime, decision, ruling, veto.",
             RunsArguments,
             RunsView,
-            _list_runs,
+            lambda desk, asked: desk.services.cycles().runs(asked.limit, asked.before),
         ),
         AssistantTool(
             "trade_get_run",

@@ -57,9 +57,8 @@ UNCLEAR: Final = "unclear"
 OWN: Final = frozenset({"switch", "help", "exit"})
 """What the shell does by itself."""
 _TYPICAL: Final = 3
-_SLOT = re.compile(r"\{(\w+)\}")
 _GROUP = re.compile(r"\[([^]]*)\]|(\S+)")
-_POINTED_AT: Final = frozenset({"position", "plan", "alert", "run", "reference"})
+POINTED_AT: Final = frozenset({"position", "plan", "alert", "run", "reference"})
 
 
 _GAPS: Final = {"above": "PRICE"}
@@ -91,11 +90,11 @@ class Intent:
         """The words after `zuno`; with `gaps` a slot that is missing stands in capitals."""
         words: list[str] = []
         for group, optional in self.groups:
-            wanted = [slot for word in group for slot in _SLOT.findall(word)]
+            wanted = [slot for word in group for slot in _PLACE.findall(word)]
             if optional and not all(slot in slots for slot in wanted):
                 continue
             for word in group:
-                values = [slots.get(slot, slot.upper() if gaps else "") for slot in _SLOT.findall(word)]
+                values = [slots.get(slot, slot.upper() if gaps else "") for slot in _PLACE.findall(word)]
                 if not values:
                     words.append(word)
                     continue
@@ -155,8 +154,8 @@ def _intent(name: str, table: Mapping[str, str]) -> Intent:
         nearest=tuple(table.get("nearest", "").split()),
         needs_one=tuple(table.get("needs", "").split()),
         examples=examples,
-        takes=frozenset(_SLOT.findall(table.get("command", ""))),
-        needs=tuple(slot for words, optional in groups if not optional for slot in _SLOT.findall(" ".join(words))),
+        takes=frozenset(_PLACE.findall(table.get("command", ""))),
+        needs=tuple(slot for words, optional in groups if not optional for slot in _PLACE.findall(" ".join(words))),
         vocabulary=frozenset(word for example in examples for word in example),
     )
 
@@ -197,8 +196,8 @@ class Reading:
         if self.intent == UNCLEAR:
             return ()
         intent = intent_of(self.intent)
-        pointed = bool(_POINTED_AT & intent.takes) and ("refers" in self.slots or "holds" in self.slots)
-        open_ = [need for need in intent.needs if need not in self.slots and not (pointed and need in _POINTED_AT)]
+        pointed = bool(POINTED_AT & intent.takes) and ("refers" in self.slots or "holds" in self.slots)
+        open_ = [need for need in intent.needs if need not in self.slots and not (pointed and need in POINTED_AT)]
         one_of = intent.needs_one and not any(need in self.slots for need in intent.needs_one)
         return (*open_, *(intent.needs_one[:1] if one_of else ()))
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from zuno.doors.reading.intents import Intent
+from zuno.doors.reading.intents import POINTED_AT, Intent
 from zuno.kernel.errors import UsageError
 from zuno.lp.service.arguments import fee_of
 from zuno.lp.service.phrase import TOKENS, Form, Term
 
 _PRICES: Final = frozenset({"move", "above", "below", "fees"})
-_POINTED_AT: Final = ("position", "plan", "alert", "run", "reference")
 _IDS: Final = {
     Form.PLAN: ("plan", "reference", "other"),
     Form.REQUEST: ("reference",),
@@ -77,7 +76,7 @@ class _Filler:
                 self._place(at, term)
         self._place_words()
         slots = self._filled.slots
-        if any(slots.get(name) for name in _POINTED_AT):
+        if any(slots.get(name) for name in POINTED_AT):
             pointing = {slots.pop("refers", ""), slots.pop("holds", "")} - {"", "last"}
             self._filled.unused += [term for term in self._terms if term.value in pointing]
         return self._filled
@@ -186,7 +185,7 @@ class _Filler:
             case Form.POINTER:
                 if self._points(at):
                     slots.setdefault("refers", "last")
-            case Form.ORDINAL if any(name in takes for name in _POINTED_AT) and "reference" not in takes:
+            case Form.ORDINAL if any(name in takes for name in POINTED_AT) and "reference" not in takes:
                 self._put("refers", term)
             case Form.ORDINAL if term.value == "last" and "reference" in takes:
                 pass
@@ -207,7 +206,7 @@ class _Filler:
 
     def _points(self, at: int) -> bool:
         """`positions that are …` points at nothing."""
-        named = any(name in self._takes for name in _POINTED_AT if name != "reference")
+        named = any(name in self._takes for name in POINTED_AT if name != "reference")
         return named and self._word(at - 1) not in {"positions", "plans", "pools", "alerts", "ones"}
 
     def _place_percent(self, term: Term) -> None:
@@ -244,5 +243,5 @@ class _Filler:
             slots["move"] = "100%"
         for at in range(len(self._terms)):
             named = self._word(at) if self._word(at - 1) == "the" else ""
-            if named in takes and named in _POINTED_AT:
+            if named in takes and named in POINTED_AT:
                 slots.setdefault("refers", "last")

@@ -90,18 +90,18 @@ class ShellSession:
             case ChainSwitched(chain):
                 self.conversation.wallet = None
                 self._say(Text(f"On {chain} from here on.", style="dim"))
-            case Run(words):
-                self._say(_echo(words, turn.by_model))
-                if turn.unused:
-                    self._say(Text(f"Not understood here: {', '.join(turn.unused)}.", style="yellow"))
+            case Run(words, understood):
+                self._say(_echo(words, understood.source == "model"))
+                if understood.unused:
+                    self._say(Text(f"Not understood here: {', '.join(understood.unused)}.", style="yellow"))
                 return self._run(words)
-            case Ask(question, reading):
+            case Ask(question, reading, offered):
                 if reading is not None and (better := self._ask_model(text, turn)):
                     return self._turn(better, text)
                 if reading is not None and self._door.grammar.starts_command(_split(text)):
                     return self._run(_split(text))  # the command line says what is wrong with its own words
                 offer = "".join(
-                    f"\n  {number}  zuno {shlex.join(words)}" for number, words in enumerate(turn.choices, 1)
+                    f"\n  {number}  zuno {shlex.join(each.template)}" for number, each in enumerate(offered, 1)
                 )
                 self._say(Text.assemble((question, "yellow"), offer))
                 return USAGE

@@ -48,6 +48,13 @@ BACKOFF: Final = Backoff(0.5, 8.0)
 NOT_MODIFIED: Final = "message is not modified"
 CANT_PARSE: Final = "can't parse entities"
 WRONG_TOKEN: Final = "Telegram does not know this bot's token; correct ZUNO_TELEGRAM_BOT_TOKEN (@BotFather shows it)."
+_FAILURES: Final[Sequence[tuple[type[TelegramError], str]]] = (
+    (InvalidToken, WRONG_TOKEN),
+    (Forbidden, "the bot may not write there: it was blocked or removed from the chat"),
+    (RetryAfter, "Telegram limits our messages"),
+    (BadRequest, "Telegram refused the request as malformed"),
+    (NetworkError, "Telegram could not be reached"),
+)
 _TAG: Final = re.compile(r"</?[a-z-]+[^<>]*>")
 _KEY_BYTES: Final = 9
 _log = logging.getLogger("zuno.telegram")
@@ -101,21 +108,10 @@ async def fetch_updates(bot: Bot, offset: int | None, wanted: Sequence[str]) -> 
 
 def explain(error: TelegramError) -> str:
     """A telegram error in our words; nothing the server wrote is repeated."""
-    match error:
-        case InvalidToken():
-            return WRONG_TOKEN
-        case Forbidden():
-            return "the bot may not write there: it was blocked or removed from the chat"
-        case RetryAfter():
-            return "Telegram limits our messages"
-        case ChatMigrated():
-            return f"the group became a supergroup with the id {error.new_chat_id}"
-        case BadRequest():
-            return "Telegram refused the request as malformed"
-        case NetworkError():
-            return "Telegram could not be reached"
-        case _:
-            return f"Telegram failed ({type(error).__name__})"
+    if isinstance(error, ChatMigrated):
+        return f"the group became a supergroup with the id {error.new_chat_id}"
+    named = (text for kind, text in _FAILURES if isinstance(error, kind))
+    return next(named, f"Telegram failed ({type(error).__name__})")
 
 
 async def check_token(bot: Bot) -> None:

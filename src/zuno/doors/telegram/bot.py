@@ -17,14 +17,7 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 from zuno.doors.reading.secrecy import looks_secret
 from zuno.doors.telegram import layout
 from zuno.doors.telegram.access import PRIVATE, Access, Role, Sender, StrangerRecords, find_sender
-from zuno.doors.telegram.api import (
-    ChatSender,
-    check_token,
-    explain,
-    fetch_updates,
-    retry_seconds,
-    until_stopped,
-)
+from zuno.doors.telegram.api import ChatSender, check_token, explain, fetch_updates, retry_seconds, until_stopped
 from zuno.doors.telegram.commands import LONGEST_LINE, ChatRequest, Command, Level, Replies, TypedCommand, read_command
 from zuno.doors.telegram.confirm import BuildCard, Confirmations
 from zuno.doors.telegram.reply import Reply
@@ -111,7 +104,10 @@ class TelegramBot:
         self._updates = self._answered = self._refused = 0
 
     async def run(self, hear: Tell, stop: asyncio.Event) -> TelegramEndView:
-        beside = None if self._on.beside is None else asyncio.create_task(self._run_beside(stop))
+        beside = None
+        if self._on.beside is not None:
+            running = self._guard(self._on.beside(stop), "what runs beside the polling ended")
+            beside = asyncio.create_task(running)
         name = "the bot"
         for gap in self._on.gaps:
             self._hear(hear, "setting", gap)
@@ -199,7 +195,7 @@ class TelegramBot:
             for document in raw or ():
                 update = self._parse(document)
                 if update is not None:
-                    await self._handle(update)
+                    await self._guard(self.handle_update(update), "an update could not be handled")
 
     def _parse(self, document: object) -> Update | None:
         try:
@@ -207,19 +203,6 @@ class TelegramBot:
         except Exception as error:
             _log.warning("an update that cannot be read was passed over (%s)", type(error).__name__)
             return None
-
-    async def _handle(self, update: Update) -> None:
-        try:
-            await self.handle_update(update)
-        except Exception:
-            _log.exception("an update could not be handled")
-
-    async def _run_beside(self, stop: asyncio.Event) -> None:
-        assert self._on.beside is not None
-        try:
-            await self._on.beside(stop)
-        except Exception:
-            _log.exception("what runs beside the polling ended")
 
     async def _end_tasks(self) -> None:
         if self._tasks:
@@ -421,7 +404,7 @@ class TelegramBot:
 
     def _spawn(self, user: int, work: Coroutine[Any, Any, None]) -> None:
         self._waiting[user] += 1
-        task = asyncio.create_task(self._guard(work))
+        task = asyncio.create_task(self._guard(work, "an answer failed"))
         self._tasks.add(task)
 
         def forget(done: asyncio.Task[None]) -> None:
@@ -430,11 +413,11 @@ class TelegramBot:
 
         task.add_done_callback(forget)
 
-    async def _guard(self, work: Awaitable[None]) -> None:
+    async def _guard(self, work: Awaitable[None], failure: str) -> None:
         try:
             await work
         except Exception:
-            _log.exception("an answer failed")
+            _log.exception(failure)
 
     # -- the journal ----------------------------------------------------------------------------------------------
 

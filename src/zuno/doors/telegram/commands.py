@@ -123,9 +123,13 @@ def take_account(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
     return words, None
 
 
-def open_account(asked: ChatRequest, zuno: Zuno, usage: str) -> AccountDesk:
+def read_account(asked: ChatRequest, usage: str) -> str | None:
     """The account that follows the command; `UsageError` where anything else does."""
     words, name = take_account(asked.words)
     if words:
         raise UsageError(f"Write `{usage}`.")
-    return zuno.account(name)
+    return name
+
+
+def open_account(asked: ChatRequest, zuno: Zuno, usage: str) -> AccountDesk:
+    return zuno.account(read_account(asked, usage))

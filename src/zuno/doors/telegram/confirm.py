@@ -96,7 +96,7 @@ class Confirmations:
         card = self._cards.pop(taken.key, None)
         again = replace(asked, text=taken.action, words=tuple(taken.action.split()[1:]), pressed=False)
         if card is None or not card.exact:
-            built = await self._build(again, zuno)
+            built = await self._builders[taken.action.split()[0].removeprefix("/")](again, zuno)
             if isinstance(built, Reply):
                 return built
             if built.digest != taken.digest:
@@ -149,10 +149,6 @@ class Confirmations:
             self._cards[key] = card
             _forget_oldest(self._cards)
         return Reply("")
-
-    async def _build(self, asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
-        name = asked.text.split()[0].removeprefix("/")
-        return await self._builders[name](asked, zuno)
 
     async def _find(self, asked: ChatRequest) -> Confirmation:
         if len(asked.words) != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from html import escape
 
 from zuno.doors.telegram.terminal_words import translate_commands
@@ -15,12 +16,8 @@ def text(raw: str, tag: str = "") -> str:
     return format_text(translate_commands(sanitise(raw)), tag)
 
 
-def bold(raw: str) -> str:
-    return text(raw, "b")
-
-
-def italic(raw: str) -> str:
-    return text(raw, "i")
+bold = partial(text, tag="b")
+italic = partial(text, tag="i")
 
 
 def code(raw: str) -> str:

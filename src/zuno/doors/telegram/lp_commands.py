@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Final
 
 from zuno.doors.telegram.commands import ChatRequest, Command, Level
@@ -13,8 +14,7 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.debate import Role, Thought
-from zuno.lp.service.plan_view import PlanView
-from zuno.lp.service.recommend import Listen, Waiting
+from zuno.lp.service.recommend import Waiting
 
 PROFILES: Final = frozenset(RiskProfile)
 CREATE: Final = "create"
@@ -82,32 +82,16 @@ async def show_pnl(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 async def recommend(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
     """Follow the debate in one message, then send the plan that came of it."""
-    words = list(asked.words)
-    if not words:
+    if not asked.words:
         raise UsageError("Write `/recommend ID [CHAIN] [PROFILE]`, or `/recommend create 2 ETH safely`.")
-    if words[0].lower() == CREATE:
-        request = " ".join(words[1:])
-
-        def create(listen: Listen) -> Awaitable[PlanView]:
-            return zuno.advice().create(request, listen=listen)
-
-        async for reply in _follow_debate(asked, "Argues a new position", create):
-            yield reply
-        return
-    position, rest = words[0], words[1:]
-    profile = next((word.lower() for word in rest if word.lower() in PROFILES), None)
-    chain = _read_chain([word for word in rest if word.lower() not in PROFILES], "/recommend ID [CHAIN] [PROFILE]")
-
-    def rebalance(listen: Listen) -> Awaitable[PlanView]:
-        return zuno.advice().rebalance(position, chain=chain, profile=profile, listen=listen)
-
-    async for reply in _follow_debate(asked, f"Argues position {position}", rebalance):
-        yield reply
-
-
-async def _follow_debate(
-    asked: ChatRequest, title: str, argue: Callable[[Listen], Awaitable[PlanView]]
-) -> AsyncIterator[Reply]:
+    position, *rest = asked.words
+    if position.lower() == CREATE:
+        title, argue = "Argues a new position", partial(zuno.advice().create, " ".join(rest))
+    else:
+        profile = next((word.lower() for word in rest if word.lower() in PROFILES), None)
+        chain = _read_chain([word for word in rest if word.lower() not in PROFILES], "/recommend ID [CHAIN] [PROFILE]")
+        title = f"Argues position {position}"
+        argue = partial(zuno.advice().rebalance, position, chain=chain, profile=profile)
     thoughts: list[Thought] = []
     message = asked.live.follow()
 
@@ -119,7 +103,7 @@ async def _follow_debate(
 
     message.show(show_debate_progress(title, thoughts))
     try:
-        plan = await argue(hear)
+        plan = await argue(listen=hear)
     except ZunoError as error:
         await message.finish(f"{show_debate_progress(title, thoughts)}\n{warning(str(error))}")
         raise

@@ -18,13 +18,9 @@ from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.service.account import OpenRisk
-from zuno.trading.service.account_view import AccountView, TradePositionView
+from zuno.trading.service.account_view import AccountView, ActionView, TradePositionView
 
 # -- liquidity
-
-
-async def _offer_approval(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
-    return await _approval_card(_take_word(asked, "/approve PLAN"), asked, zuno)
 
 
 async def _offer_close(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
@@ -77,12 +73,8 @@ async def _offer_exit(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     if not wanted:
         return Reply(f"Nothing of {text(which)} is open; /status lists what is.")
     bound = [[held.id, held.exchange, held.side, repr(held.quantity)] for held in wanted]
-
-    async def close(confirmed: ChatRequest) -> Reply:
-        return render(await desk.close(which, _agree))
-
     shown = render(view.model_copy(update={"positions": wanted}))
-    return _trading_card("/forceexit", asked, shown, view, bound, "Close", close)
+    return _trading_card("/forceexit", asked, shown, view, bound, "Close", lambda: desk.close(which, _agree))
 
 
 async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
@@ -90,23 +82,16 @@ async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     exchange, a market or a chain that does not answer."""
     desk = open_account(asked, zuno, "/kill [live|demo]")
     risk = await desk.open_risk()
-
-    async def kill(confirmed: ChatRequest) -> Reply:
-        return render(await desk.kill(None, "telegram"))
-
     shown = _describe(risk, "Kill", "\n".join((f"This {risk.ends} until `/unlock`.", *risk.notes)))
-    return replace(_trading_card("/kill", asked, shown, risk, [], "Kill", kill), exact=True)
+    card = _trading_card("/kill", asked, shown, risk, [], "Kill", lambda: desk.kill(None, "telegram"))
+    return replace(card, exact=True)
 
 
 async def _offer_resume(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     desk = open_account(asked, zuno, "/resume [live|demo]")
     locks = await desk.locks()
-
-    async def resume(confirmed: ChatRequest) -> Reply:
-        return render(await desk.resume(_agree))
-
     shown = _describe(locks, "Resume", "The desk opens new trades again.")
-    return _trading_card("/resume", asked, shown, locks, [], "Resume", resume)
+    return _trading_card("/resume", asked, shown, locks, [], "Resume", lambda: desk.resume(_agree))
 
 
 async def _offer_unlock(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
@@ -119,11 +104,11 @@ async def _offer_unlock(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     if not meant:
         return Reply("No such lock stands; /locks lists those that do.")
 
-    async def unlock(confirmed: ChatRequest) -> Reply:
+    async def unlock() -> ActionView:
         """What stood on the card, and nothing that came since."""
         for shown_lock in dict.fromkeys(lock.protection for lock in meant):
             done = await desk.unlock(shown_lock, _agree)
-        return render(done)
+        return done
 
     shown = _describe(locks, "Unlock", "; ".join(f"{lock.protection}: {lock.reason}" for lock in meant))
     bound = [[lock.protection, lock.symbol] for lock in meant]
@@ -137,11 +122,15 @@ def _trading_card(
     account: AccountView | OpenRisk,
     bound: Sequence[object],
     verb: str,
-    act: Callable[[ChatRequest], Awaitable[Reply]],
+    act: Callable[[], Awaitable[ActionView]],
 ) -> ActionCard:
     command = " ".join((name, *asked.words))
     bound_to = digest(canonical([command, account.account, account.mode, *bound]))
-    return ActionCard(command, shown, bound_to, verb, account.mode == "live", act)
+
+    async def carry_out(confirmed: ChatRequest) -> Reply:
+        return render(await act())
+
+    return ActionCard(command, shown, bound_to, verb, account.mode == "live", carry_out)
 
 
 def _describe(account: AccountView | OpenRisk, title: str, what: str) -> Reply:
@@ -183,7 +172,7 @@ def _name(asked: ChatRequest) -> str:
 
 
 CARDS: Final[Mapping[str, BuildCard]] = {
-    "approve": _offer_approval,
+    "approve": lambda asked, zuno: _approval_card(_take_word(asked, "/approve PLAN"), asked, zuno),
     "apply": _offer_apply,
     "close": _offer_close,
     "forceexit": _offer_exit,
@@ -193,33 +182,22 @@ CARDS: Final[Mapping[str, BuildCard]] = {
 }
 
 
-def _show_card(name: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
-    return lambda asked, zuno: asked.cards.show(name, asked, zuno)
+def _show_card(name: str, usage: str, description: str, *aliases: str) -> Command:
+    return Command(
+        name, usage, description, Level.MONEY, lambda asked, zuno: asked.cards.show(name, asked, zuno), aliases
+    )
 
 
-def _confirm(asked: ChatRequest, zuno: Zuno) -> Awaitable[Reply]:
-    return asked.cards.confirm(asked, zuno)
-
-
-def _dismiss(asked: ChatRequest, zuno: Zuno) -> Awaitable[Reply]:
-    return asked.cards.dismiss(asked, zuno)
-
-
+_CONFIRM: Final = "Confirm a card by its code."
+_DISMISS: Final = "Take back the cards that wait for you."
 COMMANDS: Final = (
-    Command("approve", "PLAN", "Approve a plan.", Level.MONEY, _show_card("approve")),
-    Command("apply", "PLAN", "Apply an approved plan.", Level.MONEY, _show_card("apply")),
-    Command("close", "POSITION [CHAIN]", "Close a liquidity position by a plan.", Level.MONEY, _show_card("close")),
-    Command(
-        "forceexit",
-        "ID|SYMBOL|all [live|demo]",
-        "Close trades at the market.",
-        Level.MONEY,
-        _show_card("forceexit"),
-        aliases=("fx",),
-    ),
-    Command("kill", "[live|demo]", "Cancel all orders, close all trades and lock.", Level.MONEY, _show_card("kill")),
-    Command("resume", "[live|demo]", "Open new trades again.", Level.MONEY, _show_card("resume")),
-    Command("unlock", "[PROTECTION] [live|demo]", "Lift locks.", Level.MONEY, _show_card("unlock")),
-    Command("confirm", "CODE", "Confirm a card by its code.", Level.MONEY, _confirm),
-    Command("dismiss", "", "Take back the cards that wait for you.", Level.LOWERS_RISK, _dismiss),
+    _show_card("approve", "PLAN", "Approve a plan."),
+    _show_card("apply", "PLAN", "Apply an approved plan."),
+    _show_card("close", "POSITION [CHAIN]", "Close a liquidity position by a plan."),
+    _show_card("forceexit", "ID|SYMBOL|all [live|demo]", "Close trades at the market.", "fx"),
+    _show_card("kill", "[live|demo]", "Cancel all orders, close all trades and lock."),
+    _show_card("resume", "[live|demo]", "Open new trades again."),
+    _show_card("unlock", "[PROTECTION] [live|demo]", "Lift locks."),
+    Command("confirm", "CODE", _CONFIRM, Level.MONEY, lambda asked, zuno: asked.cards.confirm(asked, zuno)),
+    Command("dismiss", "", _DISMISS, Level.LOWERS_RISK, lambda asked, zuno: asked.cards.dismiss(asked, zuno)),
 )

@@ -9,12 +9,13 @@ from importlib.metadata import version
 from typing import Final
 
 from zuno.doors.telegram.access import Role
-from zuno.doors.telegram.commands import ChatRequest, Command, Level, open_account, take_account
+from zuno.doors.telegram.commands import ChatRequest, Command, Level, open_account, read_account, take_account
 from zuno.doors.telegram.layout import block, bold, command, fact, join, paragraphs, text
 from zuno.doors.telegram.render import render, render_document
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import UsageError
+from zuno.kernel.view import View
 from zuno.present.document import select_columns
 from zuno.trading.model.market import Mode
 from zuno.trading.service.account import AccountDesk
@@ -89,25 +90,6 @@ async def show_profit(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await desk.profit(words[0] if words else None))
 
 
-def _show_profit_by(group: str) -> Callable[[ChatRequest, Zuno], Awaitable[Reply]]:
-    async def show(asked: ChatRequest, zuno: Zuno) -> Reply:
-        return render(await open_account(asked, zuno, "the command, and live or demo if you mean one").profit(group))
-
-    return show
-
-
-async def show_balance(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return render(await open_account(asked, zuno, "/balance [live|demo]").balance())
-
-
-async def show_locks(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return render(await open_account(asked, zuno, "/locks [live|demo]").locks())
-
-
-async def pause(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return render(await open_account(asked, zuno, "/pause [live|demo]").pause())
-
-
 async def show_count(asked: ChatRequest, zuno: Zuno) -> Reply:
     view = await open_account(asked, zuno, "/count [live|demo]").status()
     counts = join(
@@ -136,20 +118,6 @@ async def show_mode(asked: ChatRequest, zuno: Zuno) -> Reply:
     return Reply(paragraphs(bold("Modes"), join(*lines), text(f"Default: {Mode.SWING}."), choose))
 
 
-async def evaluate(asked: ChatRequest, zuno: Zuno) -> Reply:
-    words, name = take_account(asked.words)
-    if words:
-        raise UsageError("Write `/evaluate [live|demo]`.")
-    return render(await zuno.learning(name).evaluate())
-
-
-async def stop(asked: ChatRequest, zuno: Zuno) -> Reply:
-    words, name = take_account(asked.words)
-    if words:
-        raise UsageError("Write `/stop [live|demo]`.")
-    return render(await zuno.trade_desk().stop(name))
-
-
 def _open_account(asked: ChatRequest, zuno: Zuno) -> tuple[AccountDesk, tuple[str, ...]]:
     words, name = take_account(asked.words)
     return zuno.account(name), words
@@ -163,33 +131,44 @@ def _read_count(words: tuple[str, ...], usage: str, default: int) -> int:
     return int(words[0])
 
 
+def _ask_account(
+    name: str,
+    description: str,
+    ask: Callable[[Zuno, str | None], Awaitable[View]],
+    level: Level = Level.LOOK,
+    aliases: tuple[str, ...] = (),
+) -> Command:
+    """A command that nothing but an account may follow."""
+
+    async def answer(asked: ChatRequest, zuno: Zuno) -> Reply:
+        return render(await ask(zuno, read_account(asked, f"/{name} [live|demo]")))
+
+    return Command(name, "[live|demo]", description, level, answer, aliases)
+
+
+_PAUSE: Final = "Open no new trades; open ones keep their stops."
+_EVALUATE: Final = "Learn from what was closed since the last time."
+_STOP: Final = "End the running desk; stops at Binance stay."
 _RIGHTS: Final = {"owner": "look, act and confirm", "viewer": "look"}
 COMMANDS: Final = (
     Command("start", "", "Show the state; it starts nothing.", Level.LOOK, greet),
     Command("status", "[table] [live|demo]", "Show open trades.", Level.LOOK, show_status),
     Command("trades", "[N] [live|demo]", "List closed trades.", Level.LOOK, show_trades),
     Command("profit", "[GROUP] [live|demo]", "Show the profit of closed trades.", Level.LOOK, show_profit),
-    Command("daily", "[live|demo]", "Show profit by day.", Level.LOOK, _show_profit_by("day")),
-    Command("weekly", "[live|demo]", "Show profit by week.", Level.LOOK, _show_profit_by("week")),
-    Command("monthly", "[live|demo]", "Show profit by month.", Level.LOOK, _show_profit_by("month")),
-    Command("stats", "[live|demo]", "Show profit by exit reason.", Level.LOOK, _show_profit_by("exit")),
+    _ask_account("daily", "Show profit by day.", lambda zuno, name: zuno.account(name).profit("day")),
+    _ask_account("weekly", "Show profit by week.", lambda zuno, name: zuno.account(name).profit("week")),
+    _ask_account("monthly", "Show profit by month.", lambda zuno, name: zuno.account(name).profit("month")),
+    _ask_account("stats", "Show profit by exit reason.", lambda zuno, name: zuno.account(name).profit("exit")),
     Command("performance", "[live|demo]", "Draw equity and drawdown.", Level.LOOK, show_performance),
-    Command("balance", "[live|demo]", "Show cash, margin and equity.", Level.LOOK, show_balance),
+    _ask_account("balance", "Show cash, margin and equity.", lambda zuno, name: zuno.account(name).balance()),
     Command("count", "[live|demo]", "Count trades and orders.", Level.LOOK, show_count),
-    Command("locks", "[live|demo]", "List what keeps the desk from new trades.", Level.LOOK, show_locks),
-    Command("evaluate", "[live|demo]", "Learn from what was closed since the last time.", Level.OWNER, evaluate),
+    _ask_account("locks", "List what keeps the desk from new trades.", lambda zuno, name: zuno.account(name).locks()),
+    _ask_account("evaluate", _EVALUATE, lambda zuno, name: zuno.learning(name).evaluate(), Level.OWNER),
     Command("mode", "", "Show the modes.", Level.LOOK, show_mode),
     Command("logs", "[N]", "Show the newest lines of the log.", Level.LOOK, show_logs),
     Command("show_config", "", "Show the settings, without secrets.", Level.LOOK, show_config),
     Command("version", "", "Show the version.", Level.LOOK, show_version),
     Command("service", "", "Show what runs, and how it is.", Level.OWNER, show_service),
-    Command(
-        "pause",
-        "[live|demo]",
-        "Open no new trades; open ones keep their stops.",
-        Level.LOWERS_RISK,
-        pause,
-        ("stopentry",),
-    ),
-    Command("stop", "[live|demo]", "End the running desk; stops at Binance stay.", Level.LOWERS_RISK, stop),
+    _ask_account("pause", _PAUSE, lambda zuno, name: zuno.account(name).pause(), Level.LOWERS_RISK, ("stopentry",)),
+    _ask_account("stop", _STOP, lambda zuno, name: zuno.trade_desk().stop(name), Level.LOWERS_RISK),
 )

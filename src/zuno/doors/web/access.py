@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import Problem, answer_problem, describe_error
-from zuno.doors.web_logins import LoginKind, Logins, LoginScope, hash_secret, hash_session
+from zuno.doors.web_logins import LoginKind, Logins, LoginScope, WebLoginView, hash_secret, hash_session
 from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.logs import log_under
@@ -60,10 +60,7 @@ _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[
 class Caller:
     key: str
     """The hash that this home knows it by."""
-    kind: LoginKind
-    name: str
-    """Of its token; of a session its id."""
-    scope: LoginScope
+    login: WebLoginView
 
 
 class _ClientBuckets:
@@ -135,8 +132,8 @@ class Access:
         return given
 
     async def log_out(self, caller: Caller) -> None:
-        if caller.kind == "session":
-            await asyncio.to_thread(self._logins.list, "session", caller.name)
+        if caller.login.kind == "session":
+            await asyncio.to_thread(self._logins.list, "session", caller.login.name)
 
     # -- checking
 
@@ -157,7 +154,7 @@ class Access:
         caller = self._identify(headers.get("authorization"), headers.get(SESSION_HEADER), cookies, client)
         lowers_risk = _LOWERS_RISK.fullmatch(path) is not None
         if changes and path != _OWN_END:
-            if caller.scope != "act":
+            if caller.login.scope != "act":
                 raise Problem(403, "This login may look and not act; `zuno web link` prints one that may.")
             if not lowers_risk and not self.may_act(caller):
                 raise Problem(403, "Here is real money: type `zuno web allow --for 30m` at a terminal, then try again.")
@@ -209,11 +206,11 @@ class Access:
 
     def may_act(self, caller: Caller) -> bool:
         """Beyond what lowers risk."""
-        return caller.scope == "act" and (not self._real_money or self._logins.allowed_until() is not None)
+        return caller.login.scope == "act" and (not self._real_money or self._logins.allowed_until() is not None)
 
     def lasts(self, caller: Caller) -> bool:
         """Whether the login is still valid: neither ended nor expired."""
-        return self._logins.find(caller.key, caller.kind) is not None
+        return self._logins.find(caller.key, caller.login.kind) is not None
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
@@ -244,7 +241,7 @@ class Access:
 
     def _find(self, key: str, kind: LoginKind) -> Caller | None:
         login = self._logins.find(key, kind)
-        return None if login is None else Caller(key, kind, login.name, login.scope)
+        return None if login is None else Caller(key, login)
 
     def _count_guess(self, detail: str, client: str) -> Problem:
         if not self._guesses.try_take(client, self._millis()):

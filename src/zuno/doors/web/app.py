@@ -139,9 +139,6 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
     index = list_pages(docs, access.base)
 
     @app.get("/llms.txt", include_in_schema=False)
-    async def list_documents() -> Response:
-        return PlainTextResponse(index)
-
     @app.get("/docs/", include_in_schema=False)
     @app.get("/docs/decisions/", include_in_schema=False)
     async def list_docs() -> Response:

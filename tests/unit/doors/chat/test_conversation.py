@@ -275,7 +275,7 @@ def test_a_position_is_meant_by_what_it_holds(screens: dict[str, object]) -> Non
     assert words(talk.hear("inspect the first")) == "lp inspect 1 --chain sim"
     asked = talk.hear("inspect my usdc position")
     assert isinstance(asked, Ask)
-    assert asked.choices == (("lp", "inspect", "1"), ("lp", "inspect", "2"))
+    assert [reading.template for reading in asked.offered] == [("lp", "inspect", "1"), ("lp", "inspect", "2")]
     assert words(talk.hear("2")) == "lp inspect 2"
     assert question(Conversation().hear("inspect my eth position"))
 
@@ -284,7 +284,7 @@ def test_a_digit_takes_a_choice_once() -> None:
     talk = Conversation()
     asked = talk.hear("show balances and allowances")
     assert isinstance(asked, Ask)
-    assert asked.choices == (("wallet", "balance"), ("wallet", "allowances"))
+    assert [reading.template for reading in asked.offered] == [("wallet", "balance"), ("wallet", "allowances")]
     assert words(talk.hear("2")) == "wallet allowances"
     assert isinstance(talk.hear("2"), Ask), "the offer is forgotten"
     talk.hear("show balances and allowances")
@@ -294,7 +294,7 @@ def test_a_digit_takes_a_choice_once() -> None:
 def test_what_was_not_understood_is_told() -> None:
     turn = Conversation().hear("who can spend my usdc")
     assert isinstance(turn, Run)
-    assert turn.unused == ("usdc",)
+    assert turn.reading.unused == ("usdc",)
 
 
 def test_why_and_replay_mean_the_last_where_none_was_shown() -> None:

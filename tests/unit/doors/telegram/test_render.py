@@ -168,7 +168,7 @@ def services() -> dict[str, Any]:
 
 
 def rendered_calls(module: ModuleType) -> Iterator[tuple[Any, str]]:
-    """The service and the method of every `render(await service.method(...))`."""
+    """The service and the method of every `render(await service.method(...))`, and of what is asked of an account."""
     known = services()
     tree = ast.parse(inspect.getsource(module))
     kept = dict(LOCALS)
@@ -177,14 +177,15 @@ def rendered_calls(module: ModuleType) -> Iterator[tuple[Any, str]]:
         if kind is not None and isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             kept[node.targets[0].id] = kind
     for node in ast.walk(tree):
+        asked: ast.expr | None = None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "render":
-            (asked,) = node.args
-            if not isinstance(asked, ast.Await) or not isinstance(asked.value, ast.Call):
-                continue
-            assert isinstance(asked.value.func, ast.Attribute)
-            owner = asked.value.func.value
+            asked = node.args[0].value if isinstance(node.args[0], ast.Await) else None
+        elif isinstance(node, ast.Lambda) and [argument.arg for argument in node.args.args] == ["zuno", "name"]:
+            asked = node.body
+        if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute):
+            owner = asked.func.value
             kind = kept.get(owner.id) if isinstance(owner, ast.Name) else service_of(owner, known)
-            yield kind or AccountDesk, asked.value.func.attr  # what is opened in another way is an account
+            yield kind or AccountDesk, asked.func.attr  # what is opened in another way is an account
 
 
 def service_of(node: ast.expr, known: dict[str, Any]) -> Any:

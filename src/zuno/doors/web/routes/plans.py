@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter, Response
 
 from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers, is_word, mark_shown, need_word
@@ -22,6 +24,9 @@ from zuno.lp.service.stress_fan import StressFanView
 def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: Helper) -> APIRouter:
     router = APIRouter(prefix="/lp/plans", tags=["plans"], route_class=LookRoute)
     offers = Offers()
+
+    def tell_step(plan: str, line: str) -> None:
+        feed.publish("step", {"planId": plan, "text": sanitise(line)})
 
     @router.get("", **document(PageView))
     async def list_plans(cursor: Cursor = None, limit: Limit = 50) -> Response:
@@ -67,11 +72,7 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
         if not is_word(body.word, "approve"):
             raise need_word("approve", f"{sanitise(plan)} is approved as it was shown.")
         shown = offers.take(plan, body.approval_hash)
-
-        async def sign(zuno: Zuno) -> View:
-            return await shown.sign()
-
-        return respond(await jobs.finish(jobs.new_id("job_"), "approve", plan, sign))
+        return respond(await jobs.finish(jobs.new_id("job_"), "approve", plan, lambda zuno: shown.sign()))
 
     @router.post("/{plan}/apply", **document(ApprovalView | ExecutionView | UnsignedView))
     async def apply_plan(plan: Id, body: ApprovalBody) -> Response:
@@ -87,11 +88,9 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
                 return view.play_money
             return view.approval_hash == body.approval_hash
 
-        def tell(line: str) -> None:
-            feed.publish("step", {"planId": plan, "text": sanitise(line)})
-
         async def apply(zuno: Zuno) -> View:
-            return await zuno.execution().apply(plan, Consent(lambda view: False, agree, who=WHO), tell)
+            consent = Consent(lambda view: False, agree, who=WHO)
+            return await zuno.execution().apply(plan, consent, partial(tell_step, plan))
 
         return respond(await jobs.finish(jobs.new_id("job_"), "apply", plan, apply))
 
@@ -101,10 +100,7 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
         if not is_word(body.word, "cancel") and not await helper.ask(("uses_play_money", plan)):
             what = "is called off: transactions that wait are replaced and allowances revoked, for gas."
             raise need_word("cancel", f"{sanitise(plan)} {what}")
-
-        def tell(line: str) -> None:
-            feed.publish("step", {"planId": plan, "text": sanitise(line)})
-
-        return respond(await jobs.follow(jobs.new_id("job_"), "cancel", plan, helper.ask(("cancel", plan), tell)))
+        cancelling = helper.ask(("cancel", plan), partial(tell_step, plan))
+        return respond(await jobs.follow(jobs.new_id("job_"), "cancel", plan, cancelling))
 
     return router

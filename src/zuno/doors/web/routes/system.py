@@ -125,7 +125,7 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
             config = zuno.config()
             trading, liquidity = judge_trading(config), judge_liquidity(config)
             return SessionView(
-                scope=caller.scope,
+                scope=caller.login.scope,
                 may_act=access.may_act(caller),
                 home=config.home,
                 chain=config.chain,

@@ -48,8 +48,6 @@ from zuno.trading.service.runs_view import CycleWhyView
 
 Interval = Annotated[str, Query(max_length=TEXT_CHARS, description="1m, 5m, 15m, 1h, 4h, 1d or 1w.")]
 EXCHANGE_ACCOUNTS = (LIVE_ACCOUNT, DEMO_ACCOUNT)
-MOST_LINES = 10_000
-"""That a page is cut from."""
 
 
 class AnalyzeBody(Body):
