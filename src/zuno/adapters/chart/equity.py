@@ -21,11 +21,7 @@ TOP: Final = 84
 MARK: Final = 3.5
 
 
-def draw_equity(chart: EquityChart) -> Figure:
-    return _EquityRenderer(chart).draw()
-
-
-class _EquityRenderer:
+class EquityRenderer:
     def __init__(self, chart: EquityChart) -> None:
         self._canvas = ChartCanvas()
         self._chart = chart
@@ -34,7 +30,8 @@ class _EquityRenderer:
         self._equity = PanelFrame(above, HEIGHT - TOP - above, chart.equity_axis)
 
     def draw(self) -> Figure:
-        self._header()
+        self._canvas.header(self._chart, HEIGHT - 37)
+        self._canvas.text(8, HEIGHT - 55, self._chart.period, self._canvas.fonts.plain, BLACK)
         for frame in (self._equity, self._falls):
             self._grid(frame)
         self._draw_falls()
@@ -48,10 +45,6 @@ class _EquityRenderer:
         middle = self._equity.bottom + self._equity.height / 2
         self._canvas.watermark((LEFT + LAST) / 2, middle, self._chart.watermark)
         return self._canvas.figure
-
-    def _header(self) -> None:
-        self._canvas.header(self._chart, HEIGHT - 37)
-        self._canvas.text(8, HEIGHT - 55, self._chart.period, self._canvas.fonts.plain, BLACK)
 
     def _grid(self, frame: PanelFrame) -> None:
         self._canvas.axis(frame)

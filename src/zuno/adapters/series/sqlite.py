@@ -237,8 +237,8 @@ class SqliteSeries:
         return tuple(spans)
 
     def _sources(self, connection: sqlite3.Connection) -> tuple[RowSource, ...]:
-        if not tables.has_sources(connection):
-            return ()
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is None:
+            return ()  # a file of an older Zuno, until the next write
         rows = connection.execute(
             """SELECT name, source, file, rows, first, last FROM sources JOIN series ON number = series
             ORDER BY name, first, source, file"""
@@ -301,7 +301,9 @@ class SqliteSeries:
     def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
         number = tables.ensure_number(connection, batch.series)
         standing = self._stored_rows(connection, batch.series, number, sound)
-        result = merge_batch(sound, standing, tables.find_changed_keys(connection, number, sound) if standing else ())
+        replaced = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
+        changed = set(connection.execute(replaced, (number, *sound.span()))) if standing else ()
+        result = merge_batch(sound, standing, changed)
         shape = tables.shape_of(batch.series.row)
         to_columns = shape.to_columns
         tables.keep_latest(connection, shape.table, number, result.puts, standing)

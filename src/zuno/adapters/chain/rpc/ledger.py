@@ -10,6 +10,7 @@ from typing import Final
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log, Receipt, RpcNode
 from zuno.adapters.chain.rpc.prices import BlockTimes
+from zuno.adapters.chain.rpc.scan import Query, Scanner
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
@@ -88,13 +89,14 @@ async def read_coin_change(
     return CoinChange(fell, receipt.cost if receipt.sender == wallet else 0, tuple(beside))
 
 
-async def read_transfers(node: RpcNode, currency: Address, party: Address, number: int) -> list[Log]:
-    """A token's transfers from and to a party in one block."""
+async def read_transfers(scanner: Scanner, currency: Address, party: Address, first: int, last: int) -> list[Log]:
+    """A token's transfers from and to a party: any exchange moves it."""
     word = abi.address_word(party)
-    return [
-        *await node.logs(currency, (abi.TRANSFER, word), number, number),
-        *await node.logs(currency, (abi.TRANSFER, None, word), number, number),
+    logs = [
+        *await scanner.all(Query(currency, (abi.TRANSFER, word)), first, last),
+        *await scanner.all(Query(currency, (abi.TRANSFER, None, word)), first, last),
     ]
+    return sorted(logs, key=lambda log: log.position)
 
 
 async def unlogged_gain(

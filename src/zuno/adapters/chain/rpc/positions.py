@@ -187,8 +187,10 @@ class PositionReader:
 
     async def _is_true_at(self, at: Block, tokens: Sequence[int]) -> bool:
         """Whether these remembered positions match the state: events may come late."""
-        if len(tokens) > LOOKED_AT:
-            return await self._within_balances(at, {self._known[token].owner for token in tokens})
+        if len(tokens) > LOOKED_AT:  # no owner is remembered with more positions than the state says
+            held = Counter(nft.owner for nft in self._known.values())
+            balances = await self.balances({self._known[token].owner for token in tokens}, at)
+            return all(balance >= held[owner] for owner, balance in balances.items())
         try:
             calls = [call for token in tokens for call in (_owner_call(token), _info_call(token))]
             words = await self._words(calls, at, Callee.MAY_REVERT)
@@ -211,11 +213,6 @@ class PositionReader:
         calls = ([abi.balance_of(owner) for owner in part] for part in parts)
         balances = [balance for part in calls for balance in await self._words(part, at)]
         return dict(zip(asked, balances, strict=True))
-
-    async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
-        """Whether no owner is remembered with more positions than the state says."""
-        held = Counter(nft.owner for nft in self._known.values())
-        return all(balance >= held[owner] for owner, balance in (await self.balances(owners, at)).items())
 
     def _apply_event(self, event: Log) -> None:
         if event.topics[0] == abi.TRANSFER:

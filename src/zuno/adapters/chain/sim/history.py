@@ -117,7 +117,8 @@ class _HistoryBuilder:
             places = (at for at, effects in self._window() if effects.tx == closing)
             return next((_Life(self._world.all_nfts[old], at) for at in places), None)
         emptied = [_Life(old, place) for old in _find_emptied(mint, nft)]
-        siblings = [token for token in mint.minted if self._is_sibling(token, nft)]
+        minted = [self._world.all_nfts[token] for token in mint.minted]
+        siblings = [other for other in minted if (other.pool, other.owner) == (nft.pool, nft.owner)]
         if len(emptied) > 1:
             self._notes.append(f"{len(emptied)} positions were closed when {nft.id} was minted: {_STARTS}")
         elif emptied and len(siblings) > 1:
@@ -125,10 +126,6 @@ class _HistoryBuilder:
                 f"position {emptied[0].nft.id} was closed for {len(siblings)} new ones, {nft.id} among them: {_STARTS}"
             )
         return emptied[0] if len(emptied) == len(siblings) == 1 else None
-
-    def _is_sibling(self, token_id: int, nft: Nft) -> bool:
-        sibling = self._world.all_nfts[token_id]
-        return (sibling.pool, sibling.owner) == (nft.pool, nft.owner)
 
     # -- what happened to them
 
