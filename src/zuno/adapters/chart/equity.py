@@ -33,7 +33,12 @@ class EquityRenderer:
         self._canvas.header(self._chart, HEIGHT - 37)
         self._canvas.text(8, HEIGHT - 55, self._chart.period, self._canvas.fonts.plain, BLACK)
         for frame in (self._equity, self._falls):
-            self._grid(frame)
+            self._canvas.axis(frame)
+            for tick in self._chart.times:
+                x = float(_across(np.array([tick.at]))[0])
+                self._canvas.lines([[(x, frame.bottom), (x, frame.top)]], FAINT, 1.0)
+                if frame is self._falls:
+                    self._canvas.text(x, 14, tick.label, self._canvas.fonts.plain, BLACK, "center")
         self._draw_falls()
         self._draw_equity()
         for frame, title in (
@@ -45,14 +50,6 @@ class EquityRenderer:
         middle = self._equity.bottom + self._equity.height / 2
         self._canvas.watermark((LEFT + LAST) / 2, middle, self._chart.watermark)
         return self._canvas.figure
-
-    def _grid(self, frame: PanelFrame) -> None:
-        self._canvas.axis(frame)
-        for tick in self._chart.times:
-            x = float(_across(np.array([tick.at]))[0])
-            self._canvas.lines([[(x, frame.bottom), (x, frame.top)]], FAINT, 1.0)
-            if frame is self._falls:
-                self._canvas.text(x, 14, tick.label, self._canvas.fonts.plain, BLACK, "center")
 
     def _draw_equity(self) -> None:
         chart, frame = self._chart, self._equity

@@ -402,7 +402,7 @@ class SqliteSeries:
 
         names = tables.shape_of(series.row).columns
         live = connection.execute(
-            f"SELECT {tables.join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
+            f"SELECT {', '.join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
             (number, *span),
         ).fetchall()
         stacks = [np.array(live, dtype=np.float64).reshape(-1, len(names)).T]
@@ -424,7 +424,7 @@ class SqliteSeries:
             return {}
         span = sound.span()
         shape = tables.shape_of(series.row)
-        query = f"SELECT id, known, {tables.join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
+        query = f"SELECT id, known, {', '.join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:
             asked = query + "at = ? AND id = ?"
             stored = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
@@ -496,7 +496,7 @@ class SqliteSeries:
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
-            f"SELECT {tables.join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
+            f"SELECT {', '.join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
             f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by, known_by),
         ).fetchall()

@@ -195,8 +195,8 @@ def select_rows(
     limit, order = ("", "") if asked.newest is None else (f" LIMIT {int(asked.newest)}", " DESC")
     besides = "" if asked.besides is None else " AND (at > ? OR known > ?)"
     rows = connection.execute(
-        f"SELECT {join(columns)} FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? AND known <= ?{besides} "
-        f"ORDER BY at{order}, id{order}{limit}",
+        f"SELECT {', '.join(columns)} FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? "
+        f"AND known <= ?{besides} ORDER BY at{order}, id{order}{limit}",
         (number, asked.since, asked.until, asked.known_by, *(asked.besides or ())),
     ).fetchall()
     return rows if asked.newest is None else rows[::-1]
@@ -341,10 +341,6 @@ def among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.
     import numpy as np
 
     return np.asarray((at >= first) & (at <= last) if first is not None else at != at, dtype=bool)
-
-
-def join(columns: Sequence[str]) -> str:
-    return ", ".join(columns)
 
 
 _BEATS: Final = "FROM rows WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? ORDER BY at"

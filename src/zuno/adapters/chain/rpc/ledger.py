@@ -22,7 +22,6 @@ ETHER: Final = Address("0x" + "ee" * 20)
 _CLAIM: Final = abi.topic("Transfer(address,address,address,uint256,uint256)")
 """ERC-6909: PoolManager's own receipts for tokens left with it."""
 _WRAPS: Final = (abi.topic("Deposit(address,uint256)"), abi.topic("Withdrawal(address,uint256)"))
-_NOBODY: Final = NATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ def received_by_pools(logs: Iterable[Log], currency: Address, pool_manager: Addr
         if log.address == pool_manager and log.topics[:1] == (_CLAIM,) and len(log.topics) == 4:
             _, amount = abi.decode_abi(["address", "uint256"], log.data, "a claim's Transfer event")
             if int(log.topics[3], 16) == int(currency, 16):
-                claims += int(amount) * (abi.topic_address(log.topics[1]) == _NOBODY)
-                claims -= int(amount) * (abi.topic_address(log.topics[2]) == _NOBODY)
+                claims += int(amount) * (abi.topic_address(log.topics[1]) == NATIVE)
+                claims -= int(amount) * (abi.topic_address(log.topics[2]) == NATIVE)
     return -amount_given(seen, ETHER if currency == NATIVE else currency, pool_manager) - claims
 
 

@@ -20,6 +20,7 @@ from zuno.amm.identity import decode_position_info, pool_id
 from zuno.amm.model import Block, PoolKey, Range
 from zuno.amm.ticks import MAX_TICK
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Pips, Seconds, Tick
 
 T = TypeVar("T")
@@ -33,7 +34,6 @@ TRUSTED_BLOCKS: Final = 2_000
 _RECORD: Final = "positions"
 _SAVE_EVERY: Final = 100
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
-_NOBODY: Final = Address("0x" + "00" * 20)
 
 PackedPositions = dict[int, tuple[int, int]]
 """What `positionInfo` and `ownerOf` returned, of those that exist."""
@@ -204,7 +204,6 @@ class PositionReader:
         )
 
     async def balances(self, owners: Collection[Address], at: Block) -> dict[Address, int]:
-        """How many positions each owner has."""
         asked = sorted(owners)
         if len(asked) == 1:
             question = abi.balance_of(asked[0])
@@ -219,7 +218,7 @@ class PositionReader:
             token = int(event.topics[3], 16)
             if token in self._known:
                 owner = abi.topic_address(event.topics[2])
-                if owner == _NOBODY:
+                if owner == NATIVE:
                     del self._known[token]
                 else:
                     self._known[token] = replace(self._known[token], owner=owner)

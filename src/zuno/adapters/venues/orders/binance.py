@@ -116,8 +116,6 @@ VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", read_decline=read_decli
 
 
 class BinanceOrders(ExchangeAccount):
-    """One account."""
-
     exchange = Exchange.BINANCE
     no_such_order = NO_SUCH_ORDER
     simulated = False

@@ -65,13 +65,16 @@ class PaperVenue:
         self._account = venue_account(account, exchange)
         self._log = log
         self._tape = tape
-        self.now = now
+        self._now = now
         self._fees = fees
         self._latency_ms = latency_ms
         self._sleep = sleep
         self._engine: PaperExchange | None = None
         self._matched: dict[Symbol, Millis] = {}
         self._busy = asyncio.Lock()
+
+    async def now(self) -> Millis:
+        return await self._now()
 
     async def rights(self) -> AccountRights:
         return AccountRights(
@@ -168,7 +171,7 @@ class PaperVenue:
         async with self._busy:
             try:
                 engine = await self._read_log()
-                now = Millis(max(await self.now() + later_ms, engine.book.newest))
+                now = Millis(max(await self._now() + later_ms, engine.book.newest))
                 traded = [each for each in Symbol if each is symbol or not engine.is_idle(each)]
                 until = {each: Millis(now + opening_ms if each is symbol else now) for each in traded}
                 _advance(engine, {each: await self._read_market(engine, each, until[each]) for each in traded})
