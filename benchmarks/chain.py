@@ -149,7 +149,7 @@ async def play(world: World, url: str, cache: Path, sample: Sequence[int]) -> Ro
     ids = range(1, POSITIONS + 1)
     node = RpcNode(FailoverProvider([url], world.info.id, "URL", PATIENT))
     naive = await seconds(lambda: one_by_one(node, world, sample)) * POSITIONS / len(sample)
-    await node.close()
+    await node.provider.close()
     chain = RpcChain(world.info, [url], cache, world.wallet, PATIENT)
     cold = await seconds(lambda: chain.positions(ids))
     requests = chain.requests

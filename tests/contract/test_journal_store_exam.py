@@ -17,6 +17,7 @@ from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.store.table_store import TableStore
 from zuno.journal.blocks import ArchiveMissing
+from zuno.journal.chain import EntryRecord
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
 from zuno.kernel.canonical import Digest, canonical, digest
@@ -586,8 +587,14 @@ async def _die(store: JournalStore, key: KeyFile, moment: str) -> None:
         head, kept = store.head, dict(store.kept)
         notes: list[bytes] = []
         journal = chained(store, key)
-        forge = journal._seal
-        journal._seal = lambda record: (lambda made: (notes.append(made.note), made)[1])(forge(record))  # type: ignore[func-returns-value]
+        seal = journal._seal
+
+        def keep_note(*given: Any) -> tuple[EntryRecord, Link]:
+            made = seal(*given)
+            notes.append(made[1].note)
+            return made
+
+        journal._seal = keep_note  # type: ignore[assignment]
         await journal.append(kind="last_words", author=Author("critic"), payload={}, request_id="req_9")
         store.head, store.begun = head, notes[0]
         if moment == "before the row":

@@ -13,8 +13,7 @@ import pytest
 from tests.unit.doors.cli.test_run_command import NOBODY, powerless
 from tests.wire.commands import Zuno, run_zuno
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.file_lock import monitor_lock
-from zuno.adapters.part_processes import serve_lock
+from zuno.adapters.file_lock import monitor_lock, serve_lock
 from zuno.doors.serve import OLD_REPORT_MS, PartView, ServeReport
 from zuno.wiring import open_zuno
 

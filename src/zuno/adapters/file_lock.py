@@ -43,7 +43,7 @@ class FileLock:
         parents: bool = True,
         shared: bool = False,
     ) -> None:
-        self._path = path
+        self.path = path
         self._refusal = refusal
         self._timeout = timeout
         self._signed = signed
@@ -52,19 +52,15 @@ class FileLock:
         self._handle: int | None = None
 
     @property
-    def path(self) -> Path:
-        return self._path
-
-    @property
     def handle(self) -> int:
         if self._handle is None:
             raise ValueError("the lock is not held")
         return self._handle
 
     def take(self) -> None:
-        with translate_write_errors(self._path, "; nothing was done"):
+        with translate_write_errors(self.path, "; nothing was done"):
             if self._parents and not self._shared:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = self._open()
         try:
             self._acquire(handle)
@@ -77,9 +73,9 @@ class FileLock:
 
     def _open(self) -> int:
         if not self._shared:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            return os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)  # nobody has ever written
 
@@ -94,7 +90,7 @@ class FileLock:
     def check(self) -> None:
         """As a `Lease`: the kernel takes it from no living process."""
         if self._handle is None:
-            raise Refused(f"{self._path.stem} is not locked by this process.")
+            raise Refused(f"{self.path.stem} is not locked by this process.")
 
     def __enter__(self) -> None:
         self.take()
@@ -105,11 +101,11 @@ class FileLock:
     def is_held(self) -> bool:
         """Whether anybody holds it. Writes nothing, so it works in a read-only home."""
         try:
-            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise Unavailable(f"{self._path} cannot be opened ({error.strerror}).") from error
+            raise Unavailable(f"{self.path} cannot be opened ({error.strerror}).") from error
         try:
             return not _try_lock(handle, fcntl.LOCK_SH)
         finally:
@@ -117,10 +113,8 @@ class FileLock:
 
     def process(self) -> ProcessIdentity | None:
         """The process that signed the lock, if the lock is held and that process lives."""
-        with suppress(OSError):
-            signature = parse_process(self._path.read_bytes())
-            return signature if signature is not None and self.is_held() and signature.alive else None
-        return None
+        signature = read_process(self.path)
+        return signature if signature is not None and self.is_held() and signature.alive else None
 
     def holder(self) -> int | None:
         process = self.process()
@@ -142,37 +136,31 @@ class FileLock:
         if self._refusal:
             return Refused(self._refusal.format(holder))
         return Unavailable(
-            f"{holder.capitalize()} holds {self._path} for more than {self._timeout:g} s; find it and end it."
+            f"{holder.capitalize()} holds {self.path} for more than {self._timeout:g} s; find it and end it."
         )
 
 
-def mesh_lock(home: Path) -> FileLock:
-    held = (
-        "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and `zuno mesh down` ends it."
-    )
-    return FileLock(home / "mesh" / "up.lock", held)
+def _lock_at(place: str, refusal: str) -> Callable[[Path], FileLock]:
+    return lambda folder: FileLock(folder / place, refusal)
 
 
-def monitor_lock(home: Path) -> FileLock:
-    return FileLock(
-        home / "monitor.lock",
-        "A monitor of this home runs already ({}); `zuno alerts` shows what it saw; end it to start another.",
-    )
-
-
-def telegram_lock(home: Path) -> FileLock:
-    return FileLock(home / "telegram.lock", "The Telegram bot of this home runs already ({}); end it first.")
-
-
-def web_lock(home: Path) -> FileLock:
-    return FileLock(home / "web.lock", "The page of this home is served already ({}); end it first.")
-
-
-def collector_lock(folder: Path) -> FileLock:
-    return FileLock(
-        folder / "collect.lock",
-        "A collector of this home runs already ({}); `zuno data status` shows what it keeps; end it to start another.",
-    )
+mesh_lock: Final = _lock_at(
+    "mesh/up.lock",
+    "The mesh of this home is kept running by {} already; `zuno mesh status` shows it and `zuno mesh down` ends it.",
+)
+monitor_lock: Final = _lock_at(
+    "monitor.lock",
+    "A monitor of this home runs already ({}); `zuno alerts` shows what it saw; end it to start another.",
+)
+telegram_lock: Final = _lock_at("telegram.lock", "The Telegram bot of this home runs already ({}); end it first.")
+web_lock: Final = _lock_at("web.lock", "The page of this home is served already ({}); end it first.")
+collector_lock: Final = _lock_at(
+    "collect.lock",
+    "A collector of this home runs already ({}); `zuno data status` shows what it keeps; end it to start another.",
+)
+outbox_lock: Final = _lock_at("leases/outbox.lock", "Another process sends the pushes of this home ({}).")
+compaction_lock: Final = _lock_at("leases/compaction.lock", "This home is being compacted already ({}); wait for it.")
+serve_lock: Final = _lock_at("leases/serve.lock", "This home is served already ({}); `zuno status` shows it.")
 
 
 def symbol_lock(home: Path, symbol: str) -> FileLock:
@@ -187,14 +175,6 @@ def desk_lock(home: Path, name: str) -> FileLock:
         home / "leases" / f"desk-{name}.lock",
         "The trading desk of this account is running already ({}); `zuno trade stop` ends it.",
     )
-
-
-def outbox_lock(home: Path) -> FileLock:
-    return FileLock(home / "leases" / "outbox.lock", "Another process sends the pushes of this home ({}).")
-
-
-def compaction_lock(home: Path) -> FileLock:
-    return FileLock(home / "leases" / "compaction.lock", "This home is being compacted already ({}); wait for it.")
 
 
 def wallet_lock(home: Path, name: str) -> FileLock:
@@ -225,6 +205,12 @@ def parse_process(content: bytes) -> ProcessIdentity | None:
     """Written as pid and start time; None for anything else."""
     pid, _, started = content.decode("ascii", "replace").partition(" ")
     return ProcessIdentity(int(pid), started) if pid.isascii() and pid.isdigit() and len(pid) < 20 else None
+
+
+def read_process(path: Path) -> ProcessIdentity | None:
+    with suppress(OSError):
+        return parse_process(path.read_bytes())
+    return None
 
 
 T = TypeVar("T")

@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Final
 
-from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
+from zuno.adapters.worker_processes import make_portable
+from zuno.kernel.errors import Unavailable, ZunoError
 
 Tell = Callable[[str], None]
 Handle = Callable[[Any, Tell], Awaitable[Any]]
@@ -26,7 +27,6 @@ MOST_SENDS: Final = 2
 """A question that a process died over is sent once more."""
 _RESTART_SECONDS: Final = 0.2
 _END_SECONDS: Final = 5.0
-_PLAIN: Final = (UsageError, NotFound, Refused, Unavailable, Malformed, Broken)
 
 
 @dataclass(slots=True)
@@ -136,8 +136,8 @@ async def _answer_all(pipe: Connection, open_handle: OpenHandle, arguments: tupl
     async def answer(number: int, asked: Any) -> None:
         try:
             result: Any = await handle(asked, lambda line: pipe.send((number, False, line)))
-        except ZunoError as error:  # one that can be pickled
-            result = next(plain for plain in _PLAIN if isinstance(error, plain))(str(error))
+        except ZunoError as error:
+            result = make_portable(error)
         except Exception as error:
             logging.getLogger(__name__).exception("a question failed")
             result = RuntimeError(type(error).__name__)

@@ -132,7 +132,6 @@ def _write_archive(
 
 
 def _choose(home: Path, left_out: set[str]) -> set[str]:
-    """The files that a backup takes."""
     chosen = set()
     for file in list_home(home):
         unsealed = False

@@ -62,8 +62,7 @@ class KillLockFile:
     def check(self) -> None:
         """Raises where it cannot be read, here or in the database: then nobody knows who is locked."""
         self._read()
-        if self._url is not None:
-            self._query("SELECT account, said FROM zuno.kills")
+        self._shared_kills()
 
     def list_kills(self) -> frozenset[tuple[str, str]]:
         """Accounts in the file, each with when and where; empty if the file cannot be read."""

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
@@ -130,7 +131,7 @@ def read_log(home: Path) -> tuple[LogLine, ...]:
         elif line.startswith("{"):
             lines += _read_json_line(line)
         elif lines:
-            lines[-1] = lines[-1].extended(line)
+            lines[-1] = replace(lines[-1], text=f"{lines[-1].text}\n{line.strip()}")
     return tuple(lines)
 
 

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from zuno.adapters.file_lock import FileLock, ProcessIdentity, parse_process, start_time
+from zuno.adapters.file_lock import ProcessIdentity, read_process, start_time
 from zuno.kernel.children import PART_VARIABLE, READY_BYTE
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import plain_text
@@ -38,12 +38,13 @@ _MANAGER: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 class LoggedChild:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.pid = process.pid
         self._process = process
         self._log = log
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def ended(self) -> bool:
+        return self._process.poll() is not None
 
     async def wait(self) -> int:
         while (code := self._process.poll()) is None:
@@ -52,7 +53,7 @@ class LoggedChild:
         return code
 
     def signal(self, *, hard: bool = False) -> None:
-        if self._process.poll() is None:  # not reaped yet, so the number is still its own
+        if not self.ended:  # not reaped yet, so the number is still its own
             with suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
 
@@ -83,18 +84,18 @@ def start_logged(command: Sequence[str], log: Path, environment: Mapping[str, st
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _shorten(log)
         with open(log, "ab") as words:
-            # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children itself.
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=environment,
-            )
+            return LoggedChild(_start(command, subprocess.DEVNULL, words, environment), log)
     except OSError as error:
         raise Unavailable(f"{command[0]} could not be started ({error.strerror}).") from error
-    return LoggedChild(process, log)
+
+
+def _start(
+    command: Sequence[str], stdin: int, stdout: IO[bytes] | int, environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children itself.
+    return subprocess.Popen(
+        command, stdin=stdin, stdout=stdout, stderr=subprocess.STDOUT, start_new_session=True, env=environment
+    )
 
 
 def note_child(path: Path, pid: int) -> None:
@@ -105,19 +106,13 @@ def note_child(path: Path, pid: int) -> None:
 
 async def end_orphans(notes: Iterable[Path]) -> tuple[int, ...]:
     """End the noted processes that still are the same ones; returns their pids."""
-    orphans = {path: _read_note(path) for path in notes}
+    orphans = {path: read_process(path) for path in notes}
     living = [orphan for orphan in orphans.values() if orphan is not None and orphan.alive]
     await asyncio.gather(*map(end_process, living), return_exceptions=True)
     for path in orphans:
         with suppress(OSError):
             os.unlink(path)
     return tuple(orphan.pid for orphan in living)
-
-
-def _read_note(path: Path) -> ProcessIdentity | None:
-    with suppress(OSError):
-        return parse_process(path.read_bytes())
-    return None
 
 
 async def end_process(
@@ -137,28 +132,18 @@ async def end_process(
     return False
 
 
-def serve_lock(home: Path) -> FileLock:
-    return FileLock(home / "leases" / "serve.lock", "This home is served already ({}); `zuno status` shows it.")
-
-
 class PartProcesses:
     def __init__(self, home: Path) -> None:
         self._home = home
 
     def start(self, name: str, words: Sequence[str], hear: Callable[[str], None]) -> PartProcess:
         environment = {key: value for key, value in os.environ.items() if key not in _MANAGER}
+        environment |= {PART_VARIABLE: name, "PYTHONUNBUFFERED": "1"}
+        command = [sys.executable, "-m", "zuno", *words, "--home", str(self._home)]
         ours, theirs = socket.socketpair()
         with theirs:
-            # A session of its own: Ctrl-C at the terminal is for the parent, who ends its children in order.
             try:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "zuno", *words, "--home", str(self._home)],
-                    stdin=theirs.fileno(),
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    env={**environment, PART_VARIABLE: name, "PYTHONUNBUFFERED": "1"},
-                )
+                process = _start(command, theirs.fileno(), subprocess.PIPE, environment)
             except OSError as error:
                 raise Unavailable(f"No process can be started ({error.strerror}).") from error
         with suppress(OSError):  # on a full disk nothing is noted; the part ends with us all the same

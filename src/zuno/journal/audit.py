@@ -146,14 +146,5 @@ def _describe_unchecked(verdict: Verdict) -> str:
 
 
 def _to_entry_view(entry: Entry) -> EntryView:
-    return EntryView(
-        seq=entry.seq,
-        at=entry.at,
-        kind=entry.kind,
-        request_id=entry.request_id,
-        role=entry.author.role,
-        key=entry.author.key or "",
-        code=entry.code,
-        bundle=entry.bundle,
-        hash=entry.hash,
-    )
+    shown = {name: getattr(entry, name) for name in ("seq", "at", "kind", "request_id", "code", "bundle", "hash")}
+    return EntryView(role=entry.author.role, key=entry.author.key or "", **shown)

@@ -84,7 +84,8 @@ class DecisionRecord(Generic[V]):
         if self.stored is None:
             return ()
         try:
-            return tuple(list_differences(self._unpack(), _write_content(*await self.compute())))
+            before = _unpack_view(self.shape, self.decided, self.stored)
+            return tuple(list_differences(before, _write_content(*await self.compute())))
         except ZunoError as error:
             return (str(error),)
 
@@ -94,9 +95,6 @@ class DecisionRecord(Generic[V]):
         if view.hash != self.decided:
             raise Broken(f"The record names hash {self.decided[:12]}…, its content gives {view.hash[:12]}….")
         return pack_view(view, facts)
-
-    def _unpack(self) -> dict[str, Any]:
-        return _unpack_view(self.shape, self.decided, self.stored)
 
 
 def read_view(shape: type[V], decided: str, stored: Mapping[str, Json] | None) -> V:

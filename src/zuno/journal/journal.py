@@ -131,24 +131,9 @@ class ChainedJournal:
         payload: BaseModel | Mapping[str, object],
         request_id: str | None = None,
         bundle: Digest | None = None,
+        only: EntryFilter | None = None,
     ) -> Entry:
-        return await self._append_entry(kind, author, payload, request_id, bundle, None)
-
-    async def append_once(
-        self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
-    ) -> Entry:
-        return await self._append_entry(kind, author, payload, request_id, None, EntryFilter(request_id, kind))
-
-    async def _append_entry(
-        self,
-        kind: str,
-        author: Author,
-        payload: BaseModel | Mapping[str, object],
-        request_id: str | None,
-        bundle: Digest | None,
-        only: EntryFilter | None,
-    ) -> Entry:
-        """Append an entry. `only`: return the first entry that matches, append only if there is none."""
+        """`only`: return the first entry that matches, append only if there is none."""
         content = to_json(payload)
         if not isinstance(content, dict):
             raise TypeError(f"a payload is a model or a mapping, not {type(payload).__name__}")
@@ -170,14 +155,19 @@ class ChainedJournal:
                     raise _describe_damage(first)
                 written.append(first)
                 return None
-            record = self._build_record(state, kind, author, content, request_id, bundle)
-            link = self._seal(record)
+            record, link = self._seal(state, kind, author, content, request_id, bundle)
             written.append(build_entry(record, link.row))
             return link
 
         while not written:
             await self._store.append(build_link, only)
         return written[0]
+
+    async def append_once(
+        self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
+    ) -> Entry:
+        only = EntryFilter(request_id, kind)
+        return await self.append(kind=kind, author=author, payload=payload, request_id=request_id, only=only)
 
     async def put_bundle(self, content: bytes) -> Digest:
         if len(content) > MAX_BUNDLE:
@@ -212,12 +202,10 @@ class ChainedJournal:
         return [await self._read_row(row) for row in rows]
 
     async def verify_range(self, first: int, last: int | None) -> None:
-        seq, prev = first, None
+        prev: Entry | None = None
         async for row in self._store.rows(after=first - 1, upto=last):
-            entry = verify_row(row, self._key) if prev is None else verify_next_row(row, seq, prev, self._key)
-            if isinstance(entry, Fault):
-                raise await self._mark_damage(entry)
-            seq, prev = entry.seq + 1, entry.hash
+            prev = await self._read_next(row, prev)
+        seq = first if prev is None else prev.seq + 1
         if last is None:
             state = verify_tail(await self._store.tail(), self._key)
             if isinstance(state, Fault):
@@ -231,12 +219,7 @@ class ChainedJournal:
             return
         prev: Entry | None = None
         for row in reversed(await self._store.newest(_RECENT_ENTRIES)):
-            entry = (
-                verify_row(row, self._key) if prev is None else verify_next_row(row, prev.seq + 1, prev.hash, self._key)
-            )
-            if isinstance(entry, Fault):
-                raise await self._mark_damage(entry)
-            prev = entry
+            prev = await self._read_next(row, prev)
         self._checked_recent = True
 
     async def _mark_damage(self, fault: Fault) -> Broken:
@@ -367,19 +350,19 @@ class ChainedJournal:
         payload: dict[str, Json] = {"headRepairedAt": state.seq if state.repaired else None, "lost": None}
         if state.lost is not None:
             payload["lost"] = to_json(state.lost)
-        link = self._seal(self._build_record(state, RECOVERED, Author("journal"), payload, None, None))
+        _, link = self._seal(state, RECOVERED, Author("journal"), payload)
         return replace(link, mended_head=sign_head(state.seq, state.hash, self._key)) if state.repaired else link
 
-    def _build_record(
+    def _seal(
         self,
         state: ChainState,
         kind: str,
         author: Author,
         payload: dict[str, Json],
-        request_id: str | None,
-        bundle: Digest | None,
-    ) -> EntryRecord:
-        return EntryRecord(
+        request_id: str | None = None,
+        bundle: Digest | None = None,
+    ) -> tuple[EntryRecord, Link]:
+        record = EntryRecord(
             seq=state.seq + 1,
             at=self._now(),
             request_id=request_id,
@@ -391,19 +374,21 @@ class ChainedJournal:
             bundle=bundle,
             prev=state.hash,
         )
-
-    def _seal(self, record: EntryRecord) -> Link:
         link = seal_record(record, self._key)
         self._refuse_secrets(link.row.body)
         self._vouched = link.head, ChainState(record.seq, Digest(link.row.hash))
-        return link
+        return record, link
 
     def _refuse_secrets(self, data: bytes) -> None:
         if any(secret in data for secret in self._secrets):
             raise Refused("A configured secret was about to be written to the journal; nothing was written.")
 
     async def _read_row(self, row: Row | DamagedRow) -> Entry:
-        entry = verify_row(row, self._key)
+        return await self._read_next(row, None)
+
+    async def _read_next(self, row: Row | DamagedRow, after: Entry | None) -> Entry:
+        key = self._key
+        entry = verify_row(row, key) if after is None else verify_next_row(row, after.seq + 1, after.hash, key)
         if isinstance(entry, Fault):
             raise await self._mark_damage(entry)
         return entry

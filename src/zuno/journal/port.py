@@ -23,8 +23,6 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One journal entry."""
-
     seq: int
     at: Millis
     request_id: str | None

@@ -241,15 +241,8 @@ def _key_text(key: object) -> str:
     return str.__str__(name)
 
 
-def _lower_leaf(value: object) -> Json:
-    """A leaf that the encoder does not know."""
-    if type(value) is Fraction:
-        return str(value)
-    return to_json(value)
-
-
 _LOWERING_ENCODER = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=_lower_leaf
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=to_json
 )
 
 

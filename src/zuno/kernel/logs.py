@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -27,9 +27,6 @@ class LogLine:
     text: str
     id: str = ""
     """Of the request, cycle or plan it was logged in; the outer one first: `http_1a2b3c/run_0f0f0f`."""
-
-    def extended(self, more: str) -> LogLine:
-        return replace(self, text=f"{self.text}\n{more.strip()}")
 
 
 def current_log_id() -> str:

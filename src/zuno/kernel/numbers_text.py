@@ -16,7 +16,7 @@ def decimal_text(value: Fraction, digits: int) -> str:
     number = Context(prec=digits, rounding=ROUND_HALF_EVEN).create_decimal(
         _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
     )
-    return _plain(number)
+    return plain_digits(number)
 
 
 def quantity_text(quantity: float, digits: int = 6) -> str:
@@ -27,10 +27,11 @@ def quantity_text(quantity: float, digits: int = 6) -> str:
 def money_text(value: Fraction, decimals: int, places: int = 6) -> str:
     """Base units as a whole-token amount rounded to at most `places` places (never more than the token has)."""
     whole = _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator * 10**decimals))
-    return _plain(whole.quantize(Decimal(1).scaleb(-min(places, decimals)), context=_CONTEXT))
+    return plain_digits(whole.quantize(Decimal(1).scaleb(-min(places, decimals)), context=_CONTEXT))
 
 
-def _plain(number: Decimal) -> str:
+def plain_digits(number: Decimal) -> str:
+    """Without an exponent, trailing zeros or a minus zero."""
     text = format(number, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")

@@ -6,6 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
+from zuno.kernel.numbers_text import plain_digits
 from zuno.kernel.units import Address
 
 NATIVE: Address = Address("0x" + "00" * 20)
@@ -56,11 +57,7 @@ def plain_text(raw: str, limit: int) -> str:
 
 def format_units(amount: int, decimals: int) -> str:
     """Base units as an exact decimal string without trailing zeros: human(1500000, 6) == "1.5"."""
-    value = _EXACT.scaleb(Decimal(amount), -decimals)
-    text = format(value, "f")
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return "0" if text in {"", "-0", "-"} else text
+    return plain_digits(_EXACT.scaleb(Decimal(amount), -decimals))
 
 
 def parse_units(text: str, decimals: int) -> int:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.file_lock import FileLock, mesh_lock, monitor_lock, telegram_lock, web_lock
+from zuno.adapters.file_lock import FileLock, mesh_lock, monitor_lock, serve_lock, telegram_lock, web_lock
 from zuno.adapters.home_files import list_home
-from zuno.adapters.part_processes import PartProcesses, ServiceManager, serve_lock
+from zuno.adapters.part_processes import PartProcesses, ServiceManager
 from zuno.doors.serve import Part, PartView, ServeBackends, ServeReport, Supervisor
 from zuno.doors.status import StatusView
 from zuno.kernel.accounts import KillLock, short_name

@@ -148,7 +148,7 @@ async def test_a_mute_token_is_no_node_s_fault(desk: Any) -> None:
         ("USDC", 6),
         ("0x3333…3333", 0),
     }
-    assert chain._node._provider.endpoints[0].cool_until == 0
+    assert chain._node.provider.endpoints[0].cool_until == 0
 
 
 # -- nodes that are behind
@@ -207,7 +207,7 @@ async def bare(desk_of_quiet: Any) -> Any:
 
     yield make
     for node in made:
-        await node.close()
+        await node.provider.close()
 
 
 async def test_events_near_the_head_are_believed_of_nobody_who_is_not_there(

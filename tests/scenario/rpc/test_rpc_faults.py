@@ -319,7 +319,7 @@ async def _complaints(desk: Any, url: str) -> list[str]:
     with pytest.raises(ZunoError) as raised:
         await chain.head()
     shown = "".join(traceback.format_exception(raised.value))
-    return [str(raised.value), shown, repr(chain), repr(chain._node._provider.endpoints)]
+    return [str(raised.value), shown, repr(chain), repr(chain._node.provider.endpoints)]
 
 
 @pytest.mark.parametrize("url", ["", "ftp://host/s3cr3t", "not a url", "http://", "http://host:port/s3cr3t", "//x"])

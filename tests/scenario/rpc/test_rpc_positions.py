@@ -41,4 +41,4 @@ async def test_a_slow_reader_of_the_new_head_does_not_vouch_for_what_an_old_one_
         await asyncio.gather(deeds.read([other], after), deeds.read([given], before))
         assert (await deeds.read([given], after)).nfts[given].owner == stage.trader
     finally:
-        await node.close()
+        await node.provider.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zuno.adapters.model.registry import ModelTable
-from zuno.adapters.model.vendors import AbsentModel
+from zuno.adapters.model.vendors import VendorModel
 from zuno.doors.agents import Agents, AgentsView
 from zuno.llm.names import ModelId, Vendor
 from zuno.llm.port import RoleModels
@@ -20,7 +20,7 @@ async def seen(models: RoleModels, install: str | None) -> AgentsView:
     return await Agents(ModelTable(models), no_mesh, agent_roles(), install).status()
 
 
-KEYED = RoleModels((AbsentModel(ModelId(Vendor.OPENAI, "gpt-4o-mini")),))
+KEYED = RoleModels((VendorModel(ModelId(Vendor.OPENAI, "gpt-4o-mini"), None),))
 UNKEYED = RoleModels((), "no key for a model")
 
 

@@ -21,11 +21,7 @@ TOP: Final = 84
 MARK: Final = 3.5
 
 
-def draw_equity(chart: EquityChart) -> Figure:
-    return _EquityRenderer(chart).draw()
-
-
-class _EquityRenderer:
+class EquityRenderer:
     def __init__(self, chart: EquityChart) -> None:
         self._canvas = ChartCanvas()
         self._chart = chart
@@ -34,9 +30,15 @@ class _EquityRenderer:
         self._equity = PanelFrame(above, HEIGHT - TOP - above, chart.equity_axis)
 
     def draw(self) -> Figure:
-        self._header()
+        self._canvas.header(self._chart, HEIGHT - 37)
+        self._canvas.text(8, HEIGHT - 55, self._chart.period, self._canvas.fonts.plain, BLACK)
         for frame in (self._equity, self._falls):
-            self._grid(frame)
+            self._canvas.axis(frame)
+            for tick in self._chart.times:
+                x = float(_across(np.array([tick.at]))[0])
+                self._canvas.lines([[(x, frame.bottom), (x, frame.top)]], FAINT, 1.0)
+                if frame is self._falls:
+                    self._canvas.text(x, 14, tick.label, self._canvas.fonts.plain, BLACK, "center")
         self._draw_falls()
         self._draw_equity()
         for frame, title in (
@@ -48,18 +50,6 @@ class _EquityRenderer:
         middle = self._equity.bottom + self._equity.height / 2
         self._canvas.watermark((LEFT + LAST) / 2, middle, self._chart.watermark)
         return self._canvas.figure
-
-    def _header(self) -> None:
-        self._canvas.header(self._chart, HEIGHT - 37)
-        self._canvas.text(8, HEIGHT - 55, self._chart.period, self._canvas.fonts.plain, BLACK)
-
-    def _grid(self, frame: PanelFrame) -> None:
-        self._canvas.axis(frame)
-        for tick in self._chart.times:
-            x = float(_across(np.array([tick.at]))[0])
-            self._canvas.lines([[(x, frame.bottom), (x, frame.top)]], FAINT, 1.0)
-            if frame is self._falls:
-                self._canvas.text(x, 14, tick.label, self._canvas.fonts.plain, BLACK, "center")
 
     def _draw_equity(self) -> None:
         chart, frame = self._chart, self._equity

@@ -31,7 +31,7 @@ from zuno.adapters.chart.canvas import (
     WHITE,
     ChartCanvas,
 )
-from zuno.adapters.chart.equity import draw_equity
+from zuno.adapters.chart.equity import EquityRenderer
 from zuno.adapters.chart.frames import (
     LAST,
     LEFT,
@@ -43,7 +43,7 @@ from zuno.adapters.chart.frames import (
     rows,
     spread_labels,
 )
-from zuno.adapters.chart.reliability import draw_reliability
+from zuno.adapters.chart.reliability import ReliabilityRenderer
 from zuno.trading.measure.bars import Floats
 from zuno.trading.model.chart import (
     HEIGHT,
@@ -111,10 +111,10 @@ class MatplotlibPainter:
         return await asyncio.to_thread(paint_png, picture)
 
     async def paint_equity(self, chart: EquityChart) -> bytes:
-        return await asyncio.to_thread(_to_png, lambda: draw_equity(chart))
+        return await asyncio.to_thread(_to_png, lambda: EquityRenderer(chart).draw())
 
     async def paint_reliability(self, chart: ReliabilityChart) -> bytes:
-        return await asyncio.to_thread(_to_png, lambda: draw_reliability(chart))
+        return await asyncio.to_thread(_to_png, lambda: ReliabilityRenderer(chart).draw())
 
 
 def paint_png(picture: Picture) -> bytes:

@@ -37,10 +37,6 @@ _COLOURS: Final = {
 }
 
 
-def draw_reliability(chart: ReliabilityChart) -> Figure:
-    return _ReliabilityRenderer(chart).draw()
-
-
 @dataclass(frozen=True, slots=True)
 class _Square:
     """Where a panel stands, from 0 to 1 either way."""
@@ -57,7 +53,7 @@ class _Square:
         return self.bottom + share * self.height
 
 
-class _ReliabilityRenderer:
+class ReliabilityRenderer:
     def __init__(self, chart: ReliabilityChart) -> None:
         self._canvas = ChartCanvas()
         self._chart = chart

@@ -67,8 +67,6 @@ class SeriesColumns:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a file is read."""
-
     name: str
     time: int
     targets: tuple[SeriesColumns, ...]
@@ -78,7 +76,6 @@ class Layout:
 
     @property
     def places(self) -> list[int]:
-        """The columns that are read."""
         return sorted({place for target in self.targets for place in target.places if place is not None})
 
 

@@ -36,8 +36,6 @@ COLUMNS: Final = (
     "inAmount1",
     "currentLiquidity",
 )
-_EPOCH: Final = datetime(1970, 1, 1)
-_EPOCH_UTC: Final = _EPOCH.replace(tzinfo=UTC)
 _DAY_MS: Final = 86_400_000
 _LONGEST_GAP_MS: Final = 31 * _DAY_MS
 _DIGITS: Final = 78
@@ -173,8 +171,7 @@ def _read_time(text: str) -> Millis:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"timestamp {text[:40]!r} is no time") from None
-    since = moment - (_EPOCH if moment.tzinfo is None else _EPOCH_UTC)
-    millis = round(since.total_seconds()) * 1000
+    millis = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * 1000
     if millis % MINUTE_MS:
         raise ValueError(f"timestamp {text[:40]!r} is no whole minute")
     return Millis(millis)

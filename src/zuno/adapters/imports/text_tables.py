@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from sys import maxsize
@@ -55,7 +55,6 @@ _TIME: Final = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)" + _CLOCK)
 _LOCAL_TIME: Final = re.compile(r"(\d\d?)[-/.](\d\d?)[-/.](\d{4})" + _CLOCK)
 _ORDER: Final = {ISO: (0, 1, 2), DAY_FIRST: (2, 1, 0), MONTH_FIRST: (2, 0, 1)}
 """Where year, month and day stand."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +205,7 @@ class TextTable(RecognisedFile):
         if len(moments) != count or isinstance(moments, np.ma.MaskedArray) or not np.all(arrays["sure"]):
             return None
         times = moments_of_numbers(moments) if as_number else moments.astype(np.int64)
-        return times, {place: _filled(arrays[f"c{place}"]) for place in wanted}
+        return times, {place: np.ma.filled(arrays[f"c{place}"], np.nan) for place in wanted}
 
     def _is_own(self, symbol: str | None) -> bool:
         return is_about(symbol or "", self._layout.targets[0].series)
@@ -314,7 +313,7 @@ def read_time(text: str, dates: str, line: int) -> int | None:
         naive = datetime(year, month, day, int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
     except ValueError:
         return None
-    millis = (naive - _EPOCH) // timedelta(milliseconds=1) + int((part or "0").ljust(3, "0")[:3])
+    millis = int(naive.timestamp()) * 1_000 + int((part or "0").ljust(3, "0")[:3])
     return millis - _offset(zone or "")
 
 
@@ -339,10 +338,6 @@ def _time_query(column: str, example: str) -> tuple[str, bool, str] | None:
     if zone:
         sure += f" AND ends_with({column}, '{zone}')"
     return f"epoch_ms(CAST({body} AS TIMESTAMP)) - ({_offset(zone)})", False, sure
-
-
-def _filled(values: Any) -> NDArray[np.float64]:
-    return np.ma.filled(values, np.nan) if isinstance(values, np.ma.MaskedArray) else values
 
 
 class _JsonRows:

@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Callable
 from errno import ELOOP
+from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,18 +56,12 @@ class KeystoreSigner:
         self.address = Address(path.stem)
         self._path = path
         self._passphrase = passphrase
-        self._key: SecretBytes | None = None
 
     def ready(self) -> None:
-        self._unlock_once()
+        _ = self._key
 
     def sign(self, tx: Unsigned) -> Signed:
-        return sign(self._unlock_once(), tx)
-
-    def _unlock_once(self) -> SecretBytes:
-        if self._key is None:
-            self._key = self._unlock()
-        return self._key
+        return sign(self._key, tx)
 
     def __repr__(self) -> str:
         return f"KeystoreSigner({self.address})"
@@ -74,7 +69,8 @@ class KeystoreSigner:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a signer is neither copied nor kept")
 
-    def _unlock(self) -> SecretBytes:
+    @cached_property
+    def _key(self) -> SecretBytes:
         missing = Broken(f"The wallet {self._path} is missing; put it back from a copy.")
         body, others_read = _read_file(self._path, lambda: missing, os.O_NOFOLLOW)
         if others_read:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import httpx2
 import numpy as np
@@ -50,10 +50,7 @@ class EndpointEmbedder:
     patience: RequestLimits = PATIENCE
     budget: EmbeddingBudget | None = None
     """None: nothing is counted."""
-
-    @property
-    def duplicate(self) -> float:
-        return DUPLICATE
+    duplicate: ClassVar[float] = DUPLICATE
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """Empty texts are not sent: servers refuse them. Beyond the budget nothing is sent: `Unavailable`."""

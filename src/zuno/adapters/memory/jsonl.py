@@ -86,7 +86,8 @@ class JsonlMemory:
             if len(new) == 1:
                 self._append(_line(new[0]))
             elif new:  # all of them or none
-                self._replace(self._whole_lines() + b"".join(map(_line, new)))
+                whole_lines = (read_file(self._path) or b"")[: lines.read]
+                self._replace(whole_lines + b"".join(map(_line, new)))
 
     def _remove(self, id: str) -> None:
         with self._lock():
@@ -111,9 +112,6 @@ class JsonlMemory:
             _read_line(line, lines, self._path)
         self._lines, self._inode = lines, inode
         return lines
-
-    def _whole_lines(self) -> bytes:
-        return (read_file(self._path) or b"")[: self._lines.read]
 
     def _append(self, line: bytes) -> None:
         with translate_write_errors(self._path):
@@ -179,15 +177,12 @@ class FallbackIndex:
     def __init__(
         self, index: MemoryIndex, fallback: MemoryIndex | None, stopwatch: Callable[[], float] = time.monotonic
     ) -> None:
+        self.name = index.name
         self._index = index
         self._fallback = fallback
         self._stopwatch = stopwatch
         self._down: tuple[float, str] | None = None
         """Until when the index is not asked, and why."""
-
-    @property
-    def name(self) -> str:
-        return self._index.name
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
         await self._ask(lambda: self._index.add(records))

@@ -20,15 +20,12 @@ class Processes:
         self._home = home
         self._files = files
         self._axl_node = axl_node
+        self.has_nodes = axl_node is not None
 
     def peer(self, role: Role, transport: str) -> LoggedChild:
         parent, home = str(os.getpid()), str(self._home)
         words = ["peer", role.value, "--transport", transport, "--child-of", parent, "--home", home]
         return start_logged([sys.executable, "-m", "zuno", *words], self._files.of(role) / "peer.log")
-
-    @property
-    def has_nodes(self) -> bool:
-        return self._axl_node is not None
 
     def node(self, role: Role) -> LoggedChild:
         if self._axl_node is None:

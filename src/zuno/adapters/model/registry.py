@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from zuno.adapters.model.vendors import Price, open_model
+from zuno.adapters.model.vendors import Price, VendorModel
 from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor
 from zuno.llm.port import Model, RoleModels
@@ -62,7 +62,8 @@ def open_models(
     def models(chain: tuple[ModelId, ...]) -> tuple[Model, ...]:
         for model_id in chain:
             if model_id not in opened:
-                opened[model_id] = open_model(model_id, keys.of(model_id), (prices or {}).get(str(model_id)))
+                price = (prices or {}).get(str(model_id))
+                opened[model_id] = VendorModel(model_id, keys.of(model_id), price=price)
         return tuple(opened[model_id] for model_id in chain)
 
     roles = {}

@@ -47,54 +47,33 @@ class AnswerTooLarge(Exception):
     """The answer is too long, or compressed."""
 
 
-class AbsentModel:
-    """Stands for a model where the vendors' libraries are not installed, and names the install command."""
-
-    def __init__(self, model_id: ModelId) -> None:
-        self._id = model_id
-
-    @property
-    def name(self) -> str:
-        return str(self._id)
-
-    async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
-        return Decimal(0)
-
-    async def ready(self) -> None:
-        return None
-
-    async def reply(self, request: ModelRequest) -> Reply:
-        return Failed("unavailable", f"models are not installed: {INSTALL}", _NOTHING)
-
-    async def close(self) -> None:
-        return None
-
-
 class VendorModel:
-    """One model of one vendor. The SDK is imported in a thread at the first question."""
+    """One model of one vendor. The SDK is imported in a thread at the first question; where it is not installed, the
+    answer names the install command."""
 
     def __init__(
         self, model_id: ModelId, key: str | None, *, price: Price | None = None, base_url: str | None = None
     ) -> None:
+        self.name = str(model_id)
         self._id = model_id
         self._key = key
         self._price = price
         self._base_url = base_url or model_id.url or _HOMES[model_id.vendor]
+        self._installed = find_spec("pydantic_ai") is not None
         self._opening = asyncio.Lock()
         self._sdk: VendorSdk | None = None
         self._http: httpx2.AsyncClient | None = None
 
-    @property
-    def name(self) -> str:
-        return str(self._id)
-
     async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
-        return await price_tokens(self._id, self._price, tokens_in, tokens_out)
+        return await price_tokens(self._id, self._price, tokens_in, tokens_out) if self._installed else Decimal(0)
 
     async def ready(self) -> None:
-        await self._open()
+        if self._installed:
+            await self._open()
 
     async def reply(self, request: ModelRequest) -> Reply:
+        if not self._installed:
+            return Failed("unavailable", f"models are not installed: {INSTALL}", _NOTHING)
         sdk = await self._open()
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.output import OutputObjectDefinition
@@ -176,13 +155,6 @@ class VendorModel:
         )
 
 
-def open_model(model_id: ModelId, key: str | None, price: Price | None = None) -> VendorModel | AbsentModel:
-    """The model, or `AbsentModel` where the libraries are not installed. Nothing is imported yet."""
-    if find_spec("pydantic_ai") is None:
-        return AbsentModel(model_id)
-    return VendorModel(model_id, key, price=price)
-
-
 def _build(model_id: ModelId, key: str, base_url: str, http: httpx2.AsyncClient) -> VendorSdk:
     """The vendor's client without its own retries: one call is one request."""
     match model_id.vendor:
@@ -199,26 +171,22 @@ def _build(model_id: ModelId, key: str, base_url: str, http: httpx2.AsyncClient)
 
             google = GoogleProvider(api_key=key, http_client=http, base_url=base_url)
             return GoogleModel(model_id.name, provider=google)
-        case Vendor.OPENAI:
-            from openai import AsyncOpenAI
-            from pydantic_ai.models.openai import OpenAIChatModel
-            from pydantic_ai.providers.openai import OpenAIProvider
-
-            openai = AsyncOpenAI(api_key=key, base_url=base_url, http_client=http, max_retries=0)
-            return OpenAIChatModel(model_id.name, provider=OpenAIProvider(openai_client=openai))
-        case Vendor.URL:
+        case Vendor.OPENAI | Vendor.URL:
             from openai import AsyncOpenAI
             from pydantic_ai.models.openai import OpenAIChatModel
             from pydantic_ai.profiles.openai import OpenAIModelProfile
+            from pydantic_ai.providers.openai import OpenAIProvider
             from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+            client = AsyncOpenAI(api_key=key, base_url=base_url, http_client=http, max_retries=0)
+            if model_id.vendor is Vendor.OPENAI:
+                return OpenAIChatModel(model_id.name, provider=OpenAIProvider(openai_client=client))
             # Grammars of local servers want the schema as it is, bounds included, and know `max_tokens` only.
             plain = OpenAIModelProfile(
                 supports_json_schema_output=True,
                 json_schema_transformer=None,
                 openai_chat_supports_max_completion_tokens=False,
             )
-            client = AsyncOpenAI(api_key=key, base_url=base_url, http_client=http, max_retries=0)
             provider = OpenAICompatibleProvider("compatible", openai_client=client)
             return OpenAIChatModel(model_id.name, provider=provider, profile=plain)
 

@@ -84,9 +84,8 @@ class SeededFeed:
         self._records = records
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
-        closes = {
-            -(-at // HOUR) * HOUR: price for at, price in self._records_by(pair, now)
-        }  # ends round up; the last stays
+        # Ends round up; the last stays.
+        closes = {-(-at // HOUR) * HOUR: price for at, price in self._records_by(pair, now)}
         return history_fact(closes, pair, hours, now, self.source, HISTORY_LIMIT)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
@@ -188,10 +187,7 @@ class FirstThatAnswers:
         if not feeds:
             raise ValueError("no price feed to ask")
         self._feeds = tuple(feeds)
-
-    @property
-    def source(self) -> str:
-        return ", else ".join(feed.source for feed in self._feeds)
+        self.source = ", else ".join(feed.source for feed in feeds)
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         return await self._first(pair, lambda feed: feed.history(pair, hours, now))
@@ -224,17 +220,10 @@ class WithReference:
     """`reference` gives whole quote tokens for one whole base token of `pair`, and is never the pool itself."""
 
     def __init__(self, feed: PriceFeed, pair: Pair, reference: Callable[[], Awaitable[Fraction]], label: str) -> None:
-        self._feed = feed
         self._pair = pair
         self._reference = reference
         self._label = label
-
-    @property
-    def source(self) -> str:
-        return f"{self._feed.source}, {self._label}"
-
-    async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
-        return await self._feed.history(pair, hours, now)
+        self.source, self.history = f"{feed.source}, {label}", feed.history
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         inverse = is_inverse(pair, self._pair, self._label)

@@ -28,8 +28,6 @@ BAD = "bad"
 
 @dataclass(frozen=True, slots=True)
 class RowNote:
-    """A note about a row."""
-
     kind: str
     at: Millis
     id: str

@@ -65,10 +65,7 @@ class ParquetFiles:
 
         with self._select(files, columns, (series, *span), 'ORDER BY "at"') as selected:
             arrays = selected.fetchnumpy()
-        return {
-            name: np.ma.filled(values, np.nan) if isinstance(values, np.ma.MaskedArray) else values
-            for name, values in arrays.items()
-        }
+        return {name: np.ma.filled(values, np.nan) for name, values in arrays.items()}
 
     def read(
         self,

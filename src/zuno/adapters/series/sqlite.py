@@ -237,8 +237,8 @@ class SqliteSeries:
         return tuple(spans)
 
     def _sources(self, connection: sqlite3.Connection) -> tuple[RowSource, ...]:
-        if not tables.has_sources(connection):
-            return ()
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is None:
+            return ()  # a file of an older Zuno, until the next write
         rows = connection.execute(
             """SELECT name, source, file, rows, first, last FROM sources JOIN series ON number = series
             ORDER BY name, first, source, file"""
@@ -301,7 +301,9 @@ class SqliteSeries:
     def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
         number = tables.ensure_number(connection, batch.series)
         standing = self._stored_rows(connection, batch.series, number, sound)
-        result = merge_batch(sound, standing, tables.find_changed_keys(connection, number, sound) if standing else ())
+        replaced = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
+        changed = set(connection.execute(replaced, (number, *sound.span()))) if standing else ()
+        result = merge_batch(sound, standing, changed)
         shape = tables.shape_of(batch.series.row)
         to_columns = shape.to_columns
         tables.keep_latest(connection, shape.table, number, result.puts, standing)
@@ -400,7 +402,7 @@ class SqliteSeries:
 
         names = tables.shape_of(series.row).columns
         live = connection.execute(
-            f"SELECT {tables.join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
+            f"SELECT {', '.join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
             (number, *span),
         ).fetchall()
         stacks = [np.array(live, dtype=np.float64).reshape(-1, len(names)).T]
@@ -422,7 +424,7 @@ class SqliteSeries:
             return {}
         span = sound.span()
         shape = tables.shape_of(series.row)
-        query = f"SELECT id, known, {tables.join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
+        query = f"SELECT id, known, {', '.join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:
             asked = query + "at = ? AND id = ?"
             stored = [row for at, name, _, _ in sound.rows for row in connection.execute(asked, (number, at, name))]
@@ -494,7 +496,7 @@ class SqliteSeries:
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
-            f"SELECT {tables.join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
+            f"SELECT {', '.join(with_id)} FROM earlier WHERE series = ? AND at BETWEEN ? AND ? "
             f"AND known <= ? AND until > ? ORDER BY at{order}, id{order}{limit}",
             (number, *span, known_by, known_by),
         ).fetchall()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from zuno.adapters.series.merge_rows import BAD, CheckedBatch, Key, RowNote, RowPut, StoredRow
+from zuno.adapters.series.merge_rows import BAD, Key, RowNote, RowPut, StoredRow
 from zuno.adapters.series.parquet_files import SealedFile
 from zuno.kernel.canonical import encode_rows
 from zuno.kernel.errors import Malformed
@@ -67,9 +67,8 @@ def shape_of(row: type[Any]) -> RowShape:
 
 def _numeric(count: int, kind: type[Any]) -> RowShape:
     rest = (None,) * (NUMBERS - count)
-    from_columns = partial(
-        tuple.__new__, kind
-    )  # its `_make` counts the columns each time, and rows come by ten thousands
+    # Its `_make` counts the columns each time, and rows come by ten thousands.
+    from_columns = partial(tuple.__new__, kind)
     columns = ("at", *(f"v{place}" for place in range(count)))
     return RowShape("rows", columns, lambda row: (*row[1:], *rest), from_columns)
 
@@ -174,11 +173,6 @@ def write_origin(connection: sqlite3.Connection, origin: Origin) -> None:
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
 
 
-def has_sources(connection: sqlite3.Connection) -> bool:
-    """Files of an older Zuno have no such table until the next write."""
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone() is not None
-
-
 def note_source(
     connection: sqlite3.Connection, number: int, source: Source, file: str, rows: int, first: int, last: int
 ) -> None:
@@ -201,8 +195,8 @@ def select_rows(
     limit, order = ("", "") if asked.newest is None else (f" LIMIT {int(asked.newest)}", " DESC")
     besides = "" if asked.besides is None else " AND (at > ? OR known > ?)"
     rows = connection.execute(
-        f"SELECT {join(columns)} FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? AND known <= ?{besides} "
-        f"ORDER BY at{order}, id{order}{limit}",
+        f"SELECT {', '.join(columns)} FROM {shape.table} WHERE series = ? AND at BETWEEN ? AND ? "
+        f"AND known <= ?{besides} ORDER BY at{order}, id{order}{limit}",
         (number, asked.since, asked.until, asked.known_by, *(asked.besides or ())),
     ).fetchall()
     return rows if asked.newest is None else rows[::-1]
@@ -246,11 +240,6 @@ def raise_latest(connection: sqlite3.Connection, table: str, number: int, newest
 def ensure_number(connection: sqlite3.Connection, series: Series[Any]) -> int:
     connection.execute("INSERT OR IGNORE INTO series (name) VALUES (?)", (str(series),))
     return int(connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()[0])
-
-
-def find_changed_keys(connection: sqlite3.Connection, number: int, sound: CheckedBatch) -> set[Key]:
-    asked = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
-    return set(connection.execute(asked, (number, *sound.span())))
 
 
 def _has_known_column(connection: sqlite3.Connection) -> bool:
@@ -354,10 +343,6 @@ def among_collected(connection: sqlite3.Connection, number: int, at: NDArray[np.
     return np.asarray((at >= first) & (at <= last) if first is not None else at != at, dtype=bool)
 
 
-def join(columns: Sequence[str]) -> str:
-    return ", ".join(columns)
-
-
 _BEATS: Final = "FROM rows WHERE series = ? AND at BETWEEN ? AND ? AND known <= ? ORDER BY at"
 
 
@@ -441,6 +426,13 @@ class CachedRows:
     """How long the time was that was asked for."""
     rows: list[Any]
 
+    def choose(self, asked: TableRead, rows: list[Any]) -> list[Any] | None:
+        """Of rows up to the end that was asked for those that were; None where there may be more of them."""
+        chosen = rows[bisect_left(rows, asked.since, key=_time_of) :]
+        if asked.since < self.since and (asked.newest is None or len(chosen) < asked.newest):
+            return None
+        return chosen if asked.newest is None else chosen[-asked.newest :]
+
 
 class RowCache:
     """Valid as long as writers call `forget` and `check_version` is called before reading."""
@@ -479,14 +471,13 @@ class RowCache:
 
     def read(self, series: int, asked: TableRead, read_table: ReadRows) -> list[Any]:
         held = self._held.get(series)
+        cached = None
         if held is not None and held.until > asked.until and held.known_by == asked.known_by:
-            cached = _choose_earlier(held, asked)
-            if cached is not None:
-                return cached
-        if held is not None and held.until <= asked.until and held.known_by <= asked.known_by:
+            cached = held.choose(asked, held.rows[: bisect_right(held.rows, asked.until, key=_time_of)])
+        elif held is not None and held.until <= asked.until and held.known_by <= asked.known_by:
             cached = self._extend(held, asked, read_table)
-            if cached is not None:
-                return cached
+        if cached is not None:
+            return cached
         rows = read_table(asked)
         reach = asked.until - asked.since
         if len(rows) <= MOST_ROWS and (held is None or reach >= held.reach):
@@ -505,8 +496,8 @@ class RowCache:
             if came and rows and came[0].at <= rows[-1].at:
                 return None  # a hole was filled, or several events are of one moment
             rows = rows + came
-        chosen = rows[bisect_left(rows, asked.since, key=_time_of) :]
-        if asked.since < held.since and (asked.newest is None or len(chosen) < asked.newest):
+        chosen = held.choose(asked, rows)
+        if chosen is None:
             return None
         held.until, held.known_by = asked.until, asked.known_by
         held.reach = max(held.reach, asked.until - asked.since)
@@ -514,14 +505,4 @@ class RowCache:
         if oldest > held.since:
             held.since, rows = oldest, rows[bisect_left(rows, oldest, key=_time_of) :]
         held.rows = rows
-        return chosen if asked.newest is None else chosen[-asked.newest :]
-
-
-def _choose_earlier(held: CachedRows, asked: TableRead) -> list[Any] | None:
-    """What was asked for, where it ends before what is held, and that is all of it."""
-    rows = held.rows
-    first = bisect_left(rows, asked.since, key=_time_of)
-    chosen = rows[first : bisect_right(rows, asked.until, key=_time_of)]
-    if asked.since < held.since and (asked.newest is None or len(chosen) < asked.newest):
-        return None
-    return chosen if asked.newest is None else chosen[-asked.newest :]
+        return chosen

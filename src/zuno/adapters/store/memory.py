@@ -26,7 +26,10 @@ class MemoryStore:
             self.head = head
 
     async def append(self, build: BuildLink, where: EntryFilter | None = None) -> Row | None:
-        link = build(replace(await self.tail(), first=self._first(where)))
+        first = None
+        if where is not None:
+            first = next(iter([row async for row in self.rows(request_id=where.request_id, kind=where.kind)]), None)
+        link = build(replace(await self.tail(), first=first))
         if link is None:
             return None
         if self.head is None:
@@ -63,8 +66,8 @@ class MemoryStore:
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        rows = [self.kept[seq] for seq in sorted(self.kept, reverse=True) if before is None or seq < before]
-        return [row for row in rows if _matches(row, request_id, kind)][:count]
+        upto = None if before is None else before - 1
+        return [row async for row in self.rows(upto=upto, request_id=request_id, kind=kind)][::-1][:count]
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
         self.bundles.setdefault(name, content)
@@ -81,12 +84,6 @@ class MemoryStore:
 
     async def close(self) -> None:
         return None
-
-    def _first(self, where: EntryFilter | None) -> Row | DamagedRow | None:
-        if where is None:
-            return None
-        rows = (self.kept[seq] for seq in sorted(self.kept))
-        return next((row for row in rows if _matches(row, where.request_id, where.kind)), None)
 
     def _exists(self) -> bool:
         return bool(self.kept or self.bundles)

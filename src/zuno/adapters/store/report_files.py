@@ -20,10 +20,7 @@ class FolderOfReports:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-
-    @property
-    def folder(self) -> str:
-        return str(self._folder)
+        self.folder = str(folder)
 
     def names(self) -> Sequence[str]:
         try:

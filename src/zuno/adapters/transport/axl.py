@@ -63,6 +63,8 @@ class AxlTransport:
     """One role's endpoint, at its own node. `peers` are the ids of all, its own among them: without that any node will
     do. `patience` bounds an exchange as a whole, `first_patience` those with a peer until it has taken a message."""
 
+    limit = NODE_LIMIT - len(_MARK)
+
     def __init__(
         self,
         me: Role,
@@ -91,10 +93,6 @@ class AxlTransport:
         self.strangers = 0
         self.dropped = 0
         """Messages that were none of a known peer's, or not written by such a transport."""
-
-    @property
-    def limit(self) -> int:
-        return NODE_LIMIT - len(_MARK)
 
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > self.limit:

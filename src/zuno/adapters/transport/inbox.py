@@ -72,7 +72,6 @@ class Inbox:
 
 
 LIMIT = 16 * 1024 * 1024
-_END = None
 
 
 class InProcess:
@@ -83,24 +82,24 @@ class InProcess:
     strangers = 0
 
     def __init__(self) -> None:
-        self._inboxes: defaultdict[Role, asyncio.Queue[bytes | None]] = defaultdict(asyncio.Queue)
+        self._inboxes: defaultdict[Role, Inbox] = defaultdict(Inbox)
         self._closed = False
 
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > LIMIT:
             raise Refused(f"A message of {len(data)} bytes is over the limit of {LIMIT}.")
-        if self._closed:
-            raise Unavailable("This transport is closed.")
-        self._inboxes[to].put_nowait(data)
+        self._unless_closed()
+        self._inboxes[to].put(ReceivedMessage(data))
 
     async def receive(self, role: Role) -> ReceivedMessage:
-        data = None if self._closed else await self._inboxes[role].get()
-        if data is _END:
-            self._inboxes[role].put_nowait(_END)  # whoever else waits here is told as well
-            raise Unavailable("This transport is closed.")
-        return ReceivedMessage(data)
+        self._unless_closed()
+        return await self._inboxes[role].take()
 
     async def close(self) -> None:
         self._closed = True
         for inbox in self._inboxes.values():
-            inbox.put_nowait(_END)
+            inbox.close()
+
+    def _unless_closed(self) -> None:
+        if self._closed:
+            raise Unavailable(CLOSED)

@@ -19,8 +19,7 @@ from zuno.adapters.venues.streams import (
     StreamAddress,
     StreamEvent,
     StreamMessage,
-    Subscribed,
-    VenuePong,
+    StreamSign,
     VenueTape,
     listen_to,
 )
@@ -157,7 +156,7 @@ def _parse_message(message: VendorJson) -> StreamEvent:
     if isinstance(message.value, dict) and "op" in message.value:
         if not message.flag("success"):
             raise Unavailable("Bybit's stream does not take that wish; check the symbols")
-        return Subscribed() if message.text("op") == "subscribe" else VenuePong()
+        return StreamSign.SUBSCRIBED if message.text("op") == "subscribe" else StreamSign.PONG
     kind, _, symbol = message.text("topic").partition(".")
     if kind == "tickers":
         return StreamMessage(message.moment("ts"), symbol, ())

@@ -201,9 +201,7 @@ class ExchangeClient:
 class ExchangeFeed:
     def __init__(self, exchange: ExchangeClient) -> None:
         self._exchange = exchange
-
-    async def close(self) -> None:
-        await self._exchange.close()
+        self.close = exchange.close
 
 
 @cache

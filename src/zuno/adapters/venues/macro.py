@@ -40,15 +40,12 @@ class Fred(WebFeed):
     Endpoint: https://fred.stlouisfed.org/docs/api/fred/series_observations.html."""
 
     venue = FRED
+    figures = FIGURES[FRED]
 
     def __init__(self, web: WebService, api_key: str, now: Callable[[], Millis]) -> None:
         super().__init__(web)
         self._key = api_key
         self._now = now
-
-    @property
-    def figures(self) -> Sequence[str]:
-        return FIGURES[FRED]
 
     async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
         """All releases of each day, oldest release first."""
@@ -126,10 +123,7 @@ class Yahoo(WebFeed):
     GET /v8/finance/chart/{symbol}, undocumented; see https://github.com/ranaroussi/yfinance (`history`)."""
 
     venue = YAHOO
-
-    @property
-    def figures(self) -> Sequence[str]:
-        return tuple(SYMBOLS)
+    figures = tuple(SYMBOLS)
 
     async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]:
         if figure not in SYMBOLS:

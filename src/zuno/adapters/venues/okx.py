@@ -18,13 +18,12 @@ from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
 from zuno.adapters.venues.streams import (
     USUAL_TIMING,
-    Aside,
     Item,
     StreamAddress,
     StreamEvent,
     StreamMessage,
+    StreamSign,
     StreamTiming,
-    Subscribed,
     VenueTape,
     listen_to,
 )
@@ -163,7 +162,7 @@ def _parse_message(sizes: Mapping[str, tuple[str, float]], message: VendorJson) 
         if message.choice("event", ("subscribe", "error", "notice")) == "error":
             raise Unavailable("OKX's stream does not take that wish; check the symbols")
         taken = message.text("event") == "subscribe" and message.child("arg").text("channel") == FORCED
-        return Subscribed() if taken else Aside()
+        return StreamSign.SUBSCRIBED if taken else StreamSign.ASIDE
     if message.child("arg").choice("channel", (FORCED, MARKS)) == MARKS:
         mark = message.child("data").only()
         return StreamMessage(mark.moment("ts"), sizes[mark.choice("instId", tuple(sizes))][0], ())
@@ -173,7 +172,7 @@ def _parse_message(sizes: Mapping[str, tuple[str, float]], message: VendorJson) 
         if (swap := instrument.text("instId")) in sizes
         for place, detail in enumerate(instrument.children("details"))
     ]
-    return StreamMessage(None, "", tuple(rows)) if rows else Aside()
+    return StreamMessage(None, "", tuple(rows)) if rows else StreamSign.ASIDE
 
 
 def _liquidation(detail: VendorJson, symbol: str, contract: float, place: int) -> tuple[Series[TapeEvent], TapeEvent]:

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Final, TypeAlias
 
 from zuno.adapters.venues.exchange import INSTALL
@@ -61,15 +62,12 @@ class StreamMessage:
     rows: tuple[tuple[Series[TapeEvent], TapeEvent], ...]
 
 
-class Subscribed:
+class StreamSign(Enum):
+    SUBSCRIBED = auto()
     """The venue confirmed the subscription: from here on silence means that nothing happened."""
-
-
-class VenuePong:
+    PONG = auto()
     """The answer to a ping in the venue's own words."""
-
-
-class Aside:
+    ASIDE = auto()
     """A message that proves nothing."""
 
 
@@ -80,7 +78,7 @@ class PingAnswered:
     asked: Millis
 
 
-StreamEvent: TypeAlias = StreamMessage | Subscribed | VenuePong | Aside
+StreamEvent: TypeAlias = StreamMessage | StreamSign
 Item: TypeAlias = tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]
 
 
@@ -183,7 +181,7 @@ def _new_minutes(
 def _begins(message: StreamEvent | PingAnswered, stream: StreamAddress, symbols: Collection[str]) -> Collection[str]:
     """Symbols whose silence means something from here on. Without a confirmation, that is a symbol's first message."""
     match message:
-        case Subscribed():
+        case StreamSign.SUBSCRIBED:
             return symbols
         case StreamMessage() if stream.hello is None and message.symbol in symbols:
             return (message.symbol,)
@@ -192,7 +190,7 @@ def _begins(message: StreamEvent | PingAnswered, stream: StreamAddress, symbols:
 
 def _read_event(message: str | bytes, stream: StreamAddress, parse: Callable[[VendorJson], StreamEvent]) -> StreamEvent:
     if stream.pong is not None and message == stream.pong:
-        return VenuePong()
+        return StreamSign.PONG
     return parse(parse_json(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream"))
 
 
@@ -216,7 +214,7 @@ async def _messages(
             done, _ = await asyncio.wait(waiting, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
             if receiving in done:
                 message, receiving = _read_event(receiving.result(), stream, parse), None
-                if isinstance(message, VenuePong) and answer is not None and not answer.done():
+                if message is StreamSign.PONG and answer is not None and not answer.done():
                     answer.set_result(None)
                 yield message
             if answer is not None and answer.done():

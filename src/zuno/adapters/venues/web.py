@@ -78,9 +78,7 @@ class WebService:
 class WebFeed:
     def __init__(self, web: WebService) -> None:
         self._web = web
-
-    async def close(self) -> None:
-        await self._web.close()
+        self.close = web.close
 
 
 def clean(raw: str, limit: int) -> str:

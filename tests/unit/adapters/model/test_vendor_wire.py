@@ -15,7 +15,7 @@ import pytest
 from tests.wire.model_server import anthropic, chat, gemini, serving
 from zuno.adapters.model import vendors
 from zuno.adapters.model.registry import BY_ORDER, NO_KEY, ModelKeys, open_models, usable_chain
-from zuno.adapters.model.vendors import INSTALL, AbsentModel, Price, VendorModel, open_model
+from zuno.adapters.model.vendors import INSTALL, Price, VendorModel
 from zuno.kernel.errors import UsageError
 from zuno.llm.names import DEFAULT_MODELS, THINKING_TOKENS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.llm.port import Failed, Image, ModelRequest, Turn
@@ -141,8 +141,7 @@ async def test_what_a_million_tokens_each_way_cost(model: str, price: Price | No
 
 async def test_without_the_libraries_a_model_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vendors, "find_spec", lambda name: None)
-    model = open_model(parse_model("gpt-4o-mini"), KEY)
-    assert isinstance(model, AbsentModel)
+    model = VendorModel(parse_model("gpt-4o-mini"), KEY)
     await model.ready()
     reply = await model.reply(REQUEST)
     assert isinstance(reply, Failed)

@@ -7,10 +7,10 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +19,8 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.atomic_file import replace_file
-from zuno.adapters.file_lock import FileLock, ProcessIdentity
+from zuno.adapters.file_lock import FileLock
+from zuno.adapters.part_processes import LoggedChild, end_process, start_logged
 from zuno.amm.model import Block
 from zuno.kernel.errors import Broken, Malformed, Refused, Unavailable
 from zuno.kernel.foreign_json import check_nesting
@@ -86,11 +87,7 @@ class DevnetProcess:
         if holder is None:
             raise Unavailable("A devnet is starting just now; try again in a moment.")
         ours = self._record() is not None
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            holder.send(number)
-            if await self._wait_for_end(holder):
-                break
-        else:
+        if not await end_process(holder, patience=self._grace):
             raise Unavailable(f"The devnet (pid {holder.pid}) does not end.")
         if ours:
             self.file.unlink(missing_ok=True)
@@ -118,11 +115,18 @@ class DevnetProcess:
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
     async def _spawn(self, port: int) -> NodeStatus:
-        child = self._child(port)
+        """The same command in the foreground of a process of its own, its output in the log."""
+        self._log.write_bytes(b"")
+        command = [*self._program, "devnet", "up", "--port", str(port), "--home", str(self._home)]
+        child = start_logged(command, self._log)
         try:
             return await self._ready(child, port)
         except BaseException:
-            self._end(child)
+            child.signal()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._grace):
+                    await child.wait()
+            child.signal(hard=True)
             raise
 
     async def _wait_for_running(self, port: int) -> NodeStatus:
@@ -137,30 +141,14 @@ class DevnetProcess:
             await asyncio.sleep(0.1)
         raise Unavailable(f"A devnet of this home was starting and did not come up; its log is {self._log}.")
 
-    def _child(self, port: int) -> subprocess.Popen[bytes]:
-        """The same command in the foreground of a process of its own, its output in the log."""
-        command = [*self._program, "devnet", "up", "--port", str(port), "--home", str(self._home)]
-        self._log.write_bytes(b"")
-        with open(self._log, "ab") as log:  # appending: two starts at once may share it
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-            )
-
-    def _end(self, child: subprocess.Popen[bytes]) -> None:
-        child.terminate()
-        try:
-            child.wait(self._grace)
-        except subprocess.TimeoutExpired:
-            child.kill()
-
-    async def _ready(self, child: subprocess.Popen[bytes], port: int) -> NodeStatus:
+    async def _ready(self, child: LoggedChild, port: int) -> NodeStatus:
         give_up, shown = time.monotonic() + START_SECONDS, 0
         while time.monotonic() < give_up:
             shown = self._pass_on(shown)
-            if child.poll() is not None:
+            if child.ended:
                 if self._lock.is_held():
                     return await self._wait_for_running(port)  # somebody else was a moment quicker
-                raise Unavailable(f"The devnet did not start: {self._last_words()}")
+                raise Unavailable(f"The devnet did not start: {child.last_words()}")
             record = self._record()
             if record is not None and record["pid"] == child.pid:
                 return await self.status()
@@ -176,10 +164,6 @@ class DevnetProcess:
                 self._tell(line.decode(errors="replace"))
         return len(whole)
 
-    def _last_words(self) -> str:
-        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1].removeprefix("zuno: ") if lines else f"its log {self._log} is empty."
-
     def _write(self, record: Mapping[str, Any]) -> None:
         """The file others read: addresses, and a test key that protects nothing."""
         replace_file(self.file, json.dumps(record, indent=1).encode(), durable=False)
@@ -192,14 +176,6 @@ class DevnetProcess:
             return record if holder and "url" in record and record["pid"] == holder.pid else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
-
-    async def _wait_for_end(self, holder: ProcessIdentity) -> bool:
-        give_up = time.monotonic() + self._grace
-        while time.monotonic() < give_up:
-            if not self._lock.is_held() or not holder.alive:
-                return True
-            await asyncio.sleep(0.05)
-        return False
 
 
 async def ask(url: str, method: str, *params: object) -> Any:

@@ -85,7 +85,7 @@ class RpcChain:
 
     @property
     def requests(self) -> int:
-        return self._node.requests
+        return self._node.provider.requests
 
     async def head(self) -> Block:
         return await self._node.head()
@@ -160,7 +160,7 @@ class RpcChain:
         return RpcWriter(self._read, self._at_head, self._depth_at)
 
     async def close(self) -> None:
-        await self._node.close()
+        await self._node.provider.close()
 
     # -- at one block
 
@@ -183,7 +183,7 @@ class RpcChain:
         words = await self._read.storage.words(_pool_words(pool_id), head)
         priced = bool(words[pool_slots(pool_id).slot0])
         # Without a price there is no Initialize event to find, so only a key we can name makes it a pool.
-        key = await self._read.keys.find(pool_id, head) if priced else self._read.keys.known_key(pool_id)
+        key = await self._read.keys.find(pool_id, head) if priced else self._read.keys.known.get(pool_id)
         if key is None and priced:
             raise Unavailable(
                 f"pool {pool_id} has a price, but the events of this node do not tell its key: use another"
@@ -392,9 +392,14 @@ _L1_GAS_PER_BYTE: Final = 16
 
 
 async def quote_gas(node: RpcNode, data_fee: DataFee, at: Block) -> GasQuote:
-    (base_fee, tip), per_byte = await asyncio.gather(_execution(node), _data(node, data_fee, at))
+    price_data = {DataFee.NONE: _no_data_fee, DataFee.OP_STACK: _op_stack, DataFee.ARBITRUM: _arbitrum}[data_fee]
+    (base_fee, tip), per_byte = await asyncio.gather(_execution(node), price_data(node, at))
     data = None if per_byte is None else Wei(per_byte)
     return GasQuote(Wei(base_fee), Wei(tip), data, estimates_hold_data_fee=data_fee is DataFee.ARBITRUM)
+
+
+async def _no_data_fee(node: RpcNode, at: Block) -> None:
+    return None
 
 
 async def _execution(node: RpcNode) -> tuple[int, int]:
@@ -420,16 +425,6 @@ async def _whole_price(node: RpcNode) -> tuple[int, int]:
     except NoSuchMethod:
         tip = 0
     return price - tip, tip
-
-
-async def _data(node: RpcNode, data_fee: DataFee, at: Block) -> int | None:
-    match data_fee:
-        case DataFee.NONE:
-            return None
-        case DataFee.OP_STACK:
-            return await _op_stack(node, at)
-        case DataFee.ARBITRUM:
-            return await _arbitrum(node, at)
 
 
 async def _op_stack(node: RpcNode, at: Block) -> int:

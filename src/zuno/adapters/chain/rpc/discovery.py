@@ -186,11 +186,10 @@ class OwnedReader:
 
 
 def _owned_positions(head: Block, owner: Address, ids: list[int], balance: int, why: str) -> OwnedPositions:
-    if len(ids) == balance:
-        return OwnedPositions(head, owner, tuple(sorted(ids)), balance, complete=True)
-    note = f"found {len(ids)} of {balance} positions: {why or 'the events of the rest are not on this node'}"
-    note = f"{note}; run again to go on from here"
-    return OwnedPositions(head, owner, tuple(sorted(ids)), balance, complete=False, note=note)
+    complete = len(ids) == balance
+    why = why or "the events of the rest are not on this node"
+    note = "" if complete else f"found {len(ids)} of {balance} positions: {why}; run again to go on from here"
+    return OwnedPositions(head, owner, tuple(sorted(ids)), balance, complete=complete, note=note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +211,7 @@ class PoolKeyReader:
         self._deployment = deployment
         self._info = info
         self._scanner = scanner
-        self._known = {pool_id_of(key): key for key in curated_keys(info)}
+        self.known = {pool_id_of(key): key for key in curated_keys(info)}
         find_curated = [abi.address_word(token.address) for token in info.tokens]
         query = Query(info.deployment.pool_manager, (abi.INITIALIZE, None, find_curated, find_curated))
         self._log_search = LogSearch(node, scanner, cache, "pools", query, _format_initialize, _parse_key)
@@ -222,8 +221,19 @@ class PoolKeyReader:
 
     async def find_curated(self, head: Block) -> CuratedKeys:
         """Every key of the curated currencies; one search at a time, because they share their record."""
+        notes: tuple[str, ...] = ()
         async with self._lock:
-            return await self._search_curated(head)
+            try:
+                await self._log_search.open()
+                notes = await self._search(head)
+            except NoSuchState:
+                raise
+            except (Unavailable, Malformed) as fault:
+                notes = (_incomplete_note(str(fault)),)
+            initialized = {pool_id_of(key): key for key in map(_parse_key, self._log_search.found)}
+        keys = initialized | {pool_id_of(key): key for key in curated_keys(self._info)}
+        self.known.update(keys)
+        return CuratedKeys(keys, frozenset(initialized), notes)
 
     def check_search(self, curated: CuratedKeys, priced: Collection[HexId]) -> tuple[str, ...]:
         """What to say of a search that missed a pool with a price. Its record is dropped, because it may have missed
@@ -233,31 +243,13 @@ class PoolKeyReader:
             return ()
         self._log_search.drop()
         self._deployment.forget()
-        self._node.skip_last_node()
+        self._node.provider.skip_last_node()
         return (_incomplete_note(f"the events leave out {len(missed)} of the pools that exist"),) if missed else ()
-
-    async def _search_curated(self, head: Block) -> CuratedKeys:
-        notes: tuple[str, ...] = ()
-        try:
-            await self._log_search.open()
-            notes = await self._search(head)
-        except NoSuchState:
-            raise
-        except (Unavailable, Malformed) as fault:
-            notes = (_incomplete_note(str(fault)),)
-        keys = {pool_id_of(key): key for key in curated_keys(self._info)}
-        initialized = {pool_id_of(key): key for key in map(_parse_key, self._log_search.found)}
-        keys |= {pool_id: key for pool_id, key in initialized.items() if pool_id not in keys}
-        self._known.update(keys)
-        return CuratedKeys(keys, frozenset(initialized), notes)
-
-    def known_key(self, pool_id: HexId) -> PoolKey | None:
-        return self._known.get(pool_id)
 
     async def find(self, pool_id: HexId, head: Block) -> PoolKey | None:
         """The key behind a pool id, from the cheapest source that knows it; None if none does at this block."""
-        if pool_id in self._known:
-            return self._known[pool_id]
+        if pool_id in self.known:
+            return self.known[pool_id]
         question = abi.pool_keys(bytes.fromhex(pool_id[2:52]))
         key = await self._node.call(self._info.deployment.position_manager, question, head, abi.pool_key)
         if key.tick_spacing == 0 or pool_id_of(key) != pool_id:
@@ -266,7 +258,7 @@ class PoolKeyReader:
                 self._missed[pool_id] = head.hash
                 return None
             key = event
-        self._known[pool_id] = key
+        self.known[pool_id] = key
         return key
 
     async def _find_initialize_event(self, pool_id: HexId, head: Block) -> PoolKey | None:

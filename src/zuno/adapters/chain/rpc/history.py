@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zuno.adapters.chain.rpc import abi, ledger
@@ -41,7 +41,7 @@ class HistoryReader:
         self._info, self._node, self._times = readers.info, readers.node, readers.times
         self._pool_manager = readers.info.deployment.pool_manager
         self._manager = readers.info.deployment.position_manager
-        self._replay = BlockReplay(readers.node, readers.storage, readers.times, self._pool_manager, self._manager)
+        self._replay = BlockReplay(readers)
         self._lineage_reader = LineageReader(readers, self._replay)
         self._burn_simulator = BurnSimulator(readers.node, readers.info.deployment)
 
@@ -113,7 +113,7 @@ class HistoryReader:
         where = locate_position(self._manager, nft.pool_id, nft.range, life.token)
         held = read_worth(where, await self._read.storage.words(where.slots(), at))
         worth = (held.amount0 + held.fees0, held.amount1 + held.fees1)
-        burn = await self._burn_simulator.simulate(life.token, life.owner_after(at), nft.key, at)
+        burn = await self._burn_simulator.simulate(life.token, life.owner_at((at.number + 1, -1)), nft.key, at)
         if isinstance(burn, BurnResult) and burn.blind_to_coin and worth[0]:
             burn = "the node's eth_simulateV1 does not report moves of native coin"
         if isinstance(burn, str):
@@ -193,15 +193,19 @@ class HistoryReader:
             if change.token in by_token and by_token[change.token].knows(change.log):
                 by_tx.setdefault(change.log.tx, []).append(change)
         for tx, ours in by_tx.items():
-            owner = by_token[ours[0].token].owner_at(ours[0].log)
+            owner = by_token[ours[0].token].owner_at(ours[0].log.position)
             entries.add(await builder.build_touches(await self._node.receipt(tx), ours, owner))
         seen = set(by_tx)
         for ours in by_tx.values():
             deposit = next((change for change in ours if change.delta > 0), None)
             if deposit is not None:
-                owner = by_token[deposit.token].owner_at(deposit.log)
+                owner = by_token[deposit.token].owner_at(deposit.log.position)
                 earlier = [change.log for change in changes if change.delta > 0 and change.log.tx not in by_tx]
-                taken = _amounts_taken(entries.events, deposit.log.tx)
+                taken = _sum_paid(
+                    event
+                    for _, event in entries.events
+                    if isinstance(event, PositionEvent) and event.tx == deposit.log.tx
+                )
                 entries.add(
                     await self._read_preparing_swaps(builder, deposit, ours, owner, earlier, first, seen, taken, head)
                 )
@@ -227,13 +231,13 @@ class HistoryReader:
             return entries
         share = await builder.read_share(receipt, ours, owner)
         currency, span = builder.token, (low, deposit.log.block_number)
-        moved = await self._read_transfers(currency, owner, *span)
+        moved = await ledger.read_transfers(self._read.scanner, currency, owner, *span)
         if await ledger.unlogged_gain(self._node, self._times, span, moved, currency, owner, head) != 0:
             entries.computed.append(
                 f"which swaps prepared {deposit.log.tx}: the wallet's balance of {currency} moved otherwise from block"
                 f" {span[0]} to {span[1]} than its Transfer events say"
             )
-        left = [most * (100 + SPARE_PERCENT) // 100 for most in taken]
+        left = [max(0, most) * (100 + SPARE_PERCENT) // 100 for most in taken]
         for log in reversed(moved):
             if log.tx in seen or log.position > deposit.log.position:
                 continue
@@ -241,7 +245,8 @@ class HistoryReader:
             swap = await builder.build_swap(await self._node.receipt(log.tx), owner, share)
             if swap is None or await self._is_claimed(log, deposit.log, others, owner):
                 continue
-            brought = _amounts_brought(swap.events)
+            paid = _sum_paid(event for _, event in swap.events if isinstance(event, WalletSwap))
+            brought = [max(0, -amount) for amount in paid]
             if any(got > most for got, most in zip(brought, left, strict=True)):
                 entries.notes.append(
                     f"the swap {log.tx} brought more than the deposit in {deposit.log.tx} took: it is not counted as"
@@ -258,24 +263,10 @@ class HistoryReader:
         between = [log for log in others if swap.position < log.position < deposit.position]
         return any([(await self._node.receipt(log.tx)).sender == owner for log in between])
 
-    async def _read_transfers(self, currency: Address, owner: Address, first: int, last: int) -> list[Log]:
-        """Transfers of a token of the pair in or out of the wallet: any exchange moves it."""
-        wallet = abi.address_word(owner)
-        logs = [
-            *await self._read.scanner.all(Query(currency, (abi.TRANSFER, wallet)), first, last),
-            *await self._read.scanner.all(Query(currency, (abi.TRANSFER, None, wallet)), first, last),
-        ]
-        return sorted(logs, key=lambda log: log.position)
 
-
-def _amounts_taken(events: DatedEvents, tx: HexId) -> tuple[int, int]:
-    touches = [event for _, event in events if isinstance(event, PositionEvent) and event.tx == tx]
-    return max(0, sum(touch.paid0 for touch in touches)), max(0, sum(touch.paid1 for touch in touches))
-
-
-def _amounts_brought(events: DatedEvents) -> tuple[int, int]:
-    swaps = [event for _, event in events if isinstance(event, WalletSwap)]
-    return max(0, -sum(swap.paid0 for swap in swaps)), max(0, -sum(swap.paid1 for swap in swaps))
+def _sum_paid(events: Iterable[PositionEvent | WalletSwap]) -> tuple[int, int]:
+    paid = [(event.paid0, event.paid1) for event in events]
+    return sum(paid0 for paid0, _ in paid), sum(paid1 for _, paid1 in paid)
 
 
 def _check_complete(events: DatedEvents, start: PositionSnapshot | None, end: PositionSnapshot | None) -> None:

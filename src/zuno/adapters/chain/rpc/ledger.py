@@ -10,6 +10,7 @@ from typing import Final
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log, Receipt, RpcNode
 from zuno.adapters.chain.rpc.prices import BlockTimes
+from zuno.adapters.chain.rpc.scan import Query, Scanner
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
@@ -21,7 +22,6 @@ ETHER: Final = Address("0x" + "ee" * 20)
 _CLAIM: Final = abi.topic("Transfer(address,address,address,uint256,uint256)")
 """ERC-6909: PoolManager's own receipts for tokens left with it."""
 _WRAPS: Final = (abi.topic("Deposit(address,uint256)"), abi.topic("Withdrawal(address,uint256)"))
-_NOBODY: Final = NATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ def received_by_pools(logs: Iterable[Log], currency: Address, pool_manager: Addr
         if log.address == pool_manager and log.topics[:1] == (_CLAIM,) and len(log.topics) == 4:
             _, amount = abi.decode_abi(["address", "uint256"], log.data, "a claim's Transfer event")
             if int(log.topics[3], 16) == int(currency, 16):
-                claims += int(amount) * (abi.topic_address(log.topics[1]) == _NOBODY)
-                claims -= int(amount) * (abi.topic_address(log.topics[2]) == _NOBODY)
+                claims += int(amount) * (abi.topic_address(log.topics[1]) == NATIVE)
+                claims -= int(amount) * (abi.topic_address(log.topics[2]) == NATIVE)
     return -amount_given(seen, ETHER if currency == NATIVE else currency, pool_manager) - claims
 
 
@@ -88,13 +88,14 @@ async def read_coin_change(
     return CoinChange(fell, receipt.cost if receipt.sender == wallet else 0, tuple(beside))
 
 
-async def read_transfers(node: RpcNode, currency: Address, party: Address, number: int) -> list[Log]:
-    """A token's transfers from and to a party in one block."""
+async def read_transfers(scanner: Scanner, currency: Address, party: Address, first: int, last: int) -> list[Log]:
+    """A token's transfers from and to a party: any exchange moves it."""
     word = abi.address_word(party)
-    return [
-        *await node.logs(currency, (abi.TRANSFER, word), number, number),
-        *await node.logs(currency, (abi.TRANSFER, None, word), number, number),
+    logs = [
+        *await scanner.all(Query(currency, (abi.TRANSFER, word)), first, last),
+        *await scanner.all(Query(currency, (abi.TRANSFER, None, word)), first, last),
     ]
+    return sorted(logs, key=lambda log: log.position)
 
 
 async def unlogged_gain(

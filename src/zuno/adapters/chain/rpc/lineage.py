@@ -47,14 +47,8 @@ class PositionLife:
     def burn(self) -> Log | None:
         return next((log for log in self.transfers if receiver_of(log) == NOBODY), None)
 
-    def owner_at(self, moment: Log) -> Address:
+    def owner_at(self, position: tuple[int, int]) -> Address:
         """Who held it when an event happened; PositionManager burns the token before it empties the position."""
-        return self._owner_by(moment.position)
-
-    def owner_after(self, block: Block) -> Address:
-        return self._owner_by((block.number + 1, -1))
-
-    def _owner_by(self, position: tuple[int, int]) -> Address:
         owner = self.nft.owner
         for transfer in reversed(self.transfers):
             if transfer.position <= position and receiver_of(transfer) != NOBODY:

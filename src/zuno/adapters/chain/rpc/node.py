@@ -73,28 +73,13 @@ class Receipt:
 
 class RpcNode:
     """Questions to whichever node the provider finds. State is asked for by the block's hash (EIP-1898), else by its
-    number, counted in `by_number`; `confirm` checks afterwards that a number is still the block we meant."""
+    number, counted in `provider.by_number`; `confirm` checks afterwards that a number is still the block we meant."""
 
     def __init__(self, provider: FailoverProvider) -> None:
-        self._provider = provider
+        self.provider = provider
         self._takes_batches = True
         # Per task: an answer is held against the head that it is read at, not against what others heard meanwhile.
         self._head: ContextVar[int] = ContextVar("head", default=0)
-
-    @property
-    def requests(self) -> int:
-        return self._provider.requests
-
-    @property
-    def by_number(self) -> int:
-        """Answers about state so far that were asked for by number, and may be of another block than was meant."""
-        return self._provider.by_number
-
-    def skip_last_node(self) -> None:
-        self._provider.skip_last_node()
-
-    async def close(self) -> None:
-        await self._provider.disconnect()
 
     # -- blocks
 
@@ -164,7 +149,7 @@ class RpcNode:
     # -- any question
 
     async def ask(self, question: RpcRequest) -> Any:
-        return await self._provider.ask(question)
+        return await self.provider.ask(question)
 
     async def ask_together(
         self,
@@ -175,28 +160,22 @@ class RpcNode:
         """Several questions in one exchange where the node takes that, so that one machine answers them all."""
         if self._takes_batches and len(questions) > 1:
             try:
-                return await self._provider.ask_all(questions, callee, judge)
+                return await self.provider.ask_all(questions, callee, judge)
             except NoSuchMethod:
                 self._takes_batches = False  # one by one, then
-        return judge([await self._provider.ask(replace(question, callee=callee)) for question in questions])
-
-    async def send_raw(self, raw: bytes) -> SendResult:
-        return await send_to_nodes(self._provider, raw)
+        return judge([await self.provider.ask(replace(question, callee=callee)) for question in questions])
 
     # -- events
 
     async def logs(self, address: Address, topics: Topics, first: int, last: int) -> list[Log]:
         """Events in chain order, from `first` to `last`, both included."""
         wanted = {"address": _checksum(address), "topics": list(topics), "fromBlock": hex(first), "toBlock": hex(last)}
-        young = last > self._head.get() - YOUNG_BLOCKS
-        raw = await self._young_logs(wanted, last) if young else await self.ask(RpcRequest("eth_getLogs", [wanted]))
-        return sorted(map(_parse_log, raw), key=lambda log: log.position)
-
-    async def _young_logs(self, wanted: RawFields, last: int) -> Sequence[RawFields]:
-        """Logs near the head, with the node's height asked first: a node that is behind leaves out events without
-        saying so. Both are asked in one exchange, because one address may be many machines."""
-        height_and_logs = [requests.height(last), RpcRequest("eth_getLogs", [wanted])]
-        return cast(Sequence[RawFields], (await self.ask_together(height_and_logs))[1])
+        asked = [RpcRequest("eth_getLogs", [wanted])]
+        if last > self._head.get() - YOUNG_BLOCKS:
+            # A node that is behind leaves out events near the head without saying so. Its height is asked in the same
+            # exchange, because one address may be many machines.
+            asked.insert(0, requests.height(last))
+        return sorted(map(_parse_log, (await self.ask_together(asked))[-1]), key=lambda log: log.position)
 
     async def receipt(self, tx: HexId) -> Receipt:
         return parse_receipt(await self.ask(replace(requests.receipt(tx), may_lack=False)))
@@ -230,7 +209,7 @@ class RpcNode:
                 why = f"the answer cannot be read ({type(error).__name__})"
                 raise Malformed(f"{request.method}: {why}") from error
 
-        return await self._provider.ask(replace(request, read=read))
+        return await self.provider.ask(replace(request, read=read))
 
 
 @lru_cache(maxsize=4096)

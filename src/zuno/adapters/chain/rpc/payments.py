@@ -160,18 +160,15 @@ class Settlement:
 
 class PaymentSettler:
     def __init__(self, readers: Readers, effects_reader: EffectsReader, key: PoolKey, head: Block) -> None:
-        self._node, self._times = readers.node, readers.times
+        self._node, self._times, self._scanner = readers.node, readers.times, readers.scanner
         self._effects, self._key, self._head = effects_reader, key, head
         self._pair = (key.currency0, key.currency1)
         self._pool_manager = readers.info.deployment.pool_manager
         wrapper = next((token.address for token in readers.info.tokens if token.symbol == "WETH"), None)
         # In a pool of the coin against its wrapper they are two assets, whatever a transaction does.
         self._wrapper = None if {NATIVE, wrapper} == set(self._pair) else wrapper
-
-    @property
-    def token(self) -> Address:
+        self.token = next((side for side in self._pair if side not in (NATIVE, self._wrapper)), self._pair[1])
         """The currency of the pair whose Transfer events tell every payment: neither the coin nor its wrapper."""
-        return next((side for side in self._pair if side not in (NATIVE, self._wrapper)), self._pair[1])
 
     async def settle(self, receipt: Receipt, owner: Address, effects: PoolEffects, own: Two) -> Settlement:
         """Compare the three numbers; `own` is what the wallet's changes of liquidity cost by arithmetic."""
@@ -274,7 +271,7 @@ class PaymentSettler:
         self, number: int, currency: Address, party: Address, receipt: Receipt | None = None
     ) -> int | None:
         """What a party's balance gained over a block beyond its events, those of one transaction by its receipt."""
-        logs = await ledger.read_transfers(self._node, currency, party, number)
+        logs = await ledger.read_transfers(self._scanner, currency, party, number, number)
         if receipt is not None:
             logs = [*(log for log in logs if log.tx != receipt.tx), *receipt.logs]
         return await ledger.unlogged_gain(self._node, self._times, (number, number), logs, currency, party, self._head)

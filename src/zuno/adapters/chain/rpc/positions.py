@@ -20,6 +20,7 @@ from zuno.amm.identity import decode_position_info, pool_id
 from zuno.amm.model import Block, PoolKey, Range
 from zuno.amm.ticks import MAX_TICK
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
+from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Pips, Seconds, Tick
 
 T = TypeVar("T")
@@ -33,7 +34,6 @@ TRUSTED_BLOCKS: Final = 2_000
 _RECORD: Final = "positions"
 _SAVE_EVERY: Final = 100
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
-_NOBODY: Final = Address("0x" + "00" * 20)
 
 PackedPositions = dict[int, tuple[int, int]]
 """What `positionInfo` and `ownerOf` returned, of those that exist."""
@@ -187,8 +187,10 @@ class PositionReader:
 
     async def _is_true_at(self, at: Block, tokens: Sequence[int]) -> bool:
         """Whether these remembered positions match the state: events may come late."""
-        if len(tokens) > LOOKED_AT:
-            return await self._within_balances(at, {self._known[token].owner for token in tokens})
+        if len(tokens) > LOOKED_AT:  # no owner is remembered with more positions than the state says
+            held = Counter(nft.owner for nft in self._known.values())
+            balances = await self.balances({self._known[token].owner for token in tokens}, at)
+            return all(balance >= held[owner] for owner, balance in balances.items())
         try:
             calls = [call for token in tokens for call in (_owner_call(token), _info_call(token))]
             words = await self._words(calls, at, Callee.MAY_REVERT)
@@ -202,7 +204,6 @@ class PositionReader:
         )
 
     async def balances(self, owners: Collection[Address], at: Block) -> dict[Address, int]:
-        """How many positions each owner has."""
         asked = sorted(owners)
         if len(asked) == 1:
             question = abi.balance_of(asked[0])
@@ -212,17 +213,12 @@ class PositionReader:
         balances = [balance for part in calls for balance in await self._words(part, at)]
         return dict(zip(asked, balances, strict=True))
 
-    async def _within_balances(self, at: Block, owners: Collection[Address]) -> bool:
-        """Whether no owner is remembered with more positions than the state says."""
-        held = Counter(nft.owner for nft in self._known.values())
-        return all(balance >= held[owner] for owner, balance in (await self.balances(owners, at)).items())
-
     def _apply_event(self, event: Log) -> None:
         if event.topics[0] == abi.TRANSFER:
             token = int(event.topics[3], 16)
             if token in self._known:
                 owner = abi.topic_address(event.topics[2])
-                if owner == _NOBODY:
+                if owner == NATIVE:
                     del self._known[token]
                 else:
                     self._known[token] = replace(self._known[token], owner=owner)

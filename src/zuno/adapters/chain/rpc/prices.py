@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Final
 
@@ -22,12 +21,6 @@ from zuno.lp.rules.fee_yield import growth_of_swaps
 _MOST_REMEMBERED: Final = 20_000
 MOST_SWAPS: Final = 500_000
 """Swaps one path may be read from; over more, a public node is the wrong source."""
-
-
-@dataclass(frozen=True, slots=True)
-class SwapPrice:
-    log: Log
-    sqrt_price_x96: SqrtPriceX96
 
 
 class BlockTimes:
@@ -117,15 +110,14 @@ class PriceReader:
         """The last swap of every hour from block `first` to the head, oldest first."""
         closing = await self._read_closing_swaps(pool_id, first, head.number)
         if closing:
-            _check_last(closing[-1].log, head)
+            _check_last(closing[-1], head)
         dated = await self._add_times(closing, head)
         times = [at for _, at in dated]
         if times != sorted(times) or (times and times[-1] > head.timestamp):
             raise Malformed("swaps are dated against the order of their blocks")
         hours: dict[int, PricedBlock] = {}
-        for swap, at in dated:
-            log = swap.log
-            hours[at // HOUR] = PricedBlock(Block(log.block_number, log.block_hash, at), swap.sqrt_price_x96)
+        for log, at in dated:
+            hours[at // HOUR] = PricedBlock(Block(log.block_number, log.block_hash, at), swap_price(log))
         return list(hours.values())
 
     async def swap_fees(self, pool: PoolState, since: Seconds, head: Block) -> SwapFees:
@@ -161,40 +153,36 @@ class PriceReader:
                 raise Unavailable(f"more than {MOST_SWAPS} swaps since block {first}: ask for a shorter time")
             yield span
 
-    async def _read_closing_swaps(self, pool_id: HexId, first: int, last: int) -> list[SwapPrice]:
+    async def _read_closing_swaps(self, pool_id: HexId, first: int, last: int) -> list[Log]:
         """The last swap of every block that has one, oldest first."""
         newest_first = list[Log]()
         async for span in self._scan_swaps(pool_id, first, last):
             newest_first += reversed({log.block_number: log for log in span.logs}.values())
-        return [SwapPrice(log, swap_price(log)) for log in reversed(newest_first)]
+        return newest_first[::-1]
 
-    async def _add_times(self, swaps: Sequence[SwapPrice], head: Block) -> list[tuple[SwapPrice, Seconds]]:
-        """Swaps with their times, oldest first; at least the last of every hour is among them."""
-        dated = [(swap, swap.log.timestamp) for swap in swaps]
-        timed = [(swap, at) for swap, at in dated if at is not None]
+    async def _add_times(self, swaps: Sequence[Log], head: Block) -> list[tuple[Log, Seconds]]:
+        """Swaps with their times, oldest first; at least the last of every hour is among them. Time only grows, so a
+        run of blocks whose ends share an hour needs no more headers than its ends."""
+        timed = [(swap, swap.timestamp) for swap in swaps if swap.timestamp is not None]
         if len(timed) == len(swaps):
             return timed
-        return await self._add_times_from_headers(swaps, head)
-
-    async def _add_times_from_headers(self, swaps: Sequence[SwapPrice], head: Block) -> list[tuple[SwapPrice, Seconds]]:
-        """Time only grows, so a run of blocks whose ends share an hour needs no more headers than its ends."""
         times: dict[int, Seconds] = {}
         runs = [(0, len(swaps) - 1)]
         while runs:
-            ends = {swaps[end].log.block_number for run in runs for end in run}
+            ends = {swaps[end].block_number for run in runs for end in run}
             blocks = await self._times.blocks(ends, head)
             for swap in (swaps[end] for run in runs for end in run):
-                if blocks[swap.log.block_number].hash != swap.log.block_hash:
-                    raise NoSuchState(f"block {swap.log.block_number} was replaced while its swaps were read")
+                if blocks[swap.block_number].hash != swap.block_hash:
+                    raise NoSuchState(f"block {swap.block_number} was replaced while its swaps were read")
             times |= {number: block.timestamp for number, block in blocks.items()}
             split: list[tuple[int, int]] = []
             for low, high in runs:
-                hours = [times[swaps[end].log.block_number] // HOUR for end in (low, high)]
+                hours = [times[swaps[end].block_number] // HOUR for end in (low, high)]
                 if hours[0] != hours[1] and high - low > 1:
                     middle = (low + high) // 2
                     split += [(low, middle), (middle, high)]
             runs = split
-        return [(swap, times[swap.log.block_number]) for swap in swaps if swap.log.block_number in times]
+        return [(swap, times[swap.block_number]) for swap in swaps if swap.block_number in times]
 
 
 def _check_last(log: Log, head: Block) -> None:

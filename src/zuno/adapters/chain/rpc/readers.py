@@ -73,10 +73,10 @@ class PinnedRead:
                 await asyncio.sleep(_PAUSE)  # a block, or a machine behind the same address, may be a moment late
             head = await node.head()
             times.forget_after(head.number - self._readers.info.confirmations)
-            by_number = node.by_number
+            by_number = node.provider.by_number
             try:
                 answer = await read(head)
-                if by_events or node.by_number > by_number:
+                if by_events or node.provider.by_number > by_number:
                     await node.confirm(head)
                 return answer
             except PoolNotInitialized:
@@ -86,7 +86,7 @@ class PinnedRead:
             except NoSuchState as lost:
                 times.forget_after(-1)
                 if isinstance(lost, NodeBehind):
-                    node.skip_last_node()  # another node may be further
+                    node.provider.skip_last_node()  # another node may be further
                 if not left:
                     raise Unavailable(f"block {head.number} could not be read to the end: {lost}") from lost
         raise AssertionError("unreachable")

@@ -37,8 +37,7 @@ class NonceTracker:
     def __init__(self, readers: Readers) -> None:
         self._node = readers.node
         self._info = readers.info
-        at = readers.info.deployment
-        self._replay = BlockReplay(readers.node, readers.storage, readers.times, at.pool_manager, at.position_manager)
+        self._replay = BlockReplay(readers)
 
     async def status_at(self, head: Block, wallet: Address, nonce: int, hashes: Sequence[HexId]) -> NonceStatus:
         settled = await self._settled_block(head)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
-from zuno.adapters.chain.rpc.node import Log, RpcNode
-from zuno.adapters.chain.rpc.prices import BlockTimes, swap_price
-from zuno.adapters.chain.rpc.storage import PositionPlace, Storage, Words, locate_position
+from zuno.adapters.chain.rpc.node import Log
+from zuno.adapters.chain.rpc.prices import swap_price
+from zuno.adapters.chain.rpc.readers import Readers
+from zuno.adapters.chain.rpc.storage import PositionPlace, Words, locate_position
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_position, unpack_slot0
 from zuno.amm.integers import MAX_UINT256
@@ -23,7 +24,7 @@ from zuno.amm.model import Block, Range
 from zuno.amm.pool import PositionInfo
 from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.errors import Malformed
-from zuno.kernel.units import Address, HexId, SqrtPriceX96, Tick
+from zuno.kernel.units import HexId, SqrtPriceX96, Tick
 
 _ANYTHING: Final = 1 << 255
 
@@ -70,14 +71,10 @@ class PoolBlock:
 
 
 class BlockReplay:
-    def __init__(
-        self, node: RpcNode, storage: Storage, times: BlockTimes, pool_manager: Address, manager: Address
-    ) -> None:
-        self._node = node
-        self._storage = storage
-        self._times = times
-        self._pool_manager = pool_manager
-        self._manager = manager
+    def __init__(self, readers: Readers) -> None:
+        self._node, self._storage, self._times = readers.node, readers.storage, readers.times
+        self._pool_manager = readers.info.deployment.pool_manager
+        self._manager = readers.info.deployment.position_manager
 
     def changes(self, logs: Iterable[Log]) -> list[LiquidityEvent]:
         """PositionManager's liquidity changes among any events."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -110,13 +111,6 @@ def gaps(spans: Spans, first: int, last: int) -> Spans:
     return [(low, top) for low, top in missing if low <= top]
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    anchor: tuple[int, str]
-    searched: Spans
-    found: list[str]
-
-
 class LogSearch:
     """A search that is cached on disk after every span. Blocks younger than the chain's confirmations are searched
     again; the anchor's hash voids the record after a deeper reorganisation or on another chain."""
@@ -151,22 +145,19 @@ class LogSearch:
         record = self._cache.load(self._name, self._parse_record)
         if record is None:
             return
-        try:
-            same = (await self._node.block(record.anchor[0])).hash == record.anchor[1]
-        except NoSuchState:
-            same = False
-        if same:
-            self._anchor, self._searched, self.found = record.anchor, record.searched, dict.fromkeys(record.found)
-            self.resumed = True
+        anchor, searched, found = record
+        with suppress(NoSuchState):
+            if (await self._node.block(anchor[0])).hash == anchor[1]:
+                self._anchor, self._searched, self.found, self.resumed = anchor, searched, dict.fromkeys(found), True
 
-    def _parse_record(self, written: dict[str, Any]) -> _Record:
+    def _parse_record(self, written: dict[str, Any]) -> tuple[tuple[int, str], Spans, list[str]]:
         number, block_hash = written["anchor"]
         searched = [(first, last) for first, last in written["searched"]]
         if not all(type(at) is int and at >= 0 for at in (number, *chain.from_iterable(searched))):
             raise ValueError("a block number that is none")
         for finding in written["found"]:
             self._check(finding)
-        return _Record((number, str(block_hash)), searched, list(written["found"]))
+        return (number, str(block_hash)), searched, list(written["found"])
 
     def forget(self) -> None:
         self._anchor, self._searched, self.found, self.resumed = None, [], {}, False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 
 from zuno.adapters.chain.rpc import abi, requests, reverts
@@ -23,17 +23,6 @@ _BALANCE_CODE: Final = "0x5f35315f5260205ff3"
 contract can be asked for. Transfer events are not used: some tokens charge for a transfer, some nodes report none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    calls: tuple[SimulatedCall, ...]
-    changes: dict[Address, int]
-    sqrt_price_x96: int
-
-    @property
-    def failed_at(self) -> int | None:
-        return next((at for at, call in enumerate(self.calls) if call.error is not None), None)
-
-
 class Simulator:
     def __init__(self, node: RpcNode, pool_manager: Address) -> None:
         self._node = node
@@ -43,36 +32,33 @@ class Simulator:
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
     ) -> Simulation:
         try:
-            result = await self._until_it_fails(head, wallet, calls, currencies, pool_id)
+            return await self._until_it_fails(head, wallet, calls, currencies, pool_id)
         except (NoSuchMethod, BadRequest):
-            return Simulation(
-                head, SimulationMethod.FIRST_CALL, await self._try_first_call(head, wallet, calls), {}, None
-            )
-        return Simulation(head, SimulationMethod.SIMULATED, result.calls, result.changes, result.sqrt_price_x96)
+            tried = await self._try_first_call(head, wallet, calls)
+            return Simulation(head, SimulationMethod.FIRST_CALL, tried, {}, None)
 
     async def _until_it_fails(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
-    ) -> _Result:
+    ) -> Simulation:
         """Simulate up to the first call that fails, so that changes and price are those at that point. If a call lacks
         funds, a node rejects the whole simulation: calls are then dropped from the end until the rest goes through."""
         try:
-            result = await self._simulate_once(head, wallet, calls, currencies, pool_id)
+            simulated = await self._simulate_once(head, wallet, calls, currencies, pool_id)
         except InsufficientFunds as fault:
             if not calls:
                 raise  # there is no call left to drop
-            result = await self._until_it_fails(head, wallet, calls[:-1], currencies, pool_id)
-            if result.failed_at is not None:
-                return result
-            return _Result(
-                (*result.calls, SimulatedCall(0, reverts.revert_reason(fault))), result.changes, result.sqrt_price_x96
-            )
-        if result.failed_at is None or result.failed_at == len(calls) - 1:
-            return result
-        return await self._simulate_once(head, wallet, calls[: result.failed_at + 1], currencies, pool_id)
+            simulated = await self._until_it_fails(head, wallet, calls[:-1], currencies, pool_id)
+            if any(call.error is not None for call in simulated.calls):
+                return simulated
+            return replace(simulated, calls=(*simulated.calls, SimulatedCall(0, reverts.revert_reason(fault))))
+        failed_at = next((at for at, call in enumerate(simulated.calls) if call.error is not None), len(calls))
+        if failed_at >= len(calls) - 1:
+            return simulated
+        return await self._simulate_once(head, wallet, calls[: failed_at + 1], currencies, pool_id)
 
     async def _simulate_once(
         self, head: Block, wallet: Address, calls: Sequence[Call], currencies: Sequence[Address], pool_id: HexId
-    ) -> _Result:
+    ) -> Simulation:
         wanted = list(dict.fromkeys(currencies))
         balances = [_balance_call(currency, wallet) for currency in wanted]
         price = _view_call(self._pool_manager, abi.extsload([pool_slots(pool_id).slot0]))
@@ -82,7 +68,7 @@ class Simulator:
             "validation": False,
         }
 
-        def read(raw: Any) -> _Result:
+        def read(raw: Any) -> Simulation:
             (block,) = raw
             before, tried, after, (slot0,) = _split_results(block["calls"], len(wanted), len(calls), len(wanted), 1)
             held = [
@@ -90,11 +76,12 @@ class Simulator:
             ]
             changes = {currency: now - then for currency, (then, now) in zip(wanted, held, strict=True)}
             (packed,) = abi.extsload_results(_return_data(slot0), 1)
-            return _Result(tuple(map(_parse_call, tried)), changes, unpack_slot0(packed).sqrt_price_x96)
+            parsed, price_after = tuple(map(_parse_call, tried)), unpack_slot0(packed).sqrt_price_x96
+            return Simulation(head, SimulationMethod.SIMULATED, parsed, changes, price_after)
 
         question = RpcRequest("eth_simulateV1", [payload], read, head, Callee.MAY_REVERT)
-        result: _Result = await self._node.ask_reading(question)
-        return result
+        simulated: Simulation = await self._node.ask_reading(question)
+        return simulated
 
     async def _try_first_call(self, head: Block, wallet: Address, calls: Sequence[Call]) -> tuple[SimulatedCall, ...]:
         """For a node without `eth_simulateV1`: only whether the first call goes through, and its gas."""

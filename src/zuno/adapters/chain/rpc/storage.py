@@ -139,9 +139,7 @@ class Storage:
 
     async def _read_words(self, slots: Sequence[int], at: Block) -> Words:
         try:
-            words = await self._node.call(
-                self._pool_manager, abi.extsload(slots), at, lambda data: abi.extsload_results(data, len(slots))
-            )
+            words = await self._node.ask_reading(self._question(at, slots))
         except (CallReverted, ResponseTooLarge):
             # extsload cannot refuse: a node with a lower gas or body limit gets half as much.
             if len(slots) == 1:

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -180,11 +181,6 @@ class FailoverProvider:
             try:
                 async with self._slots:
                     result = await self._ask(node, request)
-            except _AnotherChain as alien:
-                yield (
-                    node,
-                    Malformed(f"it is chain {alien.chain_id}, expected {self._chain_id}: check {self._variable}"),
-                )
             except (Unavailable, Malformed) as fault:
                 if not _is_blameless(fault, request.callee):
                     self._rest(node)
@@ -197,7 +193,7 @@ class FailoverProvider:
         if self.served_by is not None:
             self._rest(self.served_by)
 
-    async def disconnect(self) -> None:
+    async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -217,9 +213,7 @@ class FailoverProvider:
                 except errors.RangeRefused:
                     raise  # whoever asked will ask for less
                 except _AnotherChain as alien:
-                    raise Malformed(
-                        f"{node.host} is chain {alien.chain_id}, expected {self._chain_id}: check {self._variable}"
-                    ) from None
+                    raise Malformed(f"{node.host}: {alien}") from None
                 except (Unavailable, Malformed) as fault:
                     if isinstance(fault, errors.CallReverted) and request.callee is Callee.MAY_REVERT:
                         raise
@@ -248,28 +242,20 @@ class FailoverProvider:
             if not node.chain_checked:
                 await self._check_chain(node)
             if request.method == _BATCH:
-                return request.read(await self._ask_many_pinned(node, request.params))
-            return _read_result(request, await self._ask_pinned(node, request))
+                asked = request.params
+                results = await self._ask_with_pin(node, partial(self._ask_many, node, asked), asked)
+                return request.read([_read_result(*pair) for pair in zip(asked, results, strict=True)])
+            result = await self._ask_with_pin(node, partial(self._ask_one, node, request), [request])
+            return _read_result(request, result)
         except ZunoError as fault:
             fault.args = (node.without_keys(str(fault)), *fault.args[1:])
             raise
 
-    async def _ask_pinned(self, node: Endpoint, request: RpcRequest) -> Any:
-        async def ask_by(by_hash: bool) -> Any:
-            return await self._ask_one(node, request, by_hash)
-
-        return await self._ask_with_pin(node, ask_by, pins=request.at is not None)
-
-    async def _ask_many_pinned(self, node: Endpoint, requests: list[RpcRequest]) -> list[Any]:
-        async def ask_by(by_hash: bool) -> list[Any]:
-            return await self._ask_many(node, requests, by_hash)
-
-        results = await self._ask_with_pin(node, ask_by, pins=any(request.at is not None for request in requests))
-        return [_read_result(request, result) for request, result in zip(requests, results, strict=True)]
-
-    async def _ask_with_pin(self, node: Endpoint, ask_by: Callable[[bool], Awaitable[Any]], *, pins: bool) -> Any:
+    async def _ask_with_pin(
+        self, node: Endpoint, ask_by: Callable[[bool], Awaitable[Any]], requests: list[RpcRequest]
+    ) -> Any:
         """Pin the block by its hash, or by its number for a node that cannot read that (EIP-1898)."""
-        if not pins:
+        if all(request.at is None for request in requests):
             return await ask_by(True)
         if node.pins_by_hash:
             try:
@@ -288,7 +274,7 @@ class FailoverProvider:
     async def _check_chain(self, node: Endpoint) -> None:
         chain_id = parse_quantity(await self._ask_one(node, RpcRequest("eth_chainId", [])))
         if chain_id != self._chain_id:
-            raise _AnotherChain(chain_id)
+            raise _AnotherChain(f"it is chain {chain_id}, expected {self._chain_id}: check {self._variable}")
         node.chain_checked = True
 
     async def _ask_one(self, node: Endpoint, request: RpcRequest, by_hash: bool = True) -> Any:
@@ -358,12 +344,8 @@ class FailoverProvider:
         return self._client
 
 
-class _AnotherChain(Exception):
+class _AnotherChain(Malformed):
     """The node is of another chain."""
-
-    def __init__(self, chain_id: int) -> None:
-        super().__init__(chain_id)
-        self.chain_id = chain_id
 
 
 def transport_fault(error: Exception) -> ZunoError:
@@ -424,7 +406,7 @@ def _result(method: str, asked: int, reply: object) -> Any:
 def _is_blameless(fault: ZunoError, callee: Callee) -> bool:
     if isinstance(fault, errors.CallReverted | errors.InvalidCallResult):
         return callee is Callee.UNTRUSTED
-    return isinstance(fault, errors.HONEST_FAULTS) and not isinstance(fault, errors.NodeBehind)
+    return isinstance(fault, (*errors.HONEST_FAULTS, _AnotherChain)) and not isinstance(fault, errors.NodeBehind)
 
 
 def _raise_settled(faults: list[tuple[str, ZunoError]], callee: Callee, variable: str) -> None:

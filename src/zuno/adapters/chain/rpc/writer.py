@@ -9,6 +9,7 @@ from eth_hash.auto import keccak
 
 from zuno.adapters.chain.rpc import abi, requests, reverts
 from zuno.adapters.chain.rpc.errors import CallReverted, InsufficientFunds
+from zuno.adapters.chain.rpc.node import send_to_nodes
 from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
 from zuno.adapters.chain.rpc.receipts import NonceTracker
 from zuno.adapters.chain.rpc.simulate import Simulator
@@ -69,7 +70,7 @@ class RpcWriter:
         return await self._at_head(lambda head: self._depth_at(pool_id, head))
 
     async def send(self, raw: bytes) -> SendResult:
-        result = await self._node.send_raw(raw)
+        result = await send_to_nodes(self._node.provider, raw)
         if result is SendResult.NONCE_SPENT and await self._is_mined(HexId("0x" + keccak(raw).hex())):
             return SendResult.KNOWN  # most nodes say only that the number is spent, by whichever transaction
         return result

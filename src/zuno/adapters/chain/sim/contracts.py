@@ -398,9 +398,7 @@ class _ManagerLock(_Lock):
 
 def _takes_ether(payee: Address, payer: Address) -> bool:
     """People take it from anyone, the two periphery contracts from the pools alone, and no other contract at all."""
-    if payee not in CONTRACTS:
-        return True
-    return payee in (MANAGER, ROUTER) and payer == VAULT
+    return payee not in CONTRACTS or (payee in (MANAGER, ROUTER) and payer == VAULT)
 
 
 BLOCK_GAS: Final = 60_000_000

@@ -56,7 +56,8 @@ class _HistoryBuilder:
     def __init__(self, world: SimWorld, position_id: int, since: Seconds | None, plans: JournaledPlans) -> None:
         self._world, self._since, self._plans = world, since, plans
         self._nft = world.all_nfts[position_id]
-        self._key = world.specs[self._nft.pool].key
+        key = world.specs[self._nft.pool].key
+        self._pair = (key.currency0, key.currency1)
         self._notes = [plans.note] if plans.note else []
 
     def build(self) -> PositionHistory:
@@ -117,7 +118,8 @@ class _HistoryBuilder:
             places = (at for at, effects in self._window() if effects.tx == closing)
             return next((_Life(self._world.all_nfts[old], at) for at in places), None)
         emptied = [_Life(old, place) for old in _find_emptied(mint, nft)]
-        siblings = [token for token in mint.minted if self._is_sibling(token, nft)]
+        minted = [self._world.all_nfts[token] for token in mint.minted]
+        siblings = [other for other in minted if (other.pool, other.owner) == (nft.pool, nft.owner)]
         if len(emptied) > 1:
             self._notes.append(f"{len(emptied)} positions were closed when {nft.id} was minted: {_STARTS}")
         elif emptied and len(siblings) > 1:
@@ -125,10 +127,6 @@ class _HistoryBuilder:
                 f"position {emptied[0].nft.id} was closed for {len(siblings)} new ones, {nft.id} among them: {_STARTS}"
             )
         return emptied[0] if len(emptied) == len(siblings) == 1 else None
-
-    def _is_sibling(self, token_id: int, nft: Nft) -> bool:
-        sibling = self._world.all_nfts[token_id]
-        return (sibling.pool, sibling.owner) == (nft.pool, nft.owner)
 
     # -- what happened to them
 
@@ -154,8 +152,7 @@ class _HistoryBuilder:
         everyone = {change.nft.id for change in effects.changes if change.nft.owner == owner}
         left = self._pool_surplus(effects)
         own = self._sum(change for change in effects.changes if change.nft.id in everyone)
-        pair = (self._key.currency0, self._key.currency1)
-        gave = tuple(-effects.moved.get((owner, currency), 0) for currency in pair)
+        gave = tuple(-effects.moved.get((owner, currency), 0) for currency in self._pair)
         trades = self._trades(effects)
         swapped = self._sum(trades)
         swap_is_ours = effects.sender == owner and any(swapped) and gave != own
@@ -197,28 +194,26 @@ class _HistoryBuilder:
     def _pool_surplus(self, effects: TransactionEffects) -> Two:
         """What the pools were measured to receive beyond their own arithmetic: what a residual would be made of."""
         whole = self._sum(effects.pool_events)
-        key = self._key
-        received = [effects.moved.get((VAULT, currency), 0) for currency in (key.currency0, key.currency1)]
+        received = [effects.moved.get((VAULT, currency), 0) for currency in self._pair]
         return received[0] - whole[0], received[1] - whole[1]
 
     def _trades(self, effects: TransactionEffects) -> list[Trade]:
-        pair = (self._key.currency0, self._key.currency1)
         keys = [spec.key for spec in self._world.specs]
         return [
             event
             for event in effects.pool_events
-            if isinstance(event, Trade) and (keys[event.pool].currency0, keys[event.pool].currency1) == pair
+            if isinstance(event, Trade) and (keys[event.pool].currency0, keys[event.pool].currency1) == self._pair
         ]
 
     def _sum(self, pool_events: Collection[PositionChange | Trade] | Iterator[PositionChange]) -> Two:
         """What the pools are owed for these, in the pair's currencies, whichever pools they are."""
-        total = dict.fromkeys((self._key.currency0, self._key.currency1), 0)
+        total = dict.fromkeys(self._pair, 0)
         for event in pool_events:
             key = self._world.specs[event.nft.pool if isinstance(event, PositionChange) else event.pool].key
             for currency, owed in ((key.currency0, event.owed0), (key.currency1, event.owed1)):
                 if currency in total:
                     total[currency] += owed
-        return total[self._key.currency0], total[self._key.currency1]
+        return total[self._pair[0]], total[self._pair[1]]
 
 
 def _find_emptied(effects: TransactionEffects, nft: Nft) -> list[Nft]:

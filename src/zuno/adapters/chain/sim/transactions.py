@@ -3,7 +3,6 @@ longer to load than the saved transactions take to replay."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,17 +87,15 @@ def _recover_signer(digest: bytes, parity: int, r: int, s: int) -> Address:
 
 def _items(data: bytes) -> list[bytes]:
     """The items of a list that is all there is."""
-    kind, start, end = _span(data, 0)
+    kind, at, end = _span(data, 0)
     if kind != "list" or end != len(data):
         raise Refused("rlp: a transaction is one list, and nothing after it")
-    return list(_split_items(data, start))
-
-
-def _split_items(data: bytes, at: int) -> Iterator[bytes]:
+    items = []
     while at < len(data):
         _, _, after = _span(data, at)
-        yield data[at:after]
+        items.append(data[at:after])
         at = after
+    return items
 
 
 def _span(data: bytes, at: int) -> tuple[str, int, int]:

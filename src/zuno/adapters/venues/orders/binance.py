@@ -116,25 +116,18 @@ VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", read_decline=read_decli
 
 
 class BinanceOrders(ExchangeAccount):
-    """One account."""
-
     exchange = Exchange.BINANCE
     no_such_order = NO_SUCH_ORDER
+    simulated = False
 
     def __init__(self, client: TradingClient, *, demo: bool = False, page: int = TRADES_A_PAGE) -> None:
         super().__init__(client)
-        self._demo = demo
+        self.paper = demo
+        """Demo trading is no money, at the exchange's own matching engine."""
         self._page = page
         self._confirmed: dict[str, Decimal] = {}
         """How much of an order the venue's own list of trades has shown, by the order's id."""
         self._client_ids: dict[tuple[Symbol, str], ClientId] = {}
-
-    simulated = False
-
-    @property
-    def paper(self) -> bool:
-        """Demo trading is no money, at the exchange's own matching engine."""
-        return self._demo
 
     @report_unreadable
     async def now(self) -> Millis:
@@ -143,7 +136,7 @@ class BinanceOrders(ExchangeAccount):
     @report_unreadable
     async def rights(self) -> AccountRights:
         can_trade, can_withdraw = True, False
-        if not self._demo:  # demo trading has no wallet, and nothing to be withdrawn from it
+        if not self.paper:  # demo trading has no wallet, and nothing to be withdrawn from it
             key = await self._client.read("sapiGetAccountApiRestrictions", "permissions")
             can_trade, can_withdraw = key.flag("enableFutures"), key.flag("enableWithdrawals")
         account = await self._client.read("fapiPrivateGetAccountConfig", "account settings")
@@ -154,7 +147,7 @@ class BinanceOrders(ExchangeAccount):
             can_withdraw=can_withdraw,
             one_way=not account.flag("dualSidePosition"),
             isolated=not account.flag("multiAssetsMargin") and all(margin == "ISOLATED" for margin in margins),
-            paper=self._demo,
+            paper=self.paper,
         )
 
     async def _read_filters(self, symbol: Symbol) -> Filters:
@@ -335,7 +328,7 @@ class BinanceOrders(ExchangeAccount):
             raise Refused("The keys of Binance may not trade futures.")
         if not rights.one_way:
             raise Refused("The account at Binance is in hedge mode; switch it to one-way mode.")
-        if not self._demo and (await self._client.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
+        if not self.paper and (await self._client.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
             raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
 
     async def _prepare(self, symbol: Symbol, leverage: int) -> None:

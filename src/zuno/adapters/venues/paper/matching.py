@@ -75,6 +75,7 @@ class PaperExchange:
 
     def __init__(self, exchange: Exchange, fees: FeeRates) -> None:
         self.exchange = exchange
+        self.spot = exchange is Exchange.UPBIT
         self.book = TradingBook()
         self.events: list[TradeEvent] = []
         self.fills: dict[Symbol, list[Fill]] = {symbol: [] for symbol in Symbol}
@@ -85,10 +86,6 @@ class PaperExchange:
         self._maker, self._taker = to_decimal(fees.maker) / 100, to_decimal(fees.taker) / 100
         self._lot = to_decimal(LOTS[exchange])
         self._levels: dict[Symbol, list[_Level]] = {}
-
-    @property
-    def spot(self) -> bool:
-        return self.exchange is Exchange.UPBIT
 
     # -- state
 
@@ -607,8 +604,6 @@ class PaperExchange:
                 self.payments[event.payment.symbol].append(event.payment)
             case OrderUpdated():
                 self._levels.pop(event.order.request.symbol, None)
-            case _:
-                pass
 
     def _fresh_depth(self, symbol: Symbol, now: Millis) -> Depth | None:
         depth = self.market_state[symbol].depth

@@ -110,8 +110,6 @@ class MarketState:
                 self.mark = self.price = tick.price
                 self.marked = tick.at
                 self.at, self.stale_ms = tick.at, 600_000
-            case FundingRate():
-                pass
 
 
 class MarketTape(Protocol):
