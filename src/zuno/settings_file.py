@@ -107,7 +107,7 @@ def read_settings_file(
     if not faults:
         try:
             tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             faults.append(_syntax_fault(error, 1))
     return FileReading(path, True, values, lines, tuple(faults), tuple(notes))
 
@@ -119,6 +119,8 @@ def _read_text(path: Path, most: int) -> str | None:
             return None
     except PermissionError:
         return None
+    except OSError:
+        pass  # said by the next look
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -147,7 +149,7 @@ def _split(text: str, faults: list[Fault]) -> Iterator[tuple[int, tuple[str, ...
             heading = statement.lstrip().startswith("[")
             key = _KEY.match(statement)
             named = parsed if heading else tomllib.loads(f"{key[0]}= 0") if key else {}
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, ArithmeticError, RecursionError) as error:  # also a number of endless digits
             faults.append(_syntax_fault(error, line))
             continue
         keys: tuple[str, ...] = ()
@@ -182,7 +184,9 @@ def _syntax_fault(error: Exception, line: int) -> Fault:
     if isinstance(error, RecursionError):
         return Fault(line, "nested too deeply")
     place = _PLACE.search(str(error))
-    within = int(place[1]) - 1 if place and place[1] else 0
+    if place is None:
+        return Fault(line, "a number out of range")
+    within = int(place[1]) - 1 if place[1] else 0
     return Fault(line + within, f"no TOML: {_PLACE.sub('', str(error)).lower()}")
 
 
@@ -250,10 +254,18 @@ def _read_secret(
 
 
 def _absolute(name: str) -> Path:
-    path = Path(name).expanduser()
+    path = expand_path(name)
     if not path.is_absolute():
         raise UsageError(f"{plain_text(name, 80)} is a relative path; write it from / or ~")
     return path
+
+
+def expand_path(name: str | Path) -> Path:
+    """With `~` as a folder. `UsageError` where it names nobody's."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise UsageError(f"{plain_text(str(name), 80)} begins with the home of nobody here") from None
 
 
 def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str:
