@@ -35,8 +35,9 @@ LOOK: Final = 1.0
 MOST_SILENT_LOOKS: Final = 180
 """Looks without a sign of life after which a part is killed. Counted, so that no clock step or suspended machine
 does."""
-STEADY_SECONDS: Final = 30.0
-"""How long a part must have been ready again before its outage is over."""
+STEADY: Final = Backoff(30.0, 3_600.0)
+"""How long a part must have been ready again before its outage is over: longer after each, so that one that dies every
+minute is no storm of pushes."""
 ELSEWHERE_SECONDS: Final = 5.0
 OLD_REPORT_MS: Final = 60_000
 """A supervisor that has written nothing for so long stands still."""
@@ -157,6 +158,7 @@ class _Track:
     """Looks without a beat."""
     outage: str = ""
     """The key of the outage that is not over."""
+    outages: int = 0
     ready_at: float = 0.0
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Once it is ready, or will not be for now."""
@@ -294,7 +296,7 @@ class Supervisor:
         changes = {"state": "restarting", "why": why, "pid": None, "restarts": restarts}
         self._settle(track, "died", f"The {track.name} died: {why}.", **changes)
         if not track.outage:
-            track.outage = self._key(track)
+            track.outage, track.outages = self._key(track), track.outages + 1
             severity = Severity.CRITICAL if track.name in ESSENTIAL else Severity.WARNING
             self._push(f"{track.outage}:down", f"The {track.name} died", why, severity)
 
@@ -329,8 +331,8 @@ class Supervisor:
         if track.view.state != "ready" and child.ready:
             track.ready_at = self._with.stopwatch()
             self._settle(track, "ready", f"The {track.name} is ready.", state="ready", why="")
-        steady = track.view.state == "ready" and self._with.stopwatch() - track.ready_at >= STEADY_SECONDS
-        if steady and track.outage:
+        steady = self._with.stopwatch() - track.ready_at >= STEADY.delay(track.outages)
+        if track.view.state == "ready" and steady and track.outage:
             self._push(f"{track.outage}:back", f"The {track.name} is back", "", Severity.INFO)
             track.outage = ""
 
