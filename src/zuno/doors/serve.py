@@ -22,7 +22,9 @@ from zuno.present.document import Document, document
 
 ESSENTIAL: Final = frozenset({"monitor", "desk"})
 """A service manager is told READY once these are ready, and its watchdog is fed while they live."""
-POLICY: Final = RestartPolicy(Backoff(1.0, 60.0), long_life=10.0, most_deaths=10)
+UNAVAILABLE: Final = 4
+"""The exit code of a database that is down, a full disk and their like: what mends itself is waited for."""
+POLICY: Final = RestartPolicy(Backoff(1.0, 60.0), long_life=10.0, most_deaths=10, passing=UNAVAILABLE)
 START_SECONDS: Final = 30.0
 """How long the next part waits for one to be ready."""
 END_SECONDS: Final = 20.0
@@ -272,7 +274,9 @@ class Supervisor:
         start = partial(self._with.start, name, track.part.words, lambda line: self._tell("line", line, track))
         hear_start, hear_death = partial(self._hear_start, track), partial(self._hear_death, track)
         try:
-            last = await self._keeper.keep(name, start, hear_start, hear_death, lambda code: code in (0, USAGE))
+            last = await self._keeper.keep(
+                name, start, hear_start, hear_death, lambda code: code in (0, USAGE), lambda child: child.ready
+            )
         except Unavailable as error:  # no process can be started
             last = Death(0, 126, 1, str(error))
         if last.code == 0:

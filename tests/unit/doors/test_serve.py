@@ -229,13 +229,41 @@ async def test_one_that_only_dies_is_given_up_and_the_others_go_on() -> None:
     await task
 
 
+async def test_what_passes_by_itself_is_waited_for() -> None:
+    story = Story()
+    task = story.run()
+    await story.beat()
+    for _ in range(3 * POLICY.most_deaths):
+        story.of("desk")[-1].die(4)
+        await story.beat()
+    assert len(story.of("desk")) == 3 * POLICY.most_deaths + 1
+    assert story.pauses.count(POLICY.backoff.longest) > POLICY.most_deaths
+    assert await story.notices() == [("The desk died", Severity.CRITICAL)]
+    story.stop.set()
+    await task
+
+
+async def test_a_start_that_takes_long_is_no_life() -> None:
+    story = Story(names=("monitor", "page"), healthy=False)
+    task = story.run()
+    await story.beat()
+    for _ in range(POLICY.most_deaths + 1):
+        story.moment += 2 * POLICY.long_life
+        story.of("monitor")[-1].die(3)
+        await story.beat()
+    assert story.state("monitor") == "given up"
+    assert [pause for pause in story.pauses if pause > 1.0][:3] == [2.0, 4.0, 8.0]
+    story.stop.set()
+    await task
+
+
 async def test_the_watchdog_is_fed_only_while_essential_parts_live() -> None:
     story = Story(watchdog=30.0)
     task = story.run()
     await story.beat()
     assert "WATCHDOG=1" in story.manager
     for _ in range(POLICY.most_deaths + 1):
-        story.of("monitor")[-1].die(4)
+        story.of("monitor")[-1].die(70)
         await story.beat()
     story.manager.clear()
     await story.beat()
