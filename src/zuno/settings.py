@@ -21,7 +21,7 @@ from zuno.kernel.taxable import parse_currency
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
-from zuno.settings_file import FILE, Fault, FileField, FileReading, expand_path, read_settings_file
+from zuno.settings_file import FILE, Fault, FileField, FileReading, expand_path, has_login, read_settings_file
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
@@ -478,7 +478,8 @@ class Settings(BaseModel):
         """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
         is `private` who reads it."""
         value = getattr(self, name)
-        if any(isinstance(each, SecretStr) for each in _each(value)) or (not private and name.endswith(_HIDDEN)):
+        secret = any(isinstance(each, SecretStr) for each in _each(value)) or has_login(str(value))
+        if secret or (not private and name.endswith(_HIDDEN)):
             return "set"
         if name == "watched_wallets":
             return f"{len(value):,} wallets"

@@ -24,6 +24,7 @@ _KEY: Final = re.compile(r'(?:"[^"\n]*"|\'[^\'\n]*\'|[^="\'\n])+(?==)')
 _PLACE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 _OPEN_URL: Final = re.compile(r"[a-z]+://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~-]{0,12})*")
 """A URL without a user, a query or a long part: what is longer may be a key."""
+_LOGIN: Final = re.compile(r"://(?:[^/?#\s]*@|\S*\?)")
 _WALLET: Final = re.compile(r"(0x[0-9a-fA-F]{40})(?:[\s,;]+(.*))?")
 _LONGEST_LABEL: Final = 40
 
@@ -227,6 +228,8 @@ def _to_text(field: FileField, value: Any, environment: Mapping[str, str], line:
         raise UsageError("expected a single value: a text in quotes, a number, true or false")
     if field.secret and value and not (field.name.endswith("_url") and _OPEN_URL.fullmatch(str(value))):
         raise UsageError('a secret does not stand in this file; write { file = "/path" } or { env = "NAME" }')
+    if not field.secret and has_login(str(value)):
+        raise UsageError(f"a URL with a user or a query does not stand in this file; set {field.variable}")
     return str(_absolute(str(value))) if field.path and value else str(value)
 
 
@@ -258,6 +261,11 @@ def _absolute(name: str) -> Path:
     if not path.is_absolute():
         raise UsageError(f"{plain_text(name, 80)} is a relative path; write it from / or ~")
     return path
+
+
+def has_login(text: str) -> bool:
+    """Whether it is a URL that may hold a password or a key."""
+    return _LOGIN.search(text) is not None
 
 
 def expand_path(name: str | Path) -> Path:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from zuno.kernel.errors import UsageError
 from zuno.settings import Settings, examine_settings, file_fields, read_settings
 from zuno.settings_file import read_wallets, write_template
-from zuno.wiring.config import check_config
+from zuno.wiring.config import check_config, list_settings, write_config
 
 VALUES = {  # by setting: as the file has it, as the environment has it, and what each means
     "slippage_bps": ("[lp]\nslippage_bps = 11", "22", 11, 22),
@@ -150,6 +150,24 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(field: object, tmp_pat
             read_settings(os.environ, tmp_path)
         assert "SECRET" not in str(refused.value)
     assert name in Settings.model_fields
+
+
+@pytest.mark.parametrize(
+    "url", ["https://me:secret-word@prices.example/v3", "https://prices.example/v3?key=secret-word"]
+)
+def test_a_url_with_a_login_is_neither_read_nor_written_nor_shown(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fault,) = read(tmp_path, f"[prices]\ncoingecko_url = '{url}'")
+    assert fault.startswith("line 2: ")
+    assert "secret-word" not in fault
+    (tmp_path / "zuno.toml").unlink()
+    monkeypatch.setenv("ZUNO_COINGECKO_URL", url)
+    assert write_config(tmp_path).ok
+    assert "secret-word" not in (tmp_path / "zuno.toml").read_text()
+    reading = examine_settings(os.environ, tmp_path)
+    assert reading.settings.coingecko_url == url
+    assert [line.value for line in list_settings(reading, private=True)] == ["set"]
 
 
 def test_a_url_without_a_key_is_no_secret(tmp_path: Path) -> None:
