@@ -21,7 +21,7 @@ from zuno.kernel.taxable import parse_currency
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
-from zuno.settings_file import FILE, Fault, FileField, FileReading, read_settings_file
+from zuno.settings_file import FILE, Fault, FileField, FileReading, expand_path, has_login, read_settings_file
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
@@ -478,7 +478,8 @@ class Settings(BaseModel):
         """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
         is `private` who reads it."""
         value = getattr(self, name)
-        if any(isinstance(each, SecretStr) for each in _each(value)) or (not private and name.endswith(_HIDDEN)):
+        secret = any(isinstance(each, SecretStr) for each in _each(value)) or has_login(str(value))
+        if secret or (not private and name.endswith(_HIDDEN)):
             return "set"
         if name == "watched_wallets":
             return f"{len(value):,} wallets"
@@ -564,8 +565,8 @@ def examine_settings(
         if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
             raise UsageError(f"{name} is not a setting of Zuno{_suggest(name, known)}")
     own = frozenset(name for name in Settings.model_fields if variable_of(name) in given)
-    place = home or Path(given.get("ZUNO_HOME") or Settings.model_fields["home"].default)
-    reading = read_settings_file(file or place.expanduser() / FILE, file_fields, environment)
+    place = expand_path(home or given.get("ZUNO_HOME") or Settings.model_fields["home"].default)
+    reading = read_settings_file(file or place / FILE, file_fields, environment)
     if reading.values:
         _, wrong = _validate({"home": place, **reading.values})
         faults = [
@@ -575,7 +576,7 @@ def examine_settings(
         ]
         reading = replace(reading, faults=tuple(sorted((*reading.faults, *faults), key=lambda fault: fault.line)))
     chosen = {} if reading.faults else {name: text for name, text in reading.values.items() if name not in own}
-    settings, wrong = _validate({"home": place.expanduser(), **chosen})
+    settings, wrong = _validate({"home": place, **chosen})
     if settings is None:
         name, why = next(iter(wrong.items()))
         raise UsageError(f"{variable_of(name) if name in Settings.model_fields else name} cannot be read: {why}.")

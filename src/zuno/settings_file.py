@@ -24,6 +24,7 @@ _KEY: Final = re.compile(r'(?:"[^"\n]*"|\'[^\'\n]*\'|[^="\'\n])+(?==)')
 _PLACE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 _OPEN_URL: Final = re.compile(r"[a-z]+://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~-]{0,12})*")
 """A URL without a user, a query or a long part: what is longer may be a key."""
+_LOGIN: Final = re.compile(r"://(?:[^/?#\s]*@|\S*\?)")
 _WALLET: Final = re.compile(r"(0x[0-9a-fA-F]{40})(?:[\s,;]+(.*))?")
 _LONGEST_LABEL: Final = 40
 
@@ -107,7 +108,7 @@ def read_settings_file(
     if not faults:
         try:
             tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             faults.append(_syntax_fault(error, 1))
     return FileReading(path, True, values, lines, tuple(faults), tuple(notes))
 
@@ -119,6 +120,8 @@ def _read_text(path: Path, most: int) -> str | None:
             return None
     except PermissionError:
         return None
+    except OSError:
+        pass  # said by the next look
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -147,7 +150,7 @@ def _split(text: str, faults: list[Fault]) -> Iterator[tuple[int, tuple[str, ...
             heading = statement.lstrip().startswith("[")
             key = _KEY.match(statement)
             named = parsed if heading else tomllib.loads(f"{key[0]}= 0") if key else {}
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, ArithmeticError, RecursionError) as error:  # also a number of endless digits
             faults.append(_syntax_fault(error, line))
             continue
         keys: tuple[str, ...] = ()
@@ -182,7 +185,9 @@ def _syntax_fault(error: Exception, line: int) -> Fault:
     if isinstance(error, RecursionError):
         return Fault(line, "nested too deeply")
     place = _PLACE.search(str(error))
-    within = int(place[1]) - 1 if place and place[1] else 0
+    if place is None:
+        return Fault(line, "a number out of range")
+    within = int(place[1]) - 1 if place[1] else 0
     return Fault(line + within, f"no TOML: {_PLACE.sub('', str(error)).lower()}")
 
 
@@ -223,6 +228,8 @@ def _to_text(field: FileField, value: Any, environment: Mapping[str, str], line:
         raise UsageError("expected a single value: a text in quotes, a number, true or false")
     if field.secret and value and not (field.name.endswith("_url") and _OPEN_URL.fullmatch(str(value))):
         raise UsageError('a secret does not stand in this file; write { file = "/path" } or { env = "NAME" }')
+    if not field.secret and has_login(str(value)):
+        raise UsageError(f"a URL with a user or a query does not stand in this file; set {field.variable}")
     return str(_absolute(str(value))) if field.path and value else str(value)
 
 
@@ -250,10 +257,23 @@ def _read_secret(
 
 
 def _absolute(name: str) -> Path:
-    path = Path(name).expanduser()
+    path = expand_path(name)
     if not path.is_absolute():
         raise UsageError(f"{plain_text(name, 80)} is a relative path; write it from / or ~")
     return path
+
+
+def has_login(text: str) -> bool:
+    """Whether it is a URL that may hold a password or a key."""
+    return _LOGIN.search(text) is not None
+
+
+def expand_path(name: str | Path) -> Path:
+    """With `~` as a folder. `UsageError` where it names nobody's."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise UsageError(f"{plain_text(str(name), 80)} begins with the home of nobody here") from None
 
 
 def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str:

@@ -86,7 +86,8 @@ def test_the_unit_is_watched_and_locked_down() -> None:
     assert service["Type"] == "notify"
     assert int(service["WatchdogSec"]) >= 30
     assert service["User"] == "zuno"
-    assert service["RestartPreventExitStatus"] == "2"
+    assert service["RestartPreventExitStatus"] == "2 5"
+    assert read_unit()["Unit"]["StartLimitIntervalSec"] == "0"  # a database that is down for an hour comes back
     for name in ("ProtectSystem", "ProtectHome", "NoNewPrivileges", "PrivateTmp", "RestrictSUIDSGID"):
         assert service[name] in ("strict", "true")
     program, *words = shlex.split(service["ExecStart"])

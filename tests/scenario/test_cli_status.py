@@ -15,13 +15,16 @@ from tests.wire.commands import Zuno, run_zuno
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import monitor_lock, serve_lock
 from zuno.doors.serve import OLD_REPORT_MS, PartView, ServeReport
+from zuno.doors.status import StatusView
+from zuno.present.text import to_text
+from zuno.trading.model.market import DAY_MS
 from zuno.wiring import open_zuno
 
 
 def test_an_empty_home_has_a_status(zuno: Zuno, home: Path) -> None:
     shown = zuno("status")
     assert shown.code == 0
-    assert len(shown.out.strip().splitlines()) <= 12
+    assert len(shown.out.strip().splitlines()) <= 10
     view = zuno("status", "--json").document
     assert (view["ready"], view["pid"], view["parts"], view["entries"]) == (False, None, [], 0)
     assert (view["openTrades"], view["openOrders"], view["locks"], view["notes"]) == (0, 0, [], [])
@@ -46,6 +49,11 @@ def test_what_runs_by_itself_and_what_is_locked_is_shown(zuno: Zuno, home: Path)
     assert view["usedBytes"] > 0
 
 
+def test_options_of_a_part_that_cannot_be_read_are_named(zuno: Zuno) -> None:
+    refused = zuno("serve", "--page", '"--port 9', "--json")
+    assert (refused.code, refused.document["error"]["kind"]) == (2, "usage")
+
+
 def test_a_part_that_is_given_up_is_why_it_is_not_ready(zuno: Zuno, home: Path) -> None:
     now = unix_millis()
     page = PartView(name="page", state="given up", restarts=10, why="Port 8420 is in use.")
@@ -65,6 +73,26 @@ def test_a_part_that_is_given_up_is_why_it_is_not_ready(zuno: Zuno, home: Path) 
         assert "written nothing" in trouble
         (home / "leases" / "serve.json").write_text('{"pid": "of another version"}')
         assert zuno("status", "--json").code == 0
+
+
+@pytest.mark.parametrize("idle", [(), ("mesh", "desk", "telegram")])
+def test_a_service_has_ten_lines_on_an_old_terminal(idle: tuple[str, ...], zuno: Zuno, home: Path) -> None:
+    now = unix_millis()
+    since, names = now - 12 * DAY_MS, ("mesh", "monitor", "desk", "page", "telegram")
+    parts = (
+        PartView(name=name, state="left out")
+        if name in idle
+        else PartView(name=name, state="ready", pid=4_194_304, since=since)
+        for name in names
+    )
+    report = ServeReport(pid=4_194_303, since=since, at=now, started=True, parts=tuple(parts))
+    (home / "leases").mkdir(parents=True)
+    (home / "leases" / "serve.json").write_text(report.model_dump_json(by_alias=True))
+    with serve_lock(home):
+        view = StatusView.model_validate_json(zuno("status", "--json").out)
+    lines = to_text(view.model_copy(update={"last_run": "run_0123456789ab"}).to_document(), 80).split("\n")
+    assert len(lines) == 10
+    assert all(name in lines[2] for name in names)
 
 
 @pytest.fixture

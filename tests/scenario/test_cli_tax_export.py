@@ -5,10 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from zuno.doors.tax_export import TaxYear, export_taxable_events
+from zuno.kernel.taxable import TaxableEvent
+from zuno.kernel.units import Millis
 
 
 def read_rows(text: str) -> list[dict[str, str]]:
@@ -93,3 +99,19 @@ def test_currency_and_time_zone_are_those_of_the_settings(zuno: Any, tmp_path: P
     assert {(row["currency"], row["time"][-6:]) for row in rows} == {("EUR", "+09:00")}
     rows = read_rows(zuno(*words, "--currency", "USD", "--timezone", "UTC", **set_here).out)
     assert {(row["currency"], row["time"][-6:]) for row in rows} == {("USD", "+00:00")}
+
+
+@pytest.mark.parametrize(("account", "notes"), [("demo", 1), ("live", 0)])
+async def test_money_that_is_none_is_said(account: str, notes: int) -> None:
+    event = TaxableEvent(Millis(1_767_225_600_000), "fee", "BINANCE", account, (), (), None, "", "", "")
+
+    async def answer(value: object, *given: object) -> Any:
+        return value
+
+    desk = SimpleNamespace(
+        list_exchange_accounts=partial(answer, (account,)), list_taxable_events=partial(answer, (event,))
+    )
+    home: Any = SimpleNamespace(account=lambda name=None: desk, list_chains=tuple)
+    view = await export_taxable_events(home, TaxYear(2026, "UTC", "USD"), None, None, None, None)
+    assert len(view.rows) == 1
+    assert len([note for note in view.notes if "no money moved" in note]) == notes

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from zuno.kernel.errors import UsageError
 from zuno.settings import Settings, examine_settings, file_fields, read_settings
 from zuno.settings_file import read_wallets, write_template
+from zuno.wiring.config import check_config, list_settings, write_config
 
 VALUES = {  # by setting: as the file has it, as the environment has it, and what each means
     "slippage_bps": ("[lp]\nslippage_bps = 11", "22", 11, 22),
@@ -73,6 +74,8 @@ def test_the_environment_wins_and_each_origin_is_right(
         ("[lp]\n\nslippage_bps = 'ten'", 3, "a valid integer"),
         ("[lp]\nslippage_bps = true", 2, "a valid integer"),
         ("[lp]\nslippage_bps = 1e999999999", 2, "a valid integer"),
+        ("[lp]\nslippage_bps = " + "9" * 5_000, 2, "a number out of range"),
+        ("[lp]\nslippage_bps = 1e99999999999999999999", 2, "a number out of range"),
         ("[lp]\nslippage_bps = 0", 2, "greater than or equal to 1"),
         ("[lp]\nslippage_bps = [5]", 2, "a single value"),
         ("[agents]\ndeterministic = 3", 2, "a valid boolean"),
@@ -82,7 +85,10 @@ def test_the_environment_wins_and_each_origin_is_right(
         ("[general]\nhome = '/x'", 2, "ZUNO_HOME"),
         ("[wallets]\npassphrase_file = 'secrets/wallet'", 2, "relative path"),
         ("[exchanges]\nbinance_api_key = { file = 'secrets/key' }", 2, "relative path"),
+        ("[wallets]\npassphrase_file = '~nobody-here/key'", 2, "~nobody-here"),
+        ("[exchanges]\nbinance_api_key = { file = '~nobody-here/key' }", 2, "~nobody-here"),
         ("[exchanges]\nbinance_api_key = { file = '/nowhere/at/all' }", 2, "is not there"),
+        (f"[exchanges]\nbinance_api_key = {{ file = '/{'k' * 5_000}' }}", 2, "cannot be read"),
         ("[exchanges]\nbinance_api_key = { vault = 'x' }", 2, "{ env"),
         ("[exchanges]\nbinance_api_key = { env = 3 }", 2, "{ env"),
         ("[exchanges]\nbinance_url = { env = 'X' }", 2, "no secret"),
@@ -144,6 +150,24 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(field: object, tmp_pat
             read_settings(os.environ, tmp_path)
         assert "SECRET" not in str(refused.value)
     assert name in Settings.model_fields
+
+
+@pytest.mark.parametrize(
+    "url", ["https://me:secret-word@prices.example/v3", "https://prices.example/v3?key=secret-word"]
+)
+def test_a_url_with_a_login_is_neither_read_nor_written_nor_shown(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fault,) = read(tmp_path, f"[prices]\ncoingecko_url = '{url}'")
+    assert fault.startswith("line 2: ")
+    assert "secret-word" not in fault
+    (tmp_path / "zuno.toml").unlink()
+    monkeypatch.setenv("ZUNO_COINGECKO_URL", url)
+    assert write_config(tmp_path).ok
+    assert "secret-word" not in (tmp_path / "zuno.toml").read_text()
+    reading = examine_settings(os.environ, tmp_path)
+    assert reading.settings.coingecko_url == url
+    assert [line.value for line in list_settings(reading, private=True)] == ["set"]
 
 
 def test_a_url_without_a_key_is_no_secret(tmp_path: Path) -> None:
@@ -238,6 +262,15 @@ def test_wallets_are_read_line_by_line(tmp_path: Path) -> None:
     assert reading.values == {ADDRESS.lower(): "cold store", OTHER: "hot"}
     assert [fault.line for fault in reading.faults] == [6, 7, 8]
     assert [note.line for note in reading.notes] == [9]
+
+
+def test_the_home_of_nobody_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="~nobody-here"):
+        examine_settings(os.environ, Path("~nobody-here/zuno"))
+    (tmp_path / "zuno.toml").write_text("[wallets]\nwallets_file = '~nobody-here/wallets'")
+    view = check_config(tmp_path, None)
+    assert [fault for fault in view.faults if "~nobody-here" in fault] == list(view.faults)
+    assert not view.ok
 
 
 def test_a_missing_list_of_wallets_is_an_error(tmp_path: Path) -> None:

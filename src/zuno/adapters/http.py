@@ -14,7 +14,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 import httpx2
 
 from zuno.kernel.backoff import SPREAD, Backoff
-from zuno.kernel.errors import Malformed, Unavailable, Unreachable, ZunoError
+from zuno.kernel.errors import Malformed, Unavailable, Unreachable, UsageError, ZunoError
 
 TOO_MANY_REQUESTS = 429
 WORTH_RETRYING = frozenset({408, TOO_MANY_REQUESTS})
@@ -179,8 +179,11 @@ class DeadManPing:
     Never raises. A failure is logged once, until a ping gets through again; the URL, which is a secret, never is."""
 
     def __init__(self, url: str, part: str, *, timeout: float = 5.0) -> None:
-        """`part`: takes the place of `{part}` in the URL."""
-        whole = httpx2.URL(url.replace("{part}", part))
+        """`part`: takes the place of `{part}` in the URL. `UsageError` for what is none."""
+        try:
+            whole = httpx2.URL(url.replace("{part}", part))
+        except httpx2.InvalidURL:
+            raise UsageError("ZUNO_PING_URL is no URL that can be asked.") from None
         self._url, self._query = str(whole.copy_with(query=None)).rstrip("/"), dict(whole.params)
         self._limits = RequestLimits(timeout=timeout, attempts=1)
         self._failing = False

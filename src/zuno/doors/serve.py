@@ -22,7 +22,9 @@ from zuno.present.document import Document, document
 
 ESSENTIAL: Final = frozenset({"monitor", "desk"})
 """A service manager is told READY once these are ready, and its watchdog is fed while they live."""
-POLICY: Final = RestartPolicy(Backoff(1.0, 60.0), long_life=10.0, most_deaths=10)
+UNAVAILABLE: Final = 4
+"""The exit code of a database that is down, a full disk and their like: what mends itself is waited for."""
+POLICY: Final = RestartPolicy(Backoff(1.0, 60.0), long_life=10.0, most_deaths=10, passing=UNAVAILABLE)
 START_SECONDS: Final = 30.0
 """How long the next part waits for one to be ready."""
 END_SECONDS: Final = 20.0
@@ -35,8 +37,9 @@ LOOK: Final = 1.0
 MOST_SILENT_LOOKS: Final = 180
 """Looks without a sign of life after which a part is killed. Counted, so that no clock step or suspended machine
 does."""
-STEADY_SECONDS: Final = 30.0
-"""How long a part must have been ready again before its outage is over."""
+STEADY: Final = Backoff(30.0, 3_600.0)
+"""How long a part must have been ready again before its outage is over: longer after each, so that one that dies every
+minute is no storm of pushes."""
 ELSEWHERE_SECONDS: Final = 5.0
 OLD_REPORT_MS: Final = 60_000
 """A supervisor that has written nothing for so long stands still."""
@@ -157,6 +160,7 @@ class _Track:
     """Looks without a beat."""
     outage: str = ""
     """The key of the outage that is not over."""
+    outages: int = 0
     ready_at: float = 0.0
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Once it is ready, or will not be for now."""
@@ -263,7 +267,9 @@ class Supervisor:
         start = partial(self._with.start, name, track.part.words, lambda line: self._tell("line", line, track))
         hear_start, hear_death = partial(self._hear_start, track), partial(self._hear_death, track)
         try:
-            last = await self._keeper.keep(name, start, hear_start, hear_death, lambda code: code in (0, USAGE))
+            last = await self._keeper.keep(
+                name, start, hear_start, hear_death, lambda code: code in (0, USAGE), lambda child: child.ready
+            )
         except Unavailable as error:  # no process can be started
             last = Death(0, 126, 1, str(error))
         if last.code == 0:
@@ -287,7 +293,7 @@ class Supervisor:
         changes = {"state": "restarting", "why": why, "pid": None, "restarts": restarts}
         self._settle(track, "died", f"The {track.name} died: {why}.", **changes)
         if not track.outage:
-            track.outage = self._key(track)
+            track.outage, track.outages = self._key(track), track.outages + 1
             severity = Severity.CRITICAL if track.name in ESSENTIAL else Severity.WARNING
             self._push(f"{track.outage}:down", f"The {track.name} died", why, severity)
 
@@ -322,8 +328,8 @@ class Supervisor:
         if track.view.state != "ready" and child.ready:
             track.ready_at = self._with.stopwatch()
             self._settle(track, "ready", f"The {track.name} is ready.", state="ready", why="")
-        steady = track.view.state == "ready" and self._with.stopwatch() - track.ready_at >= STEADY_SECONDS
-        if steady and track.outage:
+        steady = self._with.stopwatch() - track.ready_at >= STEADY.delay(track.outages)
+        if track.view.state == "ready" and steady and track.outage:
             self._push(f"{track.outage}:back", f"The {track.name} is back", "", Severity.INFO)
             track.outage = ""
 

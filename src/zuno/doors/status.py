@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from zuno.doors.serve import PartView
 from zuno.kernel.clock import iso
+from zuno.kernel.numbers_text import format_span
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
 from zuno.present.document import Document, Tone, Value, document, facts
@@ -15,6 +16,8 @@ from zuno.present.values import foreign, quiet
 class StatusView(View):
     """The service in ten lines. What could not be read is null, and `notes` says why. Times are Unix milliseconds."""
 
+    at: int
+    """When it was asked."""
     home: ForeignText
     ready: bool
     troubles: tuple[ForeignText, ...]
@@ -41,19 +44,19 @@ class StatusView(View):
     entries: int | None
     newest: int | None
     notes: tuple[ForeignText, ...]
-    LEFT_OUT: ClassVar = frozenset({"PartView.why"})
-    """What is amiss is among the troubles."""
+    LEFT_OUT: ClassVar = frozenset({"PartView.pid", "PartView.why"})
+    """What is amiss is among the troubles. With the pids the parts would take more than a line."""
 
     def to_document(self) -> Document:
         state = Value("ready", Tone.GOOD) if self.ready else Value("not ready", Tone.BAD)
         state = quiet("not running") if self.pid is None else state
         risk = f"{_count(self.open_trades)} trades, {_count(self.open_orders)} orders, {self.account}"
         locks = "unknown" if self.locks is None else "; ".join(self.locks) or "none"
+        service = "" if self.pid is None else f", process {self.pid} since {_time(self.since)}"
         return document(
-            Value(f"Zuno is {state.text}", state.tone),
+            Value(f"Zuno is {state.text}{service}", state.tone),
             facts(
-                ("service", f"process {self.pid or '–'} since {_time(self.since)}"),
-                ("parts", "; ".join(map(_describe_part, self.parts)) or "none"),
+                ("parts", self._describe_parts()),
                 ("last cycle", foreign(f"{_time(self.last_cycle)} {self.last_run}")),
                 ("next cycle", _time(self.next_cycle)),
                 ("monitor", f"last look {_time(self.last_look)}, alerts: {_count(self.alerts)}"),
@@ -67,11 +70,15 @@ class StatusView(View):
             notes=map(foreign, self.notes),
         )
 
-
-def _describe_part(part: PartView) -> str:
-    process = "" if part.pid is None else f" {part.pid} since {_time(part.since)}"
-    restarts = f", {part.restarts} restarts" if part.restarts else ""
-    return f"{part.name} {part.state}{process}{restarts}"
+    def _describe_parts(self) -> str:
+        """Those that are ready with how long they have run, then the others by their state."""
+        named: dict[str, list[str]] = {}
+        for part in self.parts:
+            restarts = f" ({part.restarts} restarts)" if part.restarts else ""
+            ready = part.state == "ready" and part.since is not None
+            span = f" {format_span(max(0, self.at - (part.since or 0)) // 1_000)}" if ready else ""
+            named.setdefault("" if ready else f"{part.state}: ", []).append(f"{part.name}{span}{restarts}")
+        return "; ".join(f"{state}{', '.join(parts)}" for state, parts in sorted(named.items())) or "none"
 
 
 def _time(millis: int | None) -> str:

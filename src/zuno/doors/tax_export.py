@@ -13,6 +13,7 @@ from zuno.kernel.errors import Unavailable, UsageError, ZunoError
 from zuno.kernel.taxable import CURRENCIES, NO_RATES, Amount, FiatRates, TaxableEvent, parse_currency
 from zuno.kernel.text import plain_text
 from zuno.pushes.rules import parse_zone
+from zuno.trading.model.trade_events import account_mode
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -83,8 +84,8 @@ async def _list_events(
     for name in accounts:
         own = await zuno.account(name).list_taxable_events()
         events += own
-        if own and own[0].account.startswith("paper"):
-            notes.append(f"{own[0].account} is a paper account: no money moved")
+        if own and (mode := account_mode(own[0].account)) != "live":
+            notes.append(f"{own[0].account} is a {mode} account: no money moved")
     for name in (chain,) if chain is not None else zuno.list_chains():
         if name in _LOCAL:
             notes.append(f"{name} is a local chain: no money moved")

@@ -42,6 +42,8 @@ class RestartPolicy:
     """Seconds after which a life counts as one; a death after it is the first again."""
     most_deaths: int
     """Deaths in a row after which it is started once more; the next one is the last."""
+    passing: int | None = None
+    """The exit code of troubles that pass by themselves: such deaths are not among those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +77,24 @@ class ChildKeeper(Generic[Kept]):
         hear_start: Callable[[Kept], None],
         hear_death: Callable[[Death, float], None],
         is_over: Callable[[int], bool] = lambda code: False,
+        has_lived: Callable[[Kept], bool] = lambda child: True,
     ) -> Death:
         """Start it again and again, until it died too often in a row or `is_over` says so of its exit code; returns
-        the last death. `hear_death` gets each other one, and the seconds until the next start."""
-        deaths = 0
+        the last death. `hear_death` gets each other one, and the seconds until the next start. `has_lived`: whether it
+        did its work at all; a start alone is no life, however long it took."""
+        deaths = hopeless = 0
         while True:
             child = self.children[name] = start()
             hear_start(child)
             began = self._stopwatch()
             code = await child.wait()
             del self.children[name]
-            deaths = 1 if self._stopwatch() - began > self._policy.long_life else deaths + 1
+            lived = has_lived(child) and self._stopwatch() - began > self._policy.long_life
+            deaths = 1 if lived else deaths + 1
             ended = f"signal {-code}" if code < 0 else f"exit code {code}"
             death = Death(child.pid, code, deaths, f"{ended}: {child.last_words()}")
-            if is_over(code) or deaths > self._policy.most_deaths:
+            hopeless = 0 if code == self._policy.passing else 1 if lived else hopeless + 1
+            if is_over(code) or hopeless > self._policy.most_deaths:
                 return death
             pause = self._policy.backoff.delay(deaths)
             hear_death(death, pause)

@@ -11,7 +11,7 @@ from typing import Final
 from zuno.doors.config import ConfigCheckView, SettingView
 from zuno.kernel.errors import Refused, UsageError
 from zuno.settings import Settings, SettingsReading, examine_settings, file_fields, variable_of
-from zuno.settings_file import FILE, read_wallets, write_template
+from zuno.settings_file import FILE, expand_path, has_login, read_wallets, write_template
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ def check_config(home: Path, file: Path | None) -> ConfigCheckView:
     listed, wallets = reading.settings.watched_wallets, dict[str, str]()
     named = reading.settings.wallets_file or reading.file.values.get("wallets_file")  # of a file with faults, too
     if named is not None:
-        path = home / Path(named).expanduser()
         try:
+            path = home / expand_path(named)
             inside = read_wallets(path)
             wallets |= inside.values
             faults += [f"{path}, {fault}" for fault in inside.faults]
@@ -74,7 +74,7 @@ class WatchedWallets:
     def read(self) -> dict[str, str]:
         if self._settings.wallets_file is not None:
             try:
-                inside = read_wallets(self._settings.home / self._settings.wallets_file.expanduser())
+                inside = read_wallets(self._settings.home / expand_path(self._settings.wallets_file))
                 inside.require_faultless()
                 self._in_file = inside.values
             except UsageError as error:
@@ -88,7 +88,8 @@ def write_config(home: Path) -> ConfigCheckView:
     """A new file with the defaults as comments and what the environment sets; `Refused` where there is one."""
     path, variables = home / FILE, {name.upper(): text for name, text in os.environ.items() if text}
     fields = file_fields()
-    given = {name: variables[field.variable] for name, field in fields.items() if field.variable in variables}
+    given = {name: text for name, field in fields.items() if (text := variables.get(field.variable))}
+    given = {name: text for name, text in given.items() if fields[name].secret or not has_login(text)}
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(write_template(fields.values(), given))

@@ -69,16 +69,20 @@ def build_supervisor(
             await drain.close()
 
     money = NoticeLabel.LIVE if settings.live else NoticeLabel.PAPER
+    try:
+        words = {name: (*COMMANDS[name], *shlex.split(text)) for name, text in options.items()}
+    except ValueError as error:
+        raise UsageError(f"The options of a part cannot be read: {str(error).lower()}.") from None
     return Supervisor(
         ServeBackends(
             parts=[
                 Part(
                     name,
-                    (*words, *shlex.split(options.get(name, ""))),
+                    words.get(name, command),
                     missing.get(name, ""),
                     locks[name].holder if name in locks else lambda: None,
                 )
-                for name, words in COMMANDS.items()
+                for name, command in COMMANDS.items()
             ],
             start=processes.start,
             end_orphans=processes.end_orphans,
@@ -182,6 +186,7 @@ async def read_status(
     mode = Mode.POSITION if cycle is not None and cycle.payload.get("mode") == Mode.POSITION else Mode.SWING
     trades = any(part.name == "desk" and part.pid is not None for part in parts)
     return StatusView(
+        at=now,
         home=str(home),
         ready=report is not None and not troubles,
         troubles=troubles,

@@ -10,6 +10,7 @@ from threading import Event, Thread
 import pytest
 
 from zuno.adapters.http import DeadManPing
+from zuno.kernel.errors import UsageError
 
 
 class PingServer(ThreadingHTTPServer):
@@ -45,6 +46,12 @@ def server() -> Iterator[PingServer]:
     server.hangs.set()
     server.shutdown()
     server.server_close()
+
+
+def test_what_is_no_url_is_an_error_that_does_not_repeat_it() -> None:
+    with pytest.raises(UsageError) as refused:
+        DeadManPing("https://[::1/secret-key/{part}", "monitor")
+    assert "secret-key" not in str(refused.value)
 
 
 async def test_a_round_that_ended_well_and_one_that_failed(server: PingServer) -> None:

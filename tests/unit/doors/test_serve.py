@@ -13,7 +13,7 @@ from tests.wire.fakes.outbox import OutboxInMemory
 from zuno.doors.serve import (
     MOST_SILENT_LOOKS,
     POLICY,
-    STEADY_SECONDS,
+    STEADY,
     Part,
     ServeBackends,
     ServeEventView,
@@ -184,7 +184,7 @@ async def test_what_dies_is_started_again_and_pushed_once_an_outage() -> None:
     assert [pause for pause in story.pauses if pause != 1.0] == [2.0, 4.0]
     assert await story.notices() == [("The desk died", Severity.CRITICAL)]
     assert len(story.of("page")) == 1
-    story.moment += STEADY_SECONDS
+    story.moment += STEADY.first
     await story.beat()
     assert await story.notices() == [("The desk is back", Severity.INFO)]
     story.of("desk")[-1].die(70)
@@ -192,6 +192,21 @@ async def test_what_dies_is_started_again_and_pushed_once_an_outage() -> None:
     assert await story.notices() == [("The desk died", Severity.CRITICAL)]  # another outage
     story.stop.set()
     assert (await task).restarts["desk"] == 4
+
+
+async def test_one_that_dies_every_minute_is_no_storm_of_pushes() -> None:
+    story = Story()
+    task = story.run()
+    await story.beat()
+    for _ in range(60):
+        story.moment += 40.0
+        await story.beat()
+        story.of("desk")[-1].die(70)
+        await story.beat()
+    assert len(story.of("desk")) == 61
+    assert [title for title, _ in await story.notices()] == ["The desk died", "The desk is back", "The desk died"]
+    story.stop.set()
+    await task
 
 
 async def test_one_that_only_dies_is_given_up_and_the_others_go_on() -> None:
@@ -214,13 +229,41 @@ async def test_one_that_only_dies_is_given_up_and_the_others_go_on() -> None:
     await task
 
 
+async def test_what_passes_by_itself_is_waited_for() -> None:
+    story = Story()
+    task = story.run()
+    await story.beat()
+    for _ in range(3 * POLICY.most_deaths):
+        story.of("desk")[-1].die(4)
+        await story.beat()
+    assert len(story.of("desk")) == 3 * POLICY.most_deaths + 1
+    assert story.pauses.count(POLICY.backoff.longest) > POLICY.most_deaths
+    assert await story.notices() == [("The desk died", Severity.CRITICAL)]
+    story.stop.set()
+    await task
+
+
+async def test_a_start_that_takes_long_is_no_life() -> None:
+    story = Story(names=("monitor", "page"), healthy=False)
+    task = story.run()
+    await story.beat()
+    for _ in range(POLICY.most_deaths + 1):
+        story.moment += 2 * POLICY.long_life
+        story.of("monitor")[-1].die(3)
+        await story.beat()
+    assert story.state("monitor") == "given up"
+    assert [pause for pause in story.pauses if pause > 1.0][:3] == [2.0, 4.0, 8.0]
+    story.stop.set()
+    await task
+
+
 async def test_the_watchdog_is_fed_only_while_essential_parts_live() -> None:
     story = Story(watchdog=30.0)
     task = story.run()
     await story.beat()
     assert "WATCHDOG=1" in story.manager
     for _ in range(POLICY.most_deaths + 1):
-        story.of("monitor")[-1].die(4)
+        story.of("monitor")[-1].die(70)
         await story.beat()
     story.manager.clear()
     await story.beat()

@@ -23,7 +23,7 @@ from zuno.doors.web_logins import LoginKind, Logins, LoginScope, WebLoginView, h
 from zuno.kernel.backoff import TokenBucket
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.logs import log_under
-from zuno.kernel.public_site import LOOPBACK_NAMES, PublicSite
+from zuno.kernel.public_site import LOOPBACK_NAMES, PublicSite, parse_address
 
 MOST_BODY_BYTES: Final = 64 * 1024
 SESSION_HEADER: Final = "x-zuno-session"
@@ -285,7 +285,7 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send, id: bytes) -> None:
         scope.setdefault("state", {})
         read_timer = self._metrics.start_timer()
-        act, code, site = "", None, self._access.site
+        act, code, kept, site = "", None, None, self._access.site
         client, over_http = str((scope.get("client") or ("",))[0]), False
         if site is not None:
             client, over_http = _read_proxy(scope, site, client)
@@ -293,7 +293,7 @@ class Guard:
         path = scope["path"][len(self._access.base) :]
 
         async def send_guarded(message: Message) -> None:
-            nonlocal code
+            nonlocal kept
             if message["type"] == "http.response.start":
                 cache = b"no-store" if path.startswith(_GUARDED) else b"no-cache"
                 own = {name for name, _ in message["headers"]}  # a page of the lab has a policy of its own
@@ -301,8 +301,8 @@ class Guard:
                 message["headers"] = [*message["headers"], *(header for header in more if header[0] not in own)]
                 route = str(getattr(scope.get("route"), "path", "other"))  # as the code has it, whatever was asked for
                 self._metrics.count_answer(scope["method"], route, message["status"], read_timer())
-                if not 400 <= message["status"] < 500 and SHOWN_HEADER.encode() not in own:
-                    code = None  # something was done by it
+                if 400 <= message["status"] < 500 or SHOWN_HEADER.encode() in own:
+                    kept = code  # nothing was done by it; of an answer that never came nobody knows
             elif message["type"] == "http.response.body":
                 self._metrics.count_bytes(len(message.get("body", b"")))
             await send(message)
@@ -310,7 +310,7 @@ class Guard:
         try:
             headers = Headers(scope=scope)
             cookies = "; ".join(headers.getlist("cookie"))
-            if over_http:
+            if over_http and path not in PROBES:
                 raise Problem(403, "This page is open over https alone.", "tls")
             caller, state = self._access.check(scope["method"], path, headers, cookies, client), scope["state"]
             state["caller"] = caller
@@ -332,19 +332,21 @@ class Guard:
             await self._app(scope, receive, send_guarded)
         finally:
             if act:
-                self._access.end_act(act, code)
+                self._access.end_act(act, kept)
 
 
 def _read_proxy(scope: Scope, site: PublicSite, peer: str) -> tuple[str, bool]:
-    """The client as named proxies know it, and whether it came without TLS. Name, scheme and path become those of the
+    """The client as named proxies know it, and whether it came without TLS: past every proxy nobody has it, and only
+    this machine itself may. Name, scheme and path become those of the
     public address; a proxy may cut the base path off or leave it. Of anybody else these headers are worth nothing."""
     headers = MutableHeaders(scope=scope)
     given = {name: ", ".join(headers.getlist(f"x-forwarded-{name}")) for name in ("for", "proto", "host")}
-    client, over_http = peer, False
+    encrypted, address = site.scheme == "https", parse_address(peer)
+    client, over_http = peer, encrypted and address is not None and not address.is_loopback
     if site.trusts(peer):
         client = site.find_client(peer, given["for"])
         proto, host = (given[name].rpartition(",")[2].strip().lower() for name in ("proto", "host"))
-        over_http = site.scheme == "https" and proto == "http"
+        over_http = encrypted and proto == "http"
         if host:
             headers["host"] = host
         if proto == site.scheme:

@@ -22,7 +22,7 @@ from zuno.kernel.public_site import parse_public_url
 
 SITE = parse_public_url("https://zuno.example/desk", ["127.0.0.1", "10.0.0.0/24"])
 BASE, API = "/desk", "/desk/api/v1"
-PROXY, STRANGER, CLIENT = "127.0.0.1", "198.51.100.9", "203.0.113.7"
+PROXY, NEIGHBOUR, STRANGER, CLIENT = "127.0.0.1", "127.0.0.2", "198.51.100.9", "203.0.113.7"
 FORWARDED = {"X-Forwarded-For": CLIENT, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "zuno.example"}
 NOBODY = {"account": "<"}
 """An account that no act gets further than."""
@@ -141,6 +141,8 @@ def test_a_client_without_tls_is_refused(page: PageApp) -> None:
     with connect(page, X_Forwarded_Proto="http") as client:
         assert problem(client.get(f"{BASE}/")) == (403, "tls")
         assert problem(client.get(f"{API}/session", headers=BEARER)) == (403, "tls")
+    with connect(page, STRANGER, X_Forwarded_Proto="https") as client:  # past the proxy, where nothing is encrypted
+        assert problem(client.get(f"{API}/session", headers=BEARER)) == (403, "tls")
 
 
 def guess(client: TestClient, **headers: str) -> int:
@@ -157,7 +159,7 @@ def test_guesses_are_counted_for_the_true_client(page: PageApp) -> None:
 
 
 def test_of_a_peer_that_is_no_proxy_the_headers_are_worth_nothing(page: PageApp) -> None:
-    with connect(page, STRANGER) as liar:
+    with connect(page, NEIGHBOUR) as liar:
         answers = [guess(liar, X_Forwarded_For=f"192.0.2.{number}") for number in range(11)]
         assert answers == [401] * 10 + [429]
         assert liar.get(f"{BASE}/livez", headers={"Host": "evil.example"}).status_code == 421
@@ -165,7 +167,7 @@ def test_of_a_peer_that_is_no_proxy_the_headers_are_worth_nothing(page: PageApp)
         assert liar.get(f"{BASE}/livez", headers={"X-Forwarded-Proto": "http"}).status_code == 200
         code = page.logins.link("look").url.partition("#login=")[2]
         assert liar.post(f"{BASE}/login", json={"code": code}).status_code == 200
-    assert [session.client for session in page.logins.list("session").logins] == [STRANGER]
+    assert [session.client for session in page.logins.list("session").logins] == [NEIGHBOUR]
     page.logins.list("session", "all")
 
 
@@ -230,6 +232,19 @@ def test_a_code_stays_good_while_nothing_was_done_by_it(
     code = make_code(page, secret)
     assert client.post(f"{API}/lp/recommend", headers=code).status_code == status
     assert client.post(f"{API}/lp/recommend", headers=code).status_code == again
+
+
+def test_a_code_is_used_up_by_an_act_that_ended_in_a_bug(page: PageApp, secret: str) -> None:
+    async def act(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError
+
+    page.clocks.seconds += 3600.0
+    guard = Guard(act, page.access, Metrics(lambda: 0.0), bytes)
+    client = TestClient(guard, f"http://{HOST}", headers=FORWARDED | BEARER, client=(PROXY, 1))
+    code = make_code(page, secret)
+    with pytest.raises(RuntimeError):
+        client.post(f"{API}/lp/recommend", headers=code)
+    assert problem(client.post(f"{API}/lp/recommend", headers=code)) == (403, "factor")
 
 
 def test_wrong_codes_lock_acting_and_never_lowering_risk(page: PageApp, secret: str) -> None:
