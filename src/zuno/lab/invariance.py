@@ -257,11 +257,7 @@ async def change_moment(
             ChangedRuling(change, decision.value, ruling.value, veto, decision is wanted[0], ruling is wanted[1])
         )
     return InvarianceMoment(
-        seed=seed,
-        number=moment.number,
-        at=moment.at,
-        symbol=moment.symbol.value,
-        mode=moment.mode.value,
+        *moment.place_in(seed),
         decision=own[0].value,
         ruling=own[1].value,
         veto=own[2],

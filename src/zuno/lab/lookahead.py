@@ -215,11 +215,7 @@ async def compare_moment(
         _compare_startup(bars, whole, await rule(ShortSeries(CutSeries(store, at), bars), [at])) for bars in lengths
     ]
     return LookaheadMoment(
-        seed=seed,
-        number=moment.number,
-        at=at,
-        symbol=moment.symbol.value,
-        mode=moment.mode.value,
+        *moment.place_in(seed),
         decision=whole.outcome.decision.decision.value,
         ruling=whole.outcome.ruling.decision.value,
         leaks=tuple(leaks),

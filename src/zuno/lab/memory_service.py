@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -165,12 +166,10 @@ class MemoryStudy:
             raise UsageError(f"{len(named)} seeds are too many; {MOST_MARKETS // 2} is the most.")
         plans = [MemoryPlan(seed, world, self.count_moments(seed)) for seed in named for world in World]
         asked = sum(plan.moments for plan in plans)
-        results, stopped = await collect_results(self.run_markets, plans, workers, asked, _place, tell, stop)
+        results, stopped = await collect_results(
+            self.run_markets, plans, workers, asked, attrgetter("world", "seed", "number", "symbol"), tell, stop
+        )
         return build_memory_view(results, named, asked, stopped=stopped)
-
-
-def _place(moment: MemoryMoment) -> tuple[str, int, int, str]:
-    return moment.world, moment.seed, moment.number, moment.symbol
 
 
 def build_memory_view(

@@ -66,6 +66,10 @@ class Moment:
     symbol: Symbol
     mode: Mode
 
+    def place_in(self, seed: int) -> tuple[int, int, Millis, str, str]:
+        """The fields of a `StudiedMoment`."""
+        return seed, self.number, self.at, self.symbol.value, self.mode.value
+
 
 async def choose_moments(market: StudyMarket, count: int) -> tuple[Moment, ...]:
     """So many moments of a market, on the hour. What a kind cannot fill is filled with ordinary hours."""

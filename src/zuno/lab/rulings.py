@@ -39,12 +39,8 @@ async def study_moment(market: StudyMarket, moment: Moment, open_cycles: OpenCyc
         mirrored = summarise(await _run_cycle(mirror, moment, mirror_account(account, mirror), open_cycles))
     names = (name for anomaly in outcome.anomalies for name in (anomaly.rule, anomaly.label) if name)
     return MomentResult(
-        seed=market.seed,
-        number=moment.number,
+        *moment.place_in(market.seed),
         kind=moment.kind.value,
-        symbol=moment.symbol.value,
-        mode=moment.mode.value,
-        at=moment.at,
         holding=holding,
         own=summarise(outcome),
         mirrored=mirrored,

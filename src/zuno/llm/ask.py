@@ -6,9 +6,8 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Generic
 
 from zuno.kernel.clock import Clock
 from zuno.kernel.units import Seconds
@@ -54,12 +53,6 @@ class ModelContext:
     """What is on record of this very request: it is taken instead of asking, and not recorded again."""
 
 
-@dataclass(frozen=True, slots=True)
-class _AttemptResult(Generic[T]):
-    attempt: Attempt
-    usable: Usable[T] | None
-
-
 async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnswer[T]:
     """Always a value: from the models in order, from one repair, or from the fallback.
 
@@ -73,26 +66,23 @@ async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnsw
     prompt = model_context.prompts.render(question.prompt, question.variables())
     opening = _build_request(question, prompt, model_context.timeout)
     tried: list[Attempt] = []
+
+    async def attempt(model: Model, request: ModelRequest) -> Usable[T] | None:
+        numbered = replace(request, attempt=len(tried) + 1)
+        made, usable = await _attempt(model, numbered, question, prompt, model_context)
+        tried.append(made)
+        return usable
+
     for model in assigned.models:
-        first = await _attempt(model, replace(opening, attempt=len(tried) + 1), question, prompt, model_context)
         before = _explain_attempts(tried)
-        tried.append(first.attempt)
-        if first.usable:
-            kept = first.usable
+        if kept := await attempt(model, opening):
             if doubt := question.doubt(kept.value):
-                back = _build_question_back(opening, first.attempt, doubt)
-                second = await _attempt(model, replace(back, attempt=len(tried) + 1), question, prompt, model_context)
-                tried.append(second.attempt)
-                kept = second.usable or kept
+                kept = await attempt(model, _build_question_back(opening, tried[-1], doubt)) or kept
             return SourcedAnswer(kept.value, "model", _join(before, kept.left_out), tuple(tried))
-        if first.attempt.outcome in _REPAIRABLE:
-            again = _build_repair(opening, first.attempt)
-            second = await _attempt(model, replace(again, attempt=len(tried) + 1), question, prompt, model_context)
+        if tried[-1].outcome in _REPAIRABLE:
             before = _explain_attempts(tried)
-            tried.append(second.attempt)
-            if second.usable:
-                usable = second.usable
-                return SourcedAnswer(usable.value, "repaired", _join(before, usable.left_out), tuple(tried))
+            if kept := await attempt(model, _build_repair(opening, tried[-1])):
+                return SourcedAnswer(kept.value, "repaired", _join(before, kept.left_out), tuple(tried))
             break
     return SourcedAnswer(_run_fallback(question), "fallback", _explain_attempts(tried), tuple(tried))
 
@@ -146,10 +136,10 @@ def _build_question_back(opening: ModelRequest, attempt: Attempt, doubt: str) ->
 
 async def _attempt(
     model: Model, unsigned: ModelRequest, question: Question[T], prompt: Prompt, model_context: ModelContext
-) -> _AttemptResult[T]:
+) -> tuple[Attempt, Usable[T] | None]:
     request = replace(unsigned, fingerprint=_fingerprint(model.name, unsigned))
     if (known := model_context.recall(request)) is not None:
-        return _AttemptResult(known, _judge_reply(known.reply, question, prompt)[3])
+        return known, _judge_reply(known.reply, question, prompt)[3]
     started = model_context.stopwatch()
     reply, usage = await _call(model, request, model_context)
     latency = max(0, round((model_context.stopwatch() - started) * 1000))
@@ -164,14 +154,11 @@ async def _attempt(
         why=why,
         raw=raw,
         cut=cut,
-        tokens_in=usage.tokens_in,
-        tokens_out=usage.tokens_out,
-        usd=usage.usd,
-        estimated=usage.estimated,
+        **asdict(usage),
         latency_ms=latency,
     )
     await model_context.record(attempt)
-    return _AttemptResult(attempt, usable)
+    return attempt, usable
 
 
 def _judge_reply(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,9 +43,13 @@ def find_slots(text: str) -> tuple[list[Slot], list[str]]:
 
 def mask_slots(text: str, slots: Iterable[Slot]) -> str:
     """The prose with one mark in the place of each slot."""
+    return _replace_slots(text, slots, lambda slot: MARK)
+
+
+def _replace_slots(text: str, slots: Iterable[Slot], write: Callable[[Slot], str]) -> str:
     parts, last = [], 0
     for slot in slots:
-        parts += [text[last : slot.start], MARK]
+        parts += [text[last : slot.start], write(slot)]
         last = slot.end
     return "".join(parts) + text[last:]
 
@@ -53,29 +57,25 @@ def mask_slots(text: str, slots: Iterable[Slot]) -> str:
 def render(text: str, facts: Mapping[str, Figure], about: int | None = None) -> str:
     """The text as people read it. `about`: its candidate; a figure of another candidate or of a stress that its
     sentence does not name is printed with that name. A slot that cites no fact says so."""
-    slots, _ = find_slots(text)
-    parts, last = [], 0
-    for slot in slots:
-        parts.append(text[last : slot.start])
+
+    def write(slot: Slot) -> str:
         fact = facts.get(slot.id)
         if fact is None:
-            parts.append(f"[no fact {slot.id}]")
-        else:
-            losing = fact.number < 0 and bool(_LOSING.search(text[: slot.start]))
-            parts.append(fact.print(absolute=losing) + _attribution(text, slot, fact, facts, about))
-        last = slot.end
-    return "".join(parts) + text[last:]
+            return f"[no fact {slot.id}]"
+        losing = fact.number < 0 and bool(_LOSING.search(text[: slot.start]))
+        return fact.print(absolute=losing) + _attribution(text, slot, fact, facts, about)
+
+    return _replace_slots(text, find_slots(text)[0], write)
 
 
 def annotate(text: str, facts: Mapping[str, Figure]) -> str:
     """The text for a brief: each slot stays, and its value stands behind it."""
-    slots, _ = find_slots(text)
-    parts, last = [], 0
-    for slot in slots:
+
+    def write(slot: Slot) -> str:
         fact = facts.get(slot.id)
-        parts += [text[last : slot.end], "" if fact is None else f" ({fact.print()})"]
-        last = slot.end
-    return "".join(parts) + text[last:]
+        return text[slot.start : slot.end] + ("" if fact is None else f" ({fact.print()})")
+
+    return _replace_slots(text, find_slots(text)[0], write)
 
 
 def cite_round(text: str, number: int) -> str:

@@ -126,7 +126,7 @@ class Meshes:
 
     async def close(self) -> None:
         for endpoint in self._endpoints:
-            await endpoint.close()
+            await endpoint.aclose()
         for book in self._books:
             await book.close()
 

@@ -23,7 +23,7 @@ from zuno.lab.report_page import heat_map
 from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
+from zuno.lp.model.minutes import PoolMinutes
 
 KIND: Final = "sweep-lp"
 SHOWN: Final = 5
@@ -78,10 +78,27 @@ class LpSweep:
         names = [f"{view.lower}…{view.upper}" for view in played]
         asked = {"capital": capital}
         self.reports.note_trials(KIND, {trial_id(KIND, name, asked, data, EDITION): name for name in names})
-        span = (schedule.start, schedule.end)
-        report = report_id(KIND, asked | {"ranges": count}, data, EDITION)
-        stopped, trials = len(played) < len(ranges), self.reports.count_trials(KIND)
-        view = build_view(played, report, folder, capital, span, count, recorded.repairs, trials, stopped=stopped)
+        ordered = sorted(played, key=lambda view: (view.vs_hold_usd, view.lower, view.upper))
+        view = SweepView(
+            ok=True,
+            stopped=len(played) < len(ranges),
+            report=report_id(KIND, asked | {"ranges": count}, data, EDITION),
+            data=plain_text(folder, 200),
+            since=schedule.start,
+            until=schedule.end,
+            capital_usd=capital,
+            asked=count,
+            ranges=len(played),
+            above_hold=round(sum(view.vs_hold_usd > 0 for view in played) / len(played), 6),
+            quantiles=tuple(
+                QuantileView(share=share, vs_hold_usd=ordered[(len(ordered) - 1) * share // 100].vs_hold_usd)
+                for share in _QUANTILES
+            ),
+            best=tuple(reversed(ordered[-SHOWN:])),
+            worst=tuple(ordered[:SHOWN]),
+            repairs=recorded.repairs,
+            trials=self.reports.count_trials(KIND),
+        )
         self._save(view, grid, played)
         return view
 
@@ -108,39 +125,3 @@ def _chart_rows(grid: Sequence[Range], played: Sequence[RangeView]) -> Iterator[
         row = grid[step * SHIFTS : (step + 1) * SHIFTS]
         half = (row[0].upper - row[0].lower) // 2
         yield f"±{half:,}", [ended.get((held.lower, held.upper)) for held in row]
-
-
-def build_view(
-    played: Sequence[RangeView],
-    report: str,
-    folder: str,
-    capital: int,
-    span: tuple[int, int],
-    asked: int,
-    repairs: MinuteRepairs,
-    trials: int,
-    *,
-    stopped: bool,
-) -> SweepView:
-    ordered = sorted(played, key=lambda view: (view.vs_hold_usd, view.lower, view.upper))
-    return SweepView(
-        ok=True,
-        stopped=stopped,
-        report=report,
-        data=plain_text(folder, 200),
-        since=span[0],
-        until=span[1],
-        capital_usd=capital,
-        asked=asked,
-        ranges=len(played),
-        above_hold=round(sum(view.vs_hold_usd > 0 for view in played) / max(1, len(played)), 6),
-        quantiles=tuple(
-            QuantileView(share=share, vs_hold_usd=ordered[(len(ordered) - 1) * share // 100].vs_hold_usd)
-            for share in _QUANTILES
-            if ordered
-        ),
-        best=tuple(reversed(ordered[-SHOWN:])),
-        worst=tuple(ordered[:SHOWN]),
-        repairs=repairs,
-        trials=trials,
-    )

@@ -90,14 +90,8 @@ def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> Arbit
         f"{judged.reason}"
     )
     reasoning = cut(reasoning, facts, REASONING_CHARS[1], decision.index)
-    return ArbiterOpinion.model_validate(
-        {
-            "chosenIndex": decision.index,
-            "verdict": decision.verdict.value,
-            "againstAxis": None,
-            "reasoning": reasoning,
-        }
-    )
+    chosen_index = {"chosenIndex": decision.index, "againstAxis": None}
+    return ArbiterOpinion.model_validate({**chosen_index, "verdict": decision.verdict.value, "reasoning": reasoning})
 
 
 def _summarise_rounds(debate: Debate) -> str:

@@ -102,18 +102,7 @@ async def observe_position(
     sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
     feeds = feeds_of(chain, position.pool.id)
     pool_facts = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples)
-    return Context(
-        flow="rebalance",
-        chain=chain.info.name,
-        chain_id=chain.info.id,
-        block=position.block,
-        profile=start.profile,
-        max_rounds=start.max_rounds,
-        scenes=(pool_facts,),
-        sources=tuple(sources.notes),
-        seeded=sources.is_seeded,
-        own_range=start.own_range,
-    )
+    return _freeze(start, chain, position.block, (pool_facts,), sources)
 
 
 async def observe_request(
@@ -141,16 +130,23 @@ async def observe_request(
         raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
     if start.own_range is not None:
         place_in_pools(start.own_range, [facts.pool for facts in usable])  # `Refused` before anybody argues
+    sources.notes = list(dict.fromkeys(sources.notes))  # what several pools share is noted once
+    return _freeze(start, chain, survey.block, usable, sources)
+
+
+def _freeze(
+    start: FlowStart | FlowCreateStart, chain: Chain, block: Block, scenes: tuple[PoolFacts, ...], sources: Sources
+) -> Context:
     return Context(
-        flow="create",
+        flow="rebalance" if isinstance(start, FlowStart) else "create",
         chain=chain.info.name,
         chain_id=chain.info.id,
-        block=survey.block,
+        block=block,
         profile=start.profile,
         max_rounds=start.max_rounds,
-        scenes=usable,
-        wish=start.wish,
-        sources=tuple(dict.fromkeys(sources.notes)),  # what several pools share is noted once
+        scenes=scenes,
+        wish=None if isinstance(start, FlowStart) else start.wish,
+        sources=tuple(sources.notes),
         seeded=sources.is_seeded,
         own_range=start.own_range,
     )

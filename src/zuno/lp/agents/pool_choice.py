@@ -44,8 +44,9 @@ def choose_pools(
         fees = sorted({option.pool.lp_fee for option in options})
         options = [option for option in options if option.pool.lp_fee == request.fee]
         if fees and not options:
+            there_is = ", ".join(map(_fee, fees))
             raise Refused(
-                f"No {_wanted_pair(request)} pool on {info.name} charges {_fee(request.fee)}; there is {_fees(fees)}."
+                f"No {_wanted_pair(request)} pool on {info.name} charges {_fee(request.fee)}; there is {there_is}."
             )
     # Ether is also its wrapper, but a pair that is written with ETH names the native pools where there are any.
     options = [option for option in options if _pairs_exactly(request, option.pool)] or options
@@ -175,10 +176,6 @@ def _what_exists(pools: Sequence[PoolState], hooks: Collection[str]) -> str:
         return "it has no pool without hooks that holds liquidity"
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return f"there is {', '.join(names[:8])}{more}"
-
-
-def _fees(fees: Sequence[int]) -> str:
-    return ", ".join(_fee(fee) for fee in fees)
 
 
 def _fee(pips: int) -> str:

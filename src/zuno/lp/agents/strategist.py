@@ -229,14 +229,8 @@ def _find_evasion(moves: Sequence[Move], inputs: ProposalInputs) -> str | None:
 
 def _placeholder(create: bool) -> StrategistOpinion | CreateStrategistOpinion:
     """The rules speak in ranges, not in shapes; this only says that they speak."""
+    shape = {"widthPercent": 100, "centerOffsetTicks": 0, "rationale": "-"}
     if create:
-        shape = {
-            "poolIndex": 0,
-            "widthPercent": 100,
-            "centerOffsetTicks": 0,
-            "exposureBias": "neutral",
-            "rationale": "-",
-        }
-        return CreateStrategistOpinion.model_validate({"shapes": [shape, {**shape, "widthPercent": 140}]})
-    plain = {"widthPercent": 100, "centerOffsetTicks": 0, "rationale": "-"}
-    return StrategistOpinion.model_validate({"shapes": [plain, {**plain, "widthPercent": 140}]})
+        shape |= {"poolIndex": 0, "exposureBias": "neutral"}
+    form = CreateStrategistOpinion if create else StrategistOpinion
+    return form.model_validate({"shapes": [shape, {**shape, "widthPercent": 140}]})

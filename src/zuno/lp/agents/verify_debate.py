@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
 from zuno.amm.model import Range
 from zuno.amm.ticks import max_usable_tick, min_usable_tick
@@ -41,11 +40,8 @@ def check_words(context: Context, rounds: Sequence[Round], number: int) -> None:
     """`Malformed` unless what was said of each candidate cites its figures, whoever said it."""
     facts = facts_of(context, rounds, number)
     round_ = rounds[number]
-    for judgment, suggestion in zip_longest(
-        round_.judgments, round_.suggestions[: len(round_.judgments)], fillvalue=""
-    ):
-        if isinstance(judgment, str):
-            continue
+    suggestions = (*round_.suggestions, *("" for _ in round_.judgments))
+    for judgment, suggestion in zip(round_.judgments, suggestions, strict=False):
         for text in (judgment.reason, suggestion):
             if faults := text_faults(text, facts, judgment.index, (0, 2_000)):
                 raise Malformed(f"round {number}, the words on candidate {judgment.index}: {faults[0]}")

@@ -61,16 +61,9 @@ class Gate:
 
     def approval(self, draft: Draft, who: str) -> Approval:
         """The approval as it would be signed."""
-        return Approval(
-            plan_id=draft.plan_id,
-            plan_hash=draft.plan_hash,
-            draft=draft_digest(draft),
-            chain_id=draft.chain_id,
-            genesis=draft.genesis,
-            wallet=draft.wallet,
-            expires=draft.expires,
-            who=f"{who} at node {self.context.key.public[:16]}",
-        )
+        same = draft.model_dump(include=set(Approval.model_fields), by_alias=False)
+        who = f"{who} at node {self.context.key.public[:16]}"
+        return Approval(**same, draft=draft_digest(draft), who=who)
 
     async def approve(self, draft: Draft, approval: Approval, progress: PlanProgress | None = None) -> PlanProgress:
         """Sign and journal the approval. The expiry is checked again: the owner may have taken long to read."""

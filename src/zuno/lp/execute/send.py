@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, Wei
@@ -29,6 +29,11 @@ class SigningInputs:
     gas: int
     fees: Fees
     holdings: tuple[Flow, ...]
+
+    def describe(self) -> dict[str, Any]:
+        """The fields of the event that records it."""
+        fees = {"max_fee": self.fees.max_fee, "tip": self.fees.tip}
+        return {"nonce": self.nonce, "gas": self.gas, "holdings": self.holdings, **fees}
 
 
 PrepareStep = Callable[[int], Awaitable[SigningInputs]]
@@ -143,14 +148,10 @@ class StepSender:
             StepSigned(
                 plan_id=self.progress.plan_id,
                 step=index,
-                nonce=ready.nonce,
                 hash=signed.hash,
                 raw="0x" + signed.raw.hex(),
-                gas=ready.gas,
-                max_fee=ready.fees.max_fee,
-                tip=ready.fees.tip,
                 cancels=cancels,
-                holdings=ready.holdings,
+                **ready.describe(),
             )
         )
 

@@ -71,12 +71,8 @@ class HandedOutRun(PlanRun):
             data=step.data,
             deadline=self._deadline if step.deadline is None else step.deadline,
             block=head,
-            nonce=ready.nonce,
-            gas=ready.gas,
-            max_fee=ready.fees.max_fee,
-            tip=ready.fees.tip,
             batch=batch,
-            holdings=ready.holdings,
+            **ready.describe(),
         )
         check_not_killed(self.context, self.progress)
         await self.append(event)

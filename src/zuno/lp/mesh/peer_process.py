@@ -175,7 +175,7 @@ class MeshPeer:
         self._now = now
         self._listen = listen
         self._bundles = ContextCache()
-        self._delivery = Delivery(role, key, table, self._bundles, chance=chance, code=code, rules=rules)
+        self.delivery = Delivery(role, key, table, self._bundles, chance=chance, code=code, rules=rules)
         self._signer = EnvelopeSigner(role, key, now)
         self._rules = rules or DeliveryLimits()
         self._answering: dict[str, Role] = {}
@@ -187,10 +187,6 @@ class MeshPeer:
         self.pongs: dict[tuple[Role, str], str] = {}
         """Pings that were answered: by whom, which, and their version."""
 
-    @property
-    def delivery(self) -> Delivery:
-        return self._delivery
-
     async def take(self, received: ReceivedMessage) -> None:
         """Whatever arrives, and the answer to it."""
         for letter in await self.hear(received):
@@ -199,7 +195,7 @@ class MeshPeer:
     async def hear(self, received: ReceivedMessage) -> Sequence[Envelope]:
         """Whatever arrives, written down and acknowledged; the letters that are left to be answered."""
         letters: list[Envelope] = []
-        for event in self._delivery.take(received, self._now()):
+        for event in self.delivery.take(received, self._now()):
             letters += await self._handle_event(event)
         return letters
 
@@ -217,7 +213,7 @@ class MeshPeer:
 
     async def tick(self) -> None:
         """Send again what is due, and write down what is given up."""
-        out, dead = self._delivery.due(self._now())
+        out, dead = self.delivery.due(self._now())
         for outgoing in out:
             await self._send_or_lose(outgoing)
         for letter in dead:
@@ -250,7 +246,7 @@ class MeshPeer:
         await self._send_letter(envelope)
 
     async def ping(self, to: Role, nonce: str) -> None:
-        await self._send_or_lose(self._delivery.ping(to, nonce, self._now()))
+        await self._send_or_lose(self.delivery.ping(to, nonce, self._now()))
 
     async def resume(self, remembered: Callable[[], None] = lambda: None, all_of: AllOf | None = None) -> int:
         """After a start: call `remembered` before anything is taken in, send what may not have arrived, and answer what
@@ -265,7 +261,7 @@ class MeshPeer:
                 )
             else:
                 heard[envelope.id] = envelope
-                self._delivery.remember(envelope)
+                self.delivery.remember(envelope)
         for envelope in sent:
             if (cause := heard.get(envelope.cause or "")) is not None:
                 await self._charge(cause, envelope, len(to_bytes(envelope)))
@@ -338,7 +334,7 @@ class MeshPeer:
 
     async def _keep_context(self, received: ContextReceived) -> list[Envelope]:
         self._bundles.add(received.digest, received.content, received.sender)
-        ack, letters = self._delivery.acknowledge_context(received, self._now())
+        ack, letters = self.delivery.acknowledge_context(received, self._now())
         await self._send_or_lose(ack)
         return [envelope for letter in letters for envelope in await self._accept_letter(letter)]
 
@@ -358,7 +354,7 @@ class MeshPeer:
             if not known:
                 await journal_envelope(self._journal, envelope, heard.body)
                 self.stats.heard += 1
-            await self._send_or_lose(self._delivery.acknowledge_envelope(envelope, self._now(), heard))
+            await self._send_or_lose(self.delivery.acknowledge_envelope(envelope, self._now(), heard))
             await self._load_context(envelope)
             if self._listen is not None:
                 await self._listen(envelope)
@@ -375,7 +371,7 @@ class MeshPeer:
         the owner, whose processes share a journal and have not heard everything each."""
         sender = envelope.from_
         if self._peer is not None:
-            if self._delivery.heard_before(envelope):
+            if self.delivery.heard_before(envelope):
                 kind, rounds = turn_of(envelope)
                 return f"{sender} says {kind} after {rounds} rounds twice in one request"
             waiting = sum(role is sender for role in self._answering.values())
@@ -413,7 +409,7 @@ class MeshPeer:
             with suppress(ZunoError):
                 say = OutgoingMessage(Role.CLI, AgentThought(thought=thought))
                 envelope, body = self._signer.sign_message(heard.request_id, say, heard.id)
-                for outgoing in self._delivery.prepare_thought(envelope, self._now(), body):
+                for outgoing in self.delivery.prepare_thought(envelope, self._now(), body):
                     await self._send_or_lose(outgoing)
 
         says: Sequence[OutgoingMessage]
@@ -447,7 +443,7 @@ class MeshPeer:
 
     async def _send_letter(self, envelope: Envelope, body: bytes | None = None) -> None:
         await self._load_context(envelope)
-        for outgoing in self._delivery.prepare_envelope(envelope, self._now(), body):
+        for outgoing in self.delivery.prepare_envelope(envelope, self._now(), body):
             await self._send_or_lose(outgoing)
 
     async def _load_context(self, envelope: Envelope) -> None:
@@ -463,7 +459,7 @@ class MeshPeer:
         if name is not None and name != context_of(cause):
             await self._load_context(answer)
             size += len(self._bundles(name) or b"")
-        self._delivery.charge(cause.from_, size)
+        self.delivery.charge(cause.from_, size)
 
     async def _send_or_lose(self, outgoing: Outgoing) -> None:
         with suppress(ZunoError):  # lost is lost: what matters is sent again

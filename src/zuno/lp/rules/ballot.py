@@ -214,10 +214,6 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
     return Verdict.ACCEPT, Fault.NONE, f"{buffer_1x} over {{floor_1x}}, {buffer_2x} over {{floor_2x}}, {dear}"
 
 
-def _figure(value: Fraction) -> str:
-    return f"{float(value):.2f}".rstrip("0").rstrip(".")
-
-
 AXES: Final[Mapping[RiskProfile, str]] = {
     RiskProfile.CONSERVATIVE: "the largest 2× buffer",
     RiskProfile.BALANCED: "the largest product of 2× buffer and gross fees on its capital",
@@ -257,7 +253,7 @@ def _decide(
     elif margin is not None and margin < 0:
         cautions.append("a buffer is under its floor")
     elif margin is not None and margin < CAUTION_MARGIN:
-        cautions.append(f"a buffer is within {_figure(100 * CAUTION_MARGIN)} % of its floor")
+        cautions.append(f"a buffer is within {100 * CAUTION_MARGIN} % of its floor")
     if not _accepts(judgment):
         cautions.append(f"the candidate was not accepted: {judgment.reason}")
     if (dear := _find_cost_objection(chosen, candidates[0], judgments[0])) is not None:

@@ -88,47 +88,43 @@ def rebalance_ballot(inputs: PoolInputs, moves: Sequence[Move]) -> tuple[Candida
     position = inputs.position
     if position is None:
         raise ValueError("a rebalance needs a position")
-    hold = _hold_candidate(inputs, position)
-    close = _idle_candidate(inputs, 1, CandidateKind.CLOSE, hold)
+    kept = Deposit(position.liquidity, position.amount0, position.amount1, position.fees0, position.fees1)
+    hold = _build_candidate(inputs, 0, CandidateKind.HOLD, kept, None, position.range)
+    close = _build_candidate(inputs, 1, CandidateKind.CLOSE, Deposit(0, 0, 0, *inputs.have), hold)
     rest = (_move_candidate(inputs, move, index, hold) for index, move in enumerate(moves, start=2))
     return (hold, close, *rest)
 
 
 def create_ballot(pools: Sequence[PoolInputs], moves: Sequence[Move]) -> tuple[Candidate, ...]:
     """Hold (open nothing), then the ranges to open, each in the pool its `pool_index` names."""
-    nothing = _idle_candidate(pools[0], 0, CandidateKind.HOLD, None)
+    nothing = _build_candidate(pools[0], 0, CandidateKind.HOLD, Deposit(0, 0, 0, *pools[0].have), None)
     opened = (
         _move_candidate(pools[move.pool_index], move, index, nothing) for index, move in enumerate(moves, start=1)
     )
     return (nothing, *opened)
 
 
-def _idle_candidate(inputs: PoolInputs, index: int, kind: CandidateKind, hold: Candidate | None) -> Candidate:
-    """Nothing is in a pool: all there is stays home."""
+def _build_candidate(
+    inputs: PoolInputs,
+    index: int,
+    kind: CandidateKind,
+    put_in: Deposit,
+    hold: Candidate | None,
+    band: Range | None = None,
+    pool_index: int = 0,
+) -> Candidate:
+    """Without a range nothing is in a pool: all there is stays home."""
+    tested = None if band is None else _stress(inputs, band)
     return Candidate(
         index=index,
         kind=kind,
-        range=None,
-        in_range=False,
-        deposit=Deposit(0, 0, 0, *inputs.have),
-        stress=None,
-        carry=_carry(inputs, kind, None, None, 0, hold),
-        capital_token1=inputs.capital_token1,
-    )
-
-
-def _hold_candidate(inputs: PoolInputs, position: LpPosition) -> Candidate:
-    kept = Deposit(position.liquidity, position.amount0, position.amount1, position.fees0, position.fees1)
-    tested = _stress(inputs, position.range)
-    return Candidate(
-        index=0,
-        kind=CandidateKind.HOLD,
-        range=position.range,
-        in_range=position.in_range,
-        deposit=kept,
+        range=band,
+        in_range=band is not None and band.contains(inputs.pool.tick),
+        deposit=put_in,
         stress=tested,
-        carry=_carry(inputs, CandidateKind.HOLD, kept, tested, position.liquidity, None),
+        carry=_carry(inputs, kind, put_in, tested, hold, band),
         capital_token1=inputs.capital_token1,
+        pool_index=pool_index,
     )
 
 
@@ -136,18 +132,7 @@ def _move_candidate(inputs: PoolInputs, move: Move, index: int, hold: Candidate)
     put_in = plan_deposit(
         inputs.pool, inputs.position, move.range, inputs.have, inputs.slippage_bps, inputs.exact_quotes
     )
-    tested = _stress(inputs, move.range)
-    return Candidate(
-        index=index,
-        kind=move.kind,
-        range=move.range,
-        in_range=move.range.contains(inputs.pool.tick),
-        deposit=put_in,
-        stress=tested,
-        carry=_carry(inputs, move.kind, put_in, tested, put_in.liquidity, hold, move.range),
-        capital_token1=inputs.capital_token1,
-        pool_index=move.pool_index,
-    )
+    return _build_candidate(inputs, index, move.kind, put_in, hold, move.range, move.pool_index)
 
 
 def _stress(inputs: PoolInputs, band: Range) -> Stress | None:
@@ -159,14 +144,13 @@ def _stress(inputs: PoolInputs, band: Range) -> Stress | None:
 def _carry(
     inputs: PoolInputs,
     kind: CandidateKind,
-    put_in: Deposit | None,
+    put_in: Deposit,
     tested: Stress | None,
-    liquidity: int,
     hold: Candidate | None,
-    band: Range | None = None,
+    band: Range | None,
 ) -> Carry:
     """`hold` is what it is held against; None for hold itself."""
-    pool, prep = inputs.pool, put_in.prep if put_in else None
+    pool, prep, liquidity = inputs.pool, put_in.prep, put_in.liquidity
     cost = cost_of(
         steps_for(kind, prep, _erc20_outflows(inputs), wraps=inputs.wraps),
         gas=inputs.gas,

@@ -16,7 +16,7 @@ from zuno.kernel.logs import logged_by_id
 from zuno.kernel.text import NATIVE, parse_units
 from zuno.kernel.units import Seconds
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
-from zuno.lp.execute.checks import approval_hash, usd_value
+from zuno.lp.execute.checks import usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
 from zuno.lp.execute.gate import Gate
@@ -102,8 +102,7 @@ class Execution:
     @logged_by_id
     async def simulate(self, plan_id: str) -> SimulationView:
         """Exact calldata on the latest block: balance changes, gas, price impact."""
-        task = await self._load_task(plan_id, current=True)
-        execution = await self.context_of(task.instruction.chain)
+        task, execution = await self._open_task(plan_id, current=True)
         drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction, task.progress)
         return simulation_view(execution, drafted, await execution.chain.gas())
 
@@ -116,8 +115,7 @@ class Execution:
     @logged_by_id
     async def offer_approval(self, plan_id: str, who: str, *, scripted: bool = False) -> ApprovalOffer:
         """Everything an approval is bound to, for the owner to read. Signing checks expiry and state again."""
-        task = await self._load_task(plan_id, current=True)
-        execution = await self.context_of(task.instruction.chain)
+        task, execution = await self._open_task(plan_id, current=True)
         _check_scripted(execution, scripted)
         gate = Gate(execution)
         if task.reject is not None:
@@ -125,7 +123,7 @@ class Execution:
             raise Refused(f"The desk rejected {plan_id}: {task.reject}. Ask it again, or take another candidate.")
         drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction, task.progress)
         approval = gate.approval(drafted.draft, who)
-        shown = approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
+        shown = approval_view(execution, drafted, await execution.chain.gas(), approval)
 
         async def sign() -> ExecutionView:
             progress = await gate.approve(drafted.draft, approval, task.progress)
@@ -136,26 +134,24 @@ class Execution:
     async def offer_apply(self, plan_id: str) -> ApprovalView | UnsignedView:
         """What the owner reads before an approved plan is applied, for `Consent.bound_to`; of a step that waits for its
         signer elsewhere, that step. A look: it takes no lock and writes nothing."""
-        task = await self._load_task(plan_id, current=True)
-        execution = await self.context_of(task.instruction.chain)
+        task, execution = await self._open_task(plan_id, current=True)
         drafted, approval = await Gate(execution).offer(task.progress)
         if task.progress.state is PlanState.HANDED_OUT:
             return unsigned_view(task.progress)
-        return approval_view(execution, drafted, await execution.chain.gas(), approval, approval_hash(approval))
+        return approval_view(execution, drafted, await execution.chain.gas(), approval)
 
     @logged_by_id
     async def apply(
         self, plan_id: str, consent: Consent, tell: Notify, tx: str | None = None
     ) -> ExecutionView | UnsignedView:
         """`tx`: the hash under which a step that was handed out was sent, where it is not found by itself."""
-        task = await self._load_task(plan_id, current=True)
-        execution = await self.context_of(task.instruction.chain)
+        task, execution = await self._open_task(plan_id, current=True)
         _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
         gas = await execution.chain.gas()
 
         def ask_owner(drafted: SimulatedDraft, approval: Approval) -> bool:
-            return consent.to_apply(approval_view(execution, drafted, gas, approval, approval_hash(approval)))
+            return consent.to_apply(approval_view(execution, drafted, gas, approval))
 
         try:
             named = None if tx is None else arguments.tx_hash(tx)
@@ -171,13 +167,11 @@ class Execution:
 
     async def uses_play_money(self, plan_id: str) -> bool:
         """Whether it is of a simulated, local or test network."""
-        task = await self._load_task(plan_id)
-        return (await self.context_of(task.instruction.chain)).local
+        return (await self._open_task(plan_id))[1].local
 
     @logged_by_id
     async def cancel(self, plan_id: str, tell: Notify) -> ExecutionView:
-        task = await self._load_task(plan_id)
-        execution = await self.context_of(task.instruction.chain)
+        task, execution = await self._open_task(plan_id)
         try:
             await Gate(execution).cancel(plan_id, tell, task.progress)
         finally:
@@ -185,8 +179,7 @@ class Execution:
         return await execution_view(execution, task.progress, task.instruction)
 
     async def status(self, plan_id: str) -> ExecutionView:
-        task = await self._load_task(plan_id, holding=True)
-        execution = await self.context_of(task.instruction.chain)
+        task, execution = await self._open_task(plan_id, holding=True)
         progress, late = await Gate(execution).status(plan_id, task.progress)
         return await execution_view(execution, progress, task.instruction, late=late)
 
@@ -365,6 +358,11 @@ class Execution:
         return await execution_view(execution, progress, instruction)
 
     # -- from a plan's name to what is to be done
+
+    async def _open_task(self, plan_id: str, **wanted: bool) -> tuple[PlanTask, ExecutionContext]:
+        """A plan, and what it takes to act on its chain."""
+        task = await self._load_task(plan_id, **wanted)
+        return task, await self.context_of(task.instruction.chain)
 
     async def _load_task(self, plan_id: str, *, holding: bool = False, current: bool = False) -> PlanTask:
         """`current`: unless something of it is signed, it must have been argued by today's rules."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from zuno.amm.model import PoolKey, PoolState, whole_price
+from zuno.amm.model import PoolState, whole_price
 from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
+from zuno.lp.execute.checks import approval_hash
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import (
     SimulatedDraft,
@@ -49,17 +50,11 @@ IMPACT_DIGITS = 4
 
 
 def approval_view(
-    execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval, hash: str
+    execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval
 ) -> ApprovalView:
-    return ApprovalView(
-        **dict(simulation_view(execution, drafted, gas)),
-        plan_hash=approval.plan_hash,
-        draft_hash=approval.draft,
-        approval_hash=hash,
-        chain_id=approval.chain_id,
-        genesis=approval.genesis,
-        who=approval.who,
-    )
+    same = approval.model_dump(include={"plan_hash", "chain_id", "genesis", "who"}, by_alias=False)
+    shown = dict(simulation_view(execution, drafted, gas))
+    return ApprovalView(**shown, **same, draft_hash=approval.draft, approval_hash=approval_hash(approval))
 
 
 def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
@@ -144,7 +139,7 @@ def _call_view(
         to=step.to,
         value=str(step.value),
         data="0x" + step.data.hex(),
-        words=in_words(execution, step, find_position_of_step(draft, step)[0].key, tokens),
+        words=in_words(execution, draft, step, tokens),
         most_out=tuple(flow_view(flow, tokens) for flow in step.most_out),
         least_in=tuple(flow_view(flow, tokens) for flow in step.least_in),
         gas_used=tried[index].gas_used if index < len(tried) else None,
@@ -152,11 +147,10 @@ def _call_view(
     )
 
 
-def in_words(execution: ExecutionContext, step: Step, key: PoolKey, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
+def in_words(execution: ExecutionContext, draft: Draft, step: Step, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
     """A call from its bytes alone; times as people read them."""
-    return describe_call(
-        decode_step(execution, step), AddressBook(execution.info.deployment, execution.wallet, tokens, time_text), key
-    )
+    names = AddressBook(execution.info.deployment, execution.wallet, tokens, time_text)
+    return describe_call(decode_step(execution, step), names, find_position_of_step(draft, step)[0].key)
 
 
 def tokens_of(pool: PoolState) -> dict[Address, Token]:
@@ -264,7 +258,6 @@ def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
 def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
     mined = step.mined
     newest = step.signed[-1] if step.signed else None
-    tokens = {} if draft is None else draft_tokens(execution, draft)
     return StepView(
         index=index,
         kind=step.step.kind,
@@ -277,9 +270,7 @@ def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draf
         gas_cost_eth=format_units(mined.cost, 18) if mined else None,
         attempts=len(step.signed),
         why=step.why,
-        words=()
-        if draft is None
-        else in_words(execution, step.step, find_position_of_step(draft, step.step)[0].key, tokens),
+        words=() if draft is None else in_words(execution, draft, step.step, draft_tokens(execution, draft)),
     )
 
 

@@ -10,7 +10,7 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.view import View
 from zuno.lp.ports.world import LocalNode, NodeStatus, ResettableWorld, World
-from zuno.lp.service.to_views import PRICE_DIGITS
+from zuno.lp.service.to_views import PRICE_DIGITS, place
 from zuno.lp.service.views import ChainView, bare_amount, describe_place
 from zuno.present.document import Document, document, facts, table
 from zuno.present.values import count, id_, when
@@ -92,9 +92,7 @@ class LocalChain:
         wanted = arguments.parse_percent(percent)
         moved = await self._world.move(wanted)
         return MoveView(
-            chain=self._chain,
-            block=moved.block.number,
-            timestamp=moved.block.timestamp,
+            **place(self._chain, moved.block),
             percent=str(wanted),
             reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
             reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
@@ -125,7 +123,7 @@ class SimPlayground(LocalChain):
         if not 0 <= seed <= MAX_SEED:
             raise UsageError(f"A seed is a whole number from 0 to {MAX_SEED}.")
         block = await self._resettable.reset(seed)
-        return ResetView(chain=self._chain, seed=seed, block=block.number, timestamp=block.timestamp)
+        return ResetView(seed=seed, **place(self._chain, block))
 
 
 class Devnet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -284,11 +284,8 @@ class MeshService:
         """`Unavailable`, with who is silent, unless all four answer."""
         self.table()
         way = self.way(transport)
-        endpoint = await self.open_endpoint(way)
-        try:
+        async with aclosing(await self.open_endpoint(way)) as endpoint:
             answered = await self._ask_all(endpoint, way, listen)
-        finally:
-            await endpoint.close()
         check_answers(answered, endpoint, way)
         return PingView(
             transport=way, answered={role.value: round(answered[role].milliseconds, 3) for role in AGENTS}, silent=()
@@ -347,12 +344,9 @@ class MeshService:
     async def _ping(self, transport: str, listen: Listen) -> tuple[Answers, NodeHealth | None]:
         """Who answers, and how our own node does."""
         answered: dict[Role, PingReply] = {}
-        endpoint = await self.open_endpoint(transport)
-        try:
-            async with tell_waiting(listen, *AGENTS, answered=answered):
-                return await endpoint.ping(PING_SECONDS, AGENTS, answered), endpoint.node
-        finally:
-            await endpoint.close()
+        opened = await self.open_endpoint(transport)
+        async with aclosing(opened) as endpoint, tell_waiting(listen, *AGENTS, answered=answered):
+            return await endpoint.ping(PING_SECONDS, AGENTS, answered), endpoint.node
 
     async def _ask_all(self, endpoint: OwnerEndpoint, way: str, listen: Listen) -> dict[Role, PingReply]:
         """Who is there. Where first contact is slow, whoever may be there is given more time."""
@@ -371,13 +365,10 @@ class MeshService:
         longest = FIRST_CONTACT_SECONDS.get(way)
         if longest is None:
             return ()
-        endpoint = await self.open_endpoint(way)
-        try:
+        async with aclosing(await self.open_endpoint(way)) as endpoint:
             answered = await endpoint.ping(longest, tuple(roles)) if endpoint.has_node else {}
             if not endpoint.has_node:
                 raise Unavailable(add_node(endpoint.node))
-        finally:
-            await endpoint.close()
         return tuple(role for role in roles if role not in answered)
 
     def way(self, transport: str | None) -> str:
@@ -420,7 +411,7 @@ class MeshService:
         try:
             check_answers(answered, endpoint, way)
         except ZunoError:
-            await endpoint.close()
+            await endpoint.aclose()
             raise
         others = [f"the {role} {sanitise(pong.code)}" for role, pong in answered.items() if pong.code != code()]
         if others:

@@ -150,7 +150,7 @@ class OwnerEndpoint:
             return {}  # something else answers in the node's place; one that is late may still come
         return await self.running.ping(roles, patience, self._folder.pinned_reply, answered)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         if self.closed:
             return
         self.closed = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Final, Literal
 
@@ -50,62 +51,57 @@ class UpEndView(View):
         return document(self.said)
 
 
+@dataclass(slots=True)
 class MeshHost:
     """One per home, for as long as it runs."""
 
-    def __init__(
-        self,
-        keeper: MeshService,
-        folder: MeshFolder,
-        peer_processes: PeerProcesses,
-        now: Callable[[], Millis],
-        stopwatch: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._keeper = keeper
-        self._folder = folder
-        self._peer_processes = peer_processes
-        self._now = now
-        self._stopwatch = stopwatch
-        self._sleep = sleep
+    keeper: MeshService
+    folder: MeshFolder
+    peer_processes: PeerProcesses
+    now: Callable[[], Millis]
+    stopwatch: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _processes: ChildKeeper[Child] = field(init=False)
+    _restarts: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         policy = RestartPolicy(Backoff(FIRST_PAUSE, LONGEST_PAUSE), LONG_LIFE, MOST_DEATHS)
-        self._processes = ChildKeeper[Child](policy, stopwatch, sleep)
-        self._restarts: dict[str, int] = {}
+        self._processes = ChildKeeper(policy, self.stopwatch, self.sleep)
 
     async def up(self, transport: str | None, hear: Hear, show: Show, stop: asyncio.Event) -> UpEndView:
         """Until it is asked to end, or one of them cannot be kept alive (`Unavailable`)."""
-        table, roles, way = self._keeper.table(), self._keeper.here(), self._keeper.way(transport)
+        table, roles, way = self.keeper.table(), self.keeper.here(), self.keeper.way(transport)
         if not roles:
             raise Refused("No agent of this mesh lives in this home; `zuno mesh init` shows the table.")
-        lock = self._folder.lock("up")
+        lock = self.folder.lock("up")
         lock.take()
         try:
-            before = self._folder.last_mesh()  # of the keeper before us: counted on, like what the peers count
+            before = self.folder.last_mesh()  # of the keeper before us: counted on, like what the peers count
             self._restarts = {role.value: 0 for role in roles} | dict(before.restarts if before else {})
-            self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
-            if left := await self._peer_processes.end_orphans():
+            self.folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
+            if left := await self.peer_processes.end_orphans():
                 text = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
                 self._tell(hear, "note", text)
             self._remark(hear, roles, way)
-            await self._run(roles, way, hear, lambda: show(self._keeper.build_view(table, way, None)), stop)
+            await self._run(roles, way, hear, lambda: show(self.keeper.build_view(table, way, None)), stop)
         finally:
             await self._end_all(hear)
             lock.leave()
         return UpEndView(restarts=dict(self._restarts), said="The mesh has ended, and all of its processes with it.")
 
     def _remark(self, hear: Hear, roles: tuple[Role, ...], way: str) -> None:
-        elsewhere = [role.value for role in self._keeper.table() if role not in roles and role is not Role.CLI]
+        elsewhere = [role.value for role in self.keeper.table() if role not in roles and role is not Role.CLI]
         if elsewhere:
             self._tell(hear, "note", f"Not started here, for their keys are elsewhere: {', '.join(elsewhere)}.")
-        if way == "axl" and not self._peer_processes.has_nodes:
+        if way == "axl" and not self.peer_processes.has_nodes:
             self._tell(hear, "note", "ZUNO_AXL_NODE names no binary: the AXL nodes are expected to run.")
 
     async def _run(
         self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None], stop: asyncio.Event
     ) -> None:
-        starts = {role.value: partial(self._peer_processes.peer, role, way) for role in roles}
-        if way == "axl" and self._peer_processes.has_nodes:
-            starts |= {f"node of the {role}": partial(self._peer_processes.node, role) for role in (Role.CLI, *roles)}
+        starts = {role.value: partial(self.peer_processes.peer, role, way) for role in roles}
+        if way == "axl" and self.peer_processes.has_nodes:
+            starts |= {f"node of the {role}": partial(self.peer_processes.node, role) for role in (Role.CLI, *roles)}
         keeping = [asyncio.ensure_future(self._keep(name, start, way, hear)) for name, start in starts.items()]
         watching = asyncio.ensure_future(self._watch(roles, way, hear))
         drawing = asyncio.ensure_future(self._draw(look))
@@ -126,7 +122,7 @@ class MeshHost:
 
         def hear_death(death: Death, pause: float) -> None:
             self._restarts[name] = self._restarts.get(name, 0) + 1
-            self._folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
+            self.folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             text = f"The {name} ended ({death.how}) and is started again in {pause:g} s."
             self._tell(hear, "died", text, name, death.pid)
 
@@ -136,7 +132,7 @@ class MeshHost:
     async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear) -> None:
         """Tells when a new process is there, when all are and the owner has met them, and what that waits for."""
         there: dict[Role, int] = {}
-        is_up, missing, since = False, "", self._stopwatch()
+        is_up, missing, since = False, "", self.stopwatch()
         while True:
             for role in roles:
                 report = self._report(role)
@@ -147,20 +143,20 @@ class MeshHost:
                 why = self._find_missing(roles) or await self._meet(roles, way, hear)
                 if is_up := not why:
                     self._tell(hear, "up", "The mesh is up.")
-                elif why != missing and self._stopwatch() - since >= MISSING_SECONDS:
-                    missing, since = why, self._stopwatch()
+                elif why != missing and self.stopwatch() - since >= MISSING_SECONDS:
+                    missing, since = why, self.stopwatch()
                     self._tell(hear, "note", f"The mesh is not up yet: {why}")
-            await self._sleep(LOOK)
+            await self.sleep(LOOK)
 
     async def _draw(self, look: Callable[[], None]) -> None:
         """Apart from the watch, which waits for first contact."""
         while True:
             look()
-            await self._sleep(LOOK)
+            await self.sleep(LOOK)
 
     def _report(self, role: Role) -> PeerReport | None:
         """What the process that lives now says of itself."""
-        report, child = self._folder.report(role), self._processes.children.get(role.value)
+        report, child = self.folder.report(role), self._processes.children.get(role.value)
         return report if report is not None and child is not None and report.pid == child.pid else None
 
     def _find_missing(self, roles: tuple[Role, ...]) -> str:
@@ -177,7 +173,7 @@ class MeshHost:
     async def _meet(self, roles: tuple[Role, ...], way: str, hear: Hear) -> str:
         """What is missing still. A mesh is up with a peer that is there and does not answer yet: the note says so."""
         try:
-            silent = await self._keeper.warm_routes(way, roles)
+            silent = await self.keeper.warm_routes(way, roles)
         except Unavailable as error:
             return str(error)
         except Refused as error:
@@ -205,4 +201,4 @@ class MeshHost:
                 break
 
     def _tell(self, hear: Hear, event: Event, text: str, role: str | None = None, pid: int | None = None) -> None:
-        hear(MeshEventView(at=self._now(), event=event, role=role, pid=pid, text=text))
+        hear(MeshEventView(at=self.now(), event=event, role=role, pid=pid, text=text))

@@ -42,7 +42,7 @@ from zuno.lp.service.plan_view import (
     hash_decided,
     plan_id_of,
 )
-from zuno.lp.service.to_views import key_view, leftover_view, tick_prices
+from zuno.lp.service.to_views import both_ways, key_view, leftover_view, tick_prices
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cite_round, list_cited, render
 
@@ -226,10 +226,7 @@ def _recommended_view(
     left = leftover_view(leftover_of(put_in, pool.sqrt_price_x96), pool) if candidate.kind.move else None
     return RecommendedView(
         **dict(view),
-        amount0=str(put_in.amount0),
-        amount1=str(put_in.amount1),
-        amount0_human=format_units(put_in.amount0, pool.token0.decimals),
-        amount1_human=format_units(put_in.amount1, pool.token1.decimals),
+        **both_ways("amount", put_in.amount0, put_in.amount1, pool.token0, pool.token1),
         leftover=left,
         prep_action=_prep_action(candidate, pool, request),
     )

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -26,7 +26,7 @@ from zuno.lp.rules.portfolio import WindowFigures, annual_rate, fees_from_sample
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.views import POOL_DETAILS, ChainView, PoolKeyView, bare_amount, draw_ranges, warn_unverified
 from zuno.lp.watch.alerts import chain_label
-from zuno.lp.watch.monitor import Watch
+from zuno.lp.watch.monitor import Watch, to_clause
 from zuno.present.document import Act, Document, Facts, Mark, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, bad, count, foreign, good, hours, id_, quiet, share
 
@@ -38,7 +38,6 @@ LEAST_SECONDS: Final = 3_600
 MOST_HISTORIES: Final = 10
 """Positions of a chain that changed in the window and are read one by one; further ones are left out and named."""
 SAMPLE_REACH: Final = Fraction(1, 8)
-_LONGEST_CLAUSE: Final = 300
 
 
 class UnpricedView(View):
@@ -272,23 +271,15 @@ class _ChainLines:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PortfolioDesk:
     """Reads every wallet of every chain; one that fails is named and stops no other."""
 
-    def __init__(
-        self,
-        *,
-        watches: Callable[[], Sequence[Watch]],
-        chain_of: Callable[[str], Chain],
-        feeds_of: Callable[[Chain, HexId], Feeds],
-        samples: Samples,
-        labels: Mapping[Address, str],
-    ) -> None:
-        self._watches = watches
-        self._chain_of = chain_of
-        self._feeds_of = feeds_of
-        self._samples = samples
-        self._labels = labels
+    watches: Callable[[], Sequence[Watch]]
+    chain_of: Callable[[str], Chain]
+    feeds_of: Callable[[Chain, HexId], Feeds]
+    samples: Samples
+    labels: Mapping[Address, str]
 
     async def portfolio(
         self, wallets: Sequence[str] = (), window: str = "24h", chain: str | None = None
@@ -314,13 +305,13 @@ class PortfolioDesk:
         return _portfolio_view(every, chains, seconds)
 
     def _choose_wallets(self, wallets: Sequence[str], chain: str | None) -> tuple[list[Watch], Mapping[Address, str]]:
-        watched = list(self._watches())
+        watched = list(self.watches())
         if chain is not None:
-            name = self._chain_of(chain).info.name
+            name = self.chain_of(chain).info.name
             watched = [watch for watch in watched if watch.chain == name] or [Watch(name)]
         if not wallets:
-            return watched, self._labels
-        labels = dict(self._labels)
+            return watched, self.labels
+        labels = dict(self.labels)
         for text in wallets:
             label, _, address = text.rpartition("=")
             owner = arguments.wallet_address(address.strip())
@@ -337,14 +328,14 @@ class PortfolioDesk:
             read = _WalletRead(watch, watch.wallet or "", "")
             reads.append(read)
             try:
-                chain = self._chain_of(name)
+                chain = self.chain_of(name)
                 owner = await chain.wallet() if watch.wallet is None else watch.wallet
                 if owner is None:
                     raise Unavailable("no wallet is configured; set ZUNO_AGENT_WALLET_ADDRESS")
                 read.address, read.label = owner, labels.get(owner, "")
                 holdings = await chain.holdings(owner)
             except ZunoError as error:
-                read.note = _clause(error)
+                read.note = to_clause(error)
                 continue
             missing = [f"position {gap.id}: {gap.reason}" for gap in holdings.snapshot.missing]
             read.positions = holdings.snapshot.positions
@@ -357,7 +348,7 @@ class PortfolioDesk:
         held = {position.id: position for wallet in wallets for position in wallet.positions}
         if not held:
             return seen
-        chain = self._chain_of(name)
+        chain = self.chain_of(name)
         working = [position for position in held.values() if position.liquidity]
         figures, reasons = await self._figures(chain, working, seconds, seen)
         prices: dict[str, tuple[Fraction | None, str]] = {}
@@ -380,7 +371,7 @@ class PortfolioDesk:
             window = await chain.window(positions, since)
             fees, paths, how = window.fees, window.paths, "fee growth at both ends of the window"
         except (Unavailable, Malformed) as error:
-            seen.notes.append(f"{seen.name}: {_clause(error)}")
+            seen.notes.append(f"{seen.name}: {to_clause(error)}")
             return await self._from_samples(positions, since)
         known, reasons = dict[int, WindowFigures](), dict[int, str]()
         changed = [position for position in positions if position.id not in fees]
@@ -398,7 +389,7 @@ class PortfolioDesk:
                 history = await chain.history(position.id, max(since, window.opened.timestamp))
                 figures = figures_of_history(history, "its history in the window")
             except (Unavailable, Malformed, Broken) as error:
-                reasons[position.id] = _clause(error)
+                reasons[position.id] = to_clause(error)
                 continue
             _keep(position.id, figures, known, reasons)
         return known, reasons
@@ -412,9 +403,9 @@ class PortfolioDesk:
             pool, now = position.pool, position.block
             if pool.id not in kept:
                 try:
-                    kept[pool.id] = await self._samples.pools(position.chain, pool.id, since, now.timestamp)
+                    kept[pool.id] = await self.samples.pools(position.chain, pool.id, since, now.timestamp)
                 except (Unavailable, Broken) as error:
-                    reasons[position.id] = _clause(error)
+                    reasons[position.id] = to_clause(error)
                     continue
             samples = kept[pool.id]
             late = Fraction(samples[0].block.timestamp - since, now.timestamp - since) if samples else Fraction(1)
@@ -448,11 +439,11 @@ class PortfolioDesk:
         if is_stable(token):
             fact = Fact(Fraction(1), "counted as one dollar", as_of=now, read_at=now, limit=Seconds(0))
         else:
-            prices = self._feeds_of(chain, position.pool.id).prices
+            prices = self.feeds_of(chain, position.pool.id).prices
             try:
                 fact = await prices.spot(Pair(market_name(token), "USDC"), now)
             except (Unavailable, Malformed) as error:
-                return None, _clause(error)
+                return None, to_clause(error)
         if fact.stale:
             return None, f"the newest price of {token.symbol} is {fact.age} s old"
         price = PortfolioPriceView(
@@ -512,39 +503,33 @@ def _wallet_view(wallet: _WalletRead, lines: Sequence[_Line]) -> PortfolioWallet
 
 def _position_view(line: _Line) -> PortfolioPositionView:
     position, figures = line.position, line.figures
-    fees = lvr = None
-    if figures is not None:
-        fees = line.in_usd(figures.fees * Fraction(DAY, figures.seconds))
-        lvr = line.in_usd(figures.lvr * Fraction(DAY, figures.seconds))
+    window = dict.fromkeys(_WINDOW_FIELDS) if figures is None else _window_fields(line, figures)
     pool = position.pool
-    price_lower, price_upper = to_views.tick_prices(pool, position.range.lower, position.range.upper)
     return PortfolioPositionView(
-        id=str(position.id),
-        chain=position.chain,
+        **to_views.place_position(position),
         wallet=line.wallet.address,
         label=line.wallet.label,
-        pool=to_views.key_view(pool.key, pool.token0, pool.token1),
         in_range=position.in_range,
         price=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
-        price_lower=price_lower,
-        price_upper=price_upper,
         worth=_usd_text(line.worth(fees=True, principal=True)),
         uncollected=_usd_text(line.worth(fees=True, principal=False)),
-        fees24h=_usd_text(fees),
-        lvr24h=_usd_text(lvr),
-        mean_worth=None if figures is None else _usd_text(line.in_usd(figures.mean_worth)),
-        fee_apr=None if figures is None else _rate(annual_rate(figures.fees, figures.mean_worth, figures.seconds)),
-        net_apr=None
-        if figures is None
-        else _rate(annual_rate(figures.fees - figures.lvr, figures.mean_worth, figures.seconds)),
-        time_in_range=None if figures is None else _rate(figures.in_range),
-        window_hours=None if figures is None else round(figures.seconds / 3_600, 2),
+        **window,
         position_ids=tuple(map(str, (position.id,) if figures is None else figures.lineage)),
         how=line.why_unknown if figures is None else figures.how,
         quote=base_and_quote(pool.token0, pool.token1)[1].display_name,
-        block=position.block.number,
-        timestamp=position.block.timestamp,
     )
+
+
+_WINDOW_FIELDS: Final = ("fees24h", "lvr24h", "mean_worth", "fee_apr", "net_apr", "time_in_range", "window_hours")
+
+
+def _window_fields(line: _Line, figures: WindowFigures) -> dict[str, Any]:
+    per_day, worth = Fraction(DAY, figures.seconds), figures.mean_worth
+    amounts = (figures.fees * per_day, figures.lvr * per_day, worth)
+    gains = (annual_rate(gain, worth, figures.seconds) for gain in (figures.fees, figures.fees - figures.lvr))
+    rates = (_rate(rate) for rate in (*gains, figures.in_range))
+    texts = (_usd_text(line.in_usd(amount)) for amount in amounts)
+    return dict(zip(_WINDOW_FIELDS, (*texts, *rates, round(figures.seconds / 3_600, 2)), strict=True))
 
 
 def _totals_view(lines: Sequence[_Line], seconds: int, *, complete: bool) -> PortfolioTotalsView:
@@ -605,7 +590,3 @@ def _usd_text(value: Fraction | None) -> str | None:
 
 def _rate(value: Fraction | None) -> float | None:
     return None if value is None else float(decimal_text(value, 6))
-
-
-def _clause(error: ZunoError) -> str:
-    return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")

@@ -61,10 +61,7 @@ FEE_DAYS = 7
 WHATIF_PERCENTS = (-50, -40, -30, -20, -10, -5, 0, 5, 10, 20, 30, 40, 50)
 MOST_CLOSED = 20
 """Positions that are gone of which one answer tells: each is a search of its own."""
-CLOSED_FIGURES = (
-    *("pool", "opened_at", "closed_at", "unit"),
-    *("result", "fees", "divergence_loss", "gas", "swap_cost", "lvr"),
-)
+CLOSED_TERMS = ("result", "fees", "divergence_loss", "gas", "swap_cost", "lvr")
 AHEAD = 60
 """Seconds by which a block may be ahead of our clock, as much as clocks differ."""
 _BEHIND_BLOCKS = 100
@@ -88,9 +85,7 @@ class LpDesk:
         pools = await self._chain.pools()
         name = self._chain.info.name
         return PoolsView(
-            chain=name,
-            block=pools.block.number,
-            timestamp=pools.block.timestamp,
+            **to_views.place(name, pools.block),
             pools=tuple(to_views.pool_view(pool, name) for pool in pools.pools),
             notes=(*pools.notes, *self._clock_notes(pools.block)),
         )
@@ -125,21 +120,14 @@ class LpDesk:
         series, why_not = await _ask(self._feeds_of(pool.id).prices.history(pair, VOLATILITY_HOURS, now))
         if series is None:
             notes.append(f"no price history: {why_not}")
-        lower, upper = to_views.tick_prices(pool, position.range.lower, position.range.upper)
         try:
             fees = await self._fees_by_day(position)
         except (Unavailable, Malformed) as error:
             fees = ()
             notes.append(f"no fees by day: {error}")
         return PositionHistoryView(
-            chain=position.chain,
-            block=position.block.number,
-            timestamp=now,
-            id=str(position.id),
-            pool=to_views.key_view(pool.key, pool.token0, pool.token1),
+            **to_views.place_position(position),
             price_now=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
-            price_lower=lower,
-            price_upper=upper,
             price_unit=to_views.price_unit(pool.token0, pool.token1),
             unit=quote.display_name,
             prices=() if series is None else to_views.price_points(series.value),
@@ -204,9 +192,7 @@ class LpDesk:
             if not (owned.complete or snapshot.positions):
                 raise Unavailable(f"No position of this wallet could be read: {owned.note}.")
         return PositionsView(
-            chain=self._chain.info.name,
-            block=snapshot.block.number,
-            timestamp=snapshot.block.timestamp,
+            **to_views.place(self._chain.info.name, snapshot.block),
             wallet=owned.owner if owned else None,
             complete=(owned is None or owned.complete) and not snapshot.missing,
             note="; ".join(filter(None, (owned.note if owned else "", *self._clock_notes(snapshot.block)))),
@@ -247,9 +233,7 @@ class LpDesk:
         ]
         followed = {ancestor: line.id for line in lines for ancestor in line.position_ids[:-1]}
         return ClosedPositionsView(
-            chain=self._chain.info.name,
-            block=past.block.number,
-            timestamp=past.block.timestamp,
+            **to_views.place(self._chain.info.name, past.block),
             wallet=owner,
             complete=past.complete,
             note="; ".join(notes),
@@ -263,7 +247,7 @@ class LpDesk:
             history = await self._with_native_price(await self._chain.history(position_id, None))
             result = attribute(history)
         except (Unavailable, Malformed, Broken, NotFound) as error:
-            nothing = dict.fromkeys(CLOSED_FIGURES)
+            nothing = dict.fromkeys(("pool", "opened_at", "closed_at", "unit", *CLOSED_TERMS))
             became = "gone" if end is None else end.what
             return ClosedPositionView(
                 **known, **nothing, became=became, position_ids=(str(position_id),), why=str(error)
@@ -279,12 +263,7 @@ class LpDesk:
             opened_at=pnl.from_timestamp,
             closed_at=None if pnl.open else pnl.to_timestamp,
             unit=terms.token,
-            result=terms.result,
-            fees=terms.fees,
-            divergence_loss=terms.divergence_loss,
-            gas=terms.gas,
-            swap_cost=terms.swap_cost,
-            lvr=terms.lvr,
+            **{name: getattr(terms, name) for name in CLOSED_TERMS},
             why="" if result.adds_up else "its terms do not add up; do not trust these figures",
         )
 
@@ -355,18 +334,11 @@ class LpDesk:
             change = decimal_text((at / today - 1) * 100, 6)
             return to_views.price_case_view(position, change, position_at_price(position, sqrt_price), deposited)
 
-        lower, upper = to_views.tick_prices(pool, position.range.lower, position.range.upper)
         put_in = deposited or (None, None)
         return WhatIfView(
             **dict(case(wanted)),
-            chain=position.chain,
-            block=position.block.number,
-            timestamp=position.block.timestamp,
-            id=str(position.id),
-            pool=to_views.key_view(pool.key, pool.token0, pool.token1),
+            **to_views.place_position(position),
             price_now=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
-            price_lower=lower,
-            price_upper=upper,
             price_unit=to_views.price_unit(pool.token0, pool.token1),
             unit=base_and_quote(pool.token0, pool.token1)[1].display_name,
             deposited0_human=None if put_in[0] is None else money_text(put_in[0], pool.token0.decimals, 18),

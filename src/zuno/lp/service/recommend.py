@@ -221,24 +221,17 @@ class LocalDebateRunner:
                     raise Broken(f"{heard.from_} sent {heard.kind} to the owner")
 
 
+@dataclass(frozen=True, slots=True)
 class RecommendService:
     """What a person can ask the desk for."""
 
-    def __init__(
-        self,
-        open_room: OpenRoom,
-        chain: str,
-        profile: str,
-        *,
-        hooks: Sequence[str] = (),
-        read_balances: ReadBalances | None = None,
-    ) -> None:
-        """`hooks`: the hook contracts the owner trusts. `read_balances`: what the acting wallet holds on a chain."""
-        self._open_room = open_room
-        self._chain = chain
-        self._profile = profile
-        self._hooks = tuple(sorted(hooks))
-        self._read_balances = read_balances
+    open_room: OpenRoom
+    chain: str
+    profile: str
+    hooks: Sequence[str] = ()
+    """The hook contracts the owner trusts."""
+    read_balances: ReadBalances | None = None
+    """What the acting wallet holds on a chain."""
 
     async def rebalance(
         self,
@@ -256,15 +249,15 @@ class RecommendService:
         while it is held."""
         position_id = arguments.position_id(position)
         _check_choice(candidate)
-        risk = _profile(profile or self._profile)
-        room = await self._open_room(request_id, listen)
+        risk = _profile(profile or self.profile)
+        room = await self.open_room(request_id, listen)
         start = FlowStart(
-            chain=chain or self._chain,
+            chain=chain or self.chain,
             position_id=position_id,
             profile=risk,
             max_rounds=room.max_rounds,
             own_range=own_range,
-            hooks=self._hooks,
+            hooks=tuple(sorted(self.hooks)),
         )
         return await self._plan(room, start, candidate, listen)
 
@@ -283,17 +276,17 @@ class RecommendService:
         """Argue about opening a position; what the flags say wins over the sentence."""
         asked_for = parse_create_request(text, flags)
         _check_choice(candidate)
-        risk = _profile(profile or asked_for.profile or self._profile)
-        where = chain or asked_for.chain or self._chain
+        risk = _profile(profile or asked_for.profile or self.profile)
+        where = chain or asked_for.chain or self.chain
         await self._check_capital(where, asked_for.position)
-        room = await self._open_room(request_id, listen)
+        room = await self.open_room(request_id, listen)
         start = FlowCreateStart(
             chain=where,
             wish=asked_for.position,
             profile=risk,
             max_rounds=room.max_rounds,
             own_range=own_range,
-            hooks=self._hooks,
+            hooks=tuple(sorted(self.hooks)),
         )
         if asked_for.notes:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
@@ -302,10 +295,10 @@ class RecommendService:
     async def _check_capital(self, chain: str, request: PositionRequest) -> None:
         """`Refused` for more of a token than the acting wallet holds. Without a wallet, or where it cannot be read, the
         debate is held all the same: nothing is spent by it."""
-        if self._read_balances is None:
+        if self.read_balances is None:
             return
         try:
-            held = await self._read_balances(chain)
+            held = await self.read_balances(chain)
         except (Refused, Unavailable, Malformed):
             return
         for line in request.capital:

@@ -12,7 +12,7 @@ from zuno.lp.agents.pool_inputs import build_pool_inputs
 from zuno.lp.model.debate import Context, PoolFacts
 from zuno.lp.rules.stress import HORIZON_HOURS, PATHS, path_quantiles
 from zuno.lp.rules.volatility import NANO
-from zuno.lp.service.to_views import key_view, price_text, price_unit
+from zuno.lp.service.to_views import key_view, place, price_text, price_unit
 from zuno.lp.service.views import PoolKeyView
 
 STEP_HOURS: Final = 8
@@ -51,9 +51,7 @@ class StressFanView(View):
 def build_stress_fan(plan_id: str, context: Context) -> StressFanView:
     return StressFanView(
         plan_id=plan_id,
-        chain=context.chain,
-        block=context.block.number,
-        timestamp=context.block.timestamp,
+        **place(context.chain, context.block),
         paths=PATHS,
         horizon_hours=HORIZON_HOURS,
         shares=SHARES,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zuno.amm.identity import pool_id
-from zuno.amm.model import Depth, LpPosition, PoolKey, PoolState, quote_worth, whole_price
+from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState, quote_worth, whole_price
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
@@ -61,6 +61,26 @@ def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
     )
 
 
+def place(chain: str, block: Block) -> dict[str, Any]:
+    """The fields of a `ChainView`."""
+    return {"chain": chain, "block": block.number, "timestamp": block.timestamp}
+
+
+def place_position(position: LpPosition) -> dict[str, Any]:
+    """What every view of a position says of it: where it was read, its pool and its range in prices."""
+    pool = position.pool
+    lower, upper = tick_prices(pool, position.range.lower, position.range.upper)
+    named = {"id": str(position.id), "pool": key_view(pool.key, pool.token0, pool.token1)}
+    return place(position.chain, position.block) | named | {"price_lower": lower, "price_upper": upper}
+
+
+def both_ways(name: str, amount0: int, amount1: int, token0: Token, token1: Token) -> dict[str, str]:
+    """Amounts of both tokens in base units, and in whole tokens under the name of the human twin."""
+    sides = ((f"{name}0", amount0, token0), (f"{name}1", amount1, token1))
+    whole = {f"{side}_human": format_units(amount, token.decimals) for side, amount, token in sides}
+    return {side: str(amount) for side, amount, _ in sides} | whole
+
+
 def price_unit(token0: Token, token1: Token) -> str:
     base, quote = base_and_quote(token0, token1)
     return f"{quote.display_name} per {base.display_name}"
@@ -80,7 +100,7 @@ def tick_prices(pool: PoolState, *ticks: int) -> list[str]:
 def pool_view(pool: PoolState, chain: str) -> PoolView:
     return PoolView(
         **dict(key_view(pool.key, pool.token0, pool.token1)),
-        chain=chain,
+        **place(chain, pool.block),
         sqrt_price_x96=str(pool.sqrt_price_x96),
         tick=pool.tick,
         lp_fee=pool.lp_fee,
@@ -88,43 +108,28 @@ def pool_view(pool: PoolState, chain: str) -> PoolView:
         liquidity=str(pool.liquidity),
         price=price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
         price_unit=price_unit(pool.token0, pool.token1),
-        block=pool.block.number,
-        timestamp=pool.block.timestamp,
     )
 
 
 def position_view(position: LpPosition) -> PositionView:
     pool = position.pool
     token0, token1 = pool.token0, pool.token1
-    price_lower, price_upper = tick_prices(pool, position.range.lower, position.range.upper)
     return PositionView(
-        id=str(position.id),
-        chain=position.chain,
+        **place_position(position),
+        **both_ways("amount", position.amount0, position.amount1, token0, token1),
+        **both_ways("fees", position.fees0, position.fees1, token0, token1),
         owner=position.owner,
-        pool=key_view(pool.key, token0, token1),
         tick_lower=position.range.lower,
         tick_upper=position.range.upper,
         tick=pool.tick,
         liquidity=str(position.liquidity),
-        amount0=str(position.amount0),
-        amount1=str(position.amount1),
-        fees0=str(position.fees0),
-        fees1=str(position.fees1),
-        amount0_human=format_units(position.amount0, token0.decimals),
-        amount1_human=format_units(position.amount1, token1.decimals),
-        fees0_human=format_units(position.fees0, token0.decimals),
-        fees1_human=format_units(position.fees1, token1.decimals),
         value_human=_value_text(position),
         value_unit=base_and_quote(token0, token1)[1].display_name,
         price=price_text(pool.sqrt_price_x96, token0, token1),
-        price_lower=price_lower,
-        price_upper=price_upper,
         price_unit=price_unit(token0, token1),
         in_range=position.in_range,
         edge_distance_percent=_edge_distance(position),
         subscribed=position.subscribed,
-        block=position.block.number,
-        timestamp=position.block.timestamp,
     )
 
 
@@ -174,10 +179,7 @@ def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Att
         to_block=history.closed.number,
         to_timestamp=history.closed.timestamp,
         open=history.end is not None,
-        fees0=str(result.fees0),
-        fees1=str(result.fees1),
-        fees0_human=format_units(result.fees0, token0.decimals),
-        fees1_human=format_units(result.fees1, token1.decimals),
+        **both_ways("fees", result.fees0, result.fees1, token0, token1),
         gas_wei=str(result.gas_wei),
         gas_valued=result.gas_valued,
         in_token0=_terms_view(token0, result.in_token0, result.lvr_token0),
@@ -202,10 +204,7 @@ def price_case_view(
     return PriceCaseView(
         percent=percent,
         price=price_text(case.sqrt_price_x96, token0, token1),
-        amount0=str(case.amount0),
-        amount1=str(case.amount1),
-        amount0_human=format_units(case.amount0, token0.decimals),
-        amount1_human=format_units(case.amount1, token1.decimals),
+        **both_ways("amount", case.amount0, case.amount1, token0, token1),
         worth=money(case.worth),
         hodl_worth=money(case.hodl_worth),
         divergence_loss=money(case.divergence_loss),
@@ -242,21 +241,14 @@ def _terms_view(token: Token, terms: PnlTerms, lvr: float) -> TermsView:
     def money(value: Fraction) -> str:
         return money_text(value, token.decimals, places=8 if token.decimals > 8 else 6)
 
+    exact = {name: getattr(terms, name) for name in ExactTermsView.model_fields}
     return TermsView(
         token=token.display_name,
-        nav_start=money(terms.nav_start),
-        nav_end=money(terms.nav_end),
-        flows=money(terms.flows),
-        external=money(terms.external),
+        **{name: money(term) for name, term in exact.items() if name != "residual"},
         result=money(terms.result),
-        fees=money(terms.fees),
-        price_effect=money(terms.price_effect),
-        divergence_loss=money(terms.divergence_loss),
-        gas=money(terms.gas),
-        swap_cost=money(terms.swap_cost),
         residual="0" if terms.residual == 0 else decimal_text(terms.residual / 10**token.decimals, 6),
         lvr=money(Fraction(lvr)),
-        exact=ExactTermsView(**{name: str(getattr(terms, name)) for name in ExactTermsView.model_fields}),
+        exact=ExactTermsView(**{name: str(term) for name, term in exact.items()}),
     )
 
 
@@ -292,9 +284,7 @@ def liquidity_view(chain: str, depth: Depth) -> LiquidityView:
             )
         )
     return LiquidityView(
-        chain=chain,
-        block=pool.block.number,
-        timestamp=pool.block.timestamp,
+        **place(chain, pool.block),
         pool=key_view(pool.key, pool.token0, pool.token1),
         price=price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
         price_unit=price_unit(pool.token0, pool.token1),

@@ -15,6 +15,7 @@ from zuno.lp.plan.unsigned import checksum_address, has_wrong_checksum
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.wallets import StoredWallet, Wallets
 from zuno.lp.service import arguments
+from zuno.lp.service.to_views import place
 from zuno.lp.service.views import ChainView, describe_place, format_moment, warn_tokens
 from zuno.present.document import Document, Mark, Tone, Value, document, facts, lines, row, table
 from zuno.present.values import bad, foreign, good, id_, name, quiet, when
@@ -210,9 +211,7 @@ class WalletOnChain:
         tokens, notes = await self._tokens()
         seen = await self._look(self._wallet, [token.address for token in tokens], ())
         return BalancesView(
-            chain=self._chain.info.name,
-            block=seen.block.number,
-            timestamp=seen.block.timestamp,
+            **place(self._chain.info.name, seen.block),
             wallet=self._wallet,
             balances=tuple(_balance(token, seen.holdings[token.address]) for token in tokens),
             notes=notes,
@@ -220,14 +219,11 @@ class WalletOnChain:
 
     async def allowances(self) -> AllowancesView:
         tokens, notes = await self._tokens()
-        info = self._chain.info
-        at = info.deployment
+        at = self._chain.info.deployment
         spenders = {at.position_manager: "PositionManager", at.universal_router: "UniversalRouter"}
         seen = await self._look(self._wallet, [token.address for token in tokens if not token.native], list(spenders))
         return AllowancesView(
-            chain=info.name,
-            block=seen.block.number,
-            timestamp=seen.block.timestamp,
+            **place(self._chain.info.name, seen.block),
             wallet=self._wallet,
             allowances=tuple(
                 view

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
@@ -234,28 +234,20 @@ def _list_rules(rules: tuple[AlertRuleView, ...]) -> Section | None:
     return section("Your levels", table(columns, map(cells, rules))) if rules else None
 
 
+@dataclass(frozen=True, slots=True)
 class AlertDesk:
     """List, acknowledge, snooze, add and remove; the monitor may change alerts at the same time."""
 
-    def __init__(
-        self,
-        store: AlertStore,
-        outbox: Outbox,
-        journal: Callable[[], Awaitable[Journal]],
-        clock: Clock,
-        read_position: ReadPosition,
-        is_watched: Callable[[LpPosition], bool],
-    ) -> None:
-        self._store = store
-        self._outbox = outbox
-        self._journal = journal
-        self._clock = clock
-        self._read_position = read_position
-        self._is_watched = is_watched
+    store: AlertStore
+    outbox: Outbox
+    journal: Callable[[], Awaitable[Journal]]
+    clock: Clock
+    read_position: ReadPosition
+    is_watched: Callable[[LpPosition], bool]
 
     async def list(self, *, everything: bool = False) -> AlertsView:
-        book, now = await self._store.book(), self._clock.now()
-        sending = await self._outbox.status(NoticeKind.ALERT)
+        book, now = await self.store.book(), self.clock.now()
+        sending = await self.outbox.status(NoticeKind.ALERT)
         dropped = book.dropped + sending.undeliverable
         return AlertsView(
             looked_at=book.looked_at,
@@ -269,13 +261,13 @@ class AlertDesk:
         )
 
     async def ack(self, text: str) -> AnsweredView:
-        wanted, now = alert_id(text), self._clock.now()
+        wanted, now = alert_id(text), self.clock.now()
         alert = await self._answer(wanted, lambda book: acknowledge_by_id(book, wanted, now))
         done = f"{wanted} is acknowledged: silent until it recovers or gets worse."
         return AnsweredView(done=done, alert=alert_view(alert, now))
 
     async def snooze(self, text: str, span: str) -> AnsweredView:
-        wanted, seconds, now = alert_id(text), arguments.parse_span(span), self._clock.now()
+        wanted, seconds, now = alert_id(text), arguments.parse_span(span), self.clock.now()
         if not 0 < seconds <= LONGEST_SNOOZE:
             raise UsageError(f"A snooze lasts from 1m to {LONGEST_SNOOZE // 86_400}d, not {span.strip()[:40]}.")
         until = Seconds(now + seconds)
@@ -287,9 +279,9 @@ class AlertDesk:
         given = [(condition, level) for condition, level in levels.items() if level is not None]
         if len(given) != 1:
             raise UsageError("Give one of --price-above, --price-below and --fees-above.")
-        (condition, typed), now = given[0], self._clock.now()
+        (condition, typed), now = given[0], self.clock.now()
         level = arguments.parse_amount(typed)
-        position = await self._read_position(text, chain)
+        position = await self.read_position(text, chain)
         base, quote = base_and_quote(position.pool.token0, position.pool.token1)
         fees = condition is Condition.FEES_ABOVE
         unit = quote.display_name if fees else f"{quote.display_name} per {base.display_name}"
@@ -304,39 +296,39 @@ class AlertDesk:
             unit,
             now,
         )
-        rule = await self._store.change(lambda book: add_rule(book, wanted))
+        rule = await self.store.change(lambda book: add_rule(book, wanted))
         if rule is None:
             raise Refused(f"There are {MOST_RULES} alert rules already; `zuno alerts remove RULE` makes room.")
         notes = []
         if judge_rule(None, wanted, position, now)[0] is not None:
             notes.append("it is reached already, so the next look of the monitor tells it")
-        if not self._is_watched(position):
+        if not self.is_watched(position):
             notes.append(f"the monitor does not watch {position.owner}: add it to ZUNO_WATCHED_WALLETS")
         if rule is wanted:
             await self._record(rule, "added")
         done = f"{rule.id} is set." if rule is wanted else f"{rule.id} says that already."
-        return RuleView(done=done, rule=rule_view(rule, await self._store.book()), notes=tuple(notes))
+        return RuleView(done=done, rule=rule_view(rule, await self.store.book()), notes=tuple(notes))
 
     async def remove(self, text: str) -> RuleView:
-        wanted, now = rule_id(text), self._clock.now()
-        before = await self._store.book()
-        rule = await self._store.change(lambda book: remove_rule(book, wanted, now))
+        wanted, now = rule_id(text), self.clock.now()
+        before = await self.store.book()
+        rule = await self.store.change(lambda book: remove_rule(book, wanted, now))
         if rule is None:
             raise NotFound(f"No alert rule {wanted}; `zuno alerts` lists them.")
         await self._record(rule, "removed")
         return RuleView(done=f"{wanted} is removed.", rule=rule_view(rule, before), notes=())
 
     async def _record(self, rule: AlertRule, done: str) -> None:
-        journal = await self._journal()
+        journal = await self.journal()
         payload = {**asdict(rule), "level": str(rule.level), "done": done}
         await journal.append(kind=RULE_ENTRY, author=Author("owner"), payload=payload)
-        await journal_events(self._store, journal)
+        await journal_events(self.store, journal)
 
     async def _answer(self, wanted: str, make: Callable[[AlertBook], tuple[AlertBook, Alert | None]]) -> Alert:
-        alert = await self._store.change(make)
+        alert = await self.store.change(make)
         if alert is None:
             raise NotFound(f"No alert {wanted} is on; `zuno alerts` lists those that are.")
-        await journal_events(self._store, await self._journal())
+        await journal_events(self.store, await self.journal())
         return alert
 
 
@@ -412,36 +404,23 @@ def rule_view(rule: AlertRule, book: AlertBook) -> AlertRuleView:
 def alert_view(alert: Alert, now: Seconds) -> AlertView:
     asleep = alert.snoozed_until is not None and now < alert.snoozed_until
     state = "snoozed" if asleep else "active" if alert.acknowledged_at is None else "acknowledged"
+    same = {name: getattr(alert, name) for name in ("id", "condition", "reason", "raised_at", "told_at")}
     return AlertView(
-        id=alert.id,
-        severity=alert.condition.severity,
-        condition=alert.condition,
+        **same,
         **_subject_fields(alert.subject),
+        severity=alert.condition.severity,
         rule=alert.subject.rule,
-        reason=alert.reason,
-        raised_at=alert.raised_at,
-        told_at=alert.told_at,
         state=state,
         snoozed_until=alert.snoozed_until if asleep else None,
     )
 
 
 def event_view(event: Event) -> AlertEventView:
-    return AlertEventView(
-        number=event.number,
-        at=event.at,
-        alert=event.alert,
-        happening=event.happening,
-        title=event_title(event),
-        severity=event.severity,
-        condition=event.condition,
-        **_subject_fields(event.subject),
-        reason=event.reason,
-        said=event.said,
-    )
+    shown = _subject_fields(event.subject) | {"title": event_title(event), "severity": event.severity}
+    return AlertEventView(**{name: value for name, value in asdict(event).items() if name != "subject"} | shown)
 
 
-def _subject_fields(subject: Subject) -> dict[str, str | None]:
+def _subject_fields(subject: Subject) -> dict[str, Any]:
     position = None if subject.position is None else str(subject.position)
     return {"chain": subject.chain, "wallet": subject.wallet, "position": position}
 

@@ -54,7 +54,6 @@ WALLETS_AT_ONCE: Final = 500
 """Wallets read together: their Transfer events are one query, and geth takes no more than 1,000 in one."""
 TOLD_EVERY: Final = 10.0
 """Seconds between two lines of progress."""
-_LONGEST_CLAUSE: Final = 300
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -156,57 +155,39 @@ class _RetryPause:
     until: float = 0.0
 
 
+@dataclass(slots=True, kw_only=True)
 class Monitor:
     """One at a time per home. `chain_of` opens a chain afresh where the world behind it may have been replaced."""
 
-    def __init__(
-        self,
-        *,
-        watches: Callable[[], Sequence[Watch]],
-        chain_of: Callable[[str], Chain],
-        store: AlertStore,
-        samples: Samples,
-        lock: ProcessLock,
-        journal: Callable[[], Awaitable[Journal]],
-        outbox: Outbox | None,
-        drain: OutboxDrain | None,
-        feed: JournalFeed | None = None,
-        clock: Clock,
-        period: float,
-        tell: Callable[[str], None],
-        limits: AlertThresholds = LIMITS,
-        patience: float = PATIENCE,
-        ping: Callable[[bool], Awaitable[None]] | None = None,
-    ) -> None:
-        """`ping`: asked after each round, with whether anything could be read. It never raises."""
-        self._watches = watches
-        self._chain_of = chain_of
-        self._store = store
-        self._samples = samples
-        self._lock = lock
-        self._journal = journal
-        self._outbox = outbox
-        self._drain = drain
-        self._feed = feed
-        self._clock = clock
-        self._period = period
-        self._tell = tell
-        self._limits = limits
-        self._patience = patience
-        self._ping = ping
-        self._pauses: dict[str, _RetryPause] = {}
-        self._next_wallet: dict[str, int] = {}
-        """By chain, where a round was cut short: the next one begins there."""
+    watches: Callable[[], Sequence[Watch]]
+    chain_of: Callable[[str], Chain]
+    store: AlertStore
+    samples: Samples
+    lock: ProcessLock
+    journal: Callable[[], Awaitable[Journal]]
+    outbox: Outbox | None
+    drain: OutboxDrain | None
+    feed: JournalFeed | None = None
+    clock: Clock
+    period: float
+    tell: Callable[[str], None]
+    limits: AlertThresholds = LIMITS
+    patience: float = PATIENCE
+    ping: Callable[[bool], Awaitable[None]] | None = None
+    """Asked after each round, with whether anything could be read. It never raises."""
+    _pauses: dict[str, _RetryPause] = field(default_factory=dict)
+    _next_wallet: dict[str, int] = field(default_factory=dict)
+    """By chain, where a round was cut short: the next one begins there."""
 
     async def once(self) -> TickView:
         """One look, with its alerts delivered if the notifier answers; `Unavailable` where nothing could be read."""
-        self._lock.take()
+        self.lock.take()
         try:
             tick = await self.tick()
-            if self._drain is not None:
-                await self._drain.deliver_once()
+            if self.drain is not None:
+                await self.drain.deliver_once()
         finally:
-            self._lock.leave()
+            self.lock.leave()
             await self._close()
         if tick.read_nothing:
             raise Unavailable(
@@ -216,8 +197,8 @@ class Monitor:
 
     async def run(self, hear: Callable[[TickView], None], stop: asyncio.Event) -> StoppedView:
         """Look every period until `stop`; a tick under way is finished and stored first."""
-        self._lock.take()
-        beside = [asyncio.create_task(task.run(stop)) for task in (self._drain, self._feed) if task is not None]
+        self.lock.take()
+        beside = [asyncio.create_task(task.run(stop)) for task in (self.drain, self.feed) if task is not None]
         ticks = 0
         try:
             while not stop.is_set():
@@ -227,22 +208,22 @@ class Monitor:
                     hear(tick)
                     ticks, ok = ticks + 1, not tick.read_nothing
                 except Unavailable as error:
-                    self._tell(str(error))
-                if self._ping is not None:
-                    await self._ping(ok)
+                    self.tell(str(error))
+                if self.ping is not None:
+                    await self.ping(ok)
                 spent = asyncio.get_running_loop().time() - began
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), max(0.0, self._period - spent))
+                    await asyncio.wait_for(stop.wait(), max(0.0, self.period - spent))
         finally:
             stop.set()
             await asyncio.gather(*beside)
             await self._close()
-            self._lock.leave()
+            self.lock.leave()
         return StoppedView(ticks=ticks, said=f"The monitor ended after {ticks} looks; what it saw is stored.")
 
     async def tick(self) -> TickView:
         """Look at every chain at the same time; each is judged and stored as it is read."""
-        watches = self._watches()
+        watches = self.watches()
         if not watches:
             raise UsageError("There is nothing to watch; set ZUNO_AGENT_WALLET_ADDRESS and an RPC URL.")
         by_chain: dict[str, list[Watch]] = {}
@@ -258,7 +239,7 @@ class Monitor:
         events = [event for _, happened in looks for event in happened]
         events += await self._end_unwatched(by_chain)
         notes = (*await self._append_alerts(), *await self._journal_events())
-        book, now = await self._store.book(), self._clock.now()
+        book, now = await self.store.book(), self.clock.now()
         return TickView(
             at=now,
             chains=tuple(_chain_view(seen, book) for seen, _ in looks),
@@ -272,32 +253,32 @@ class Monitor:
     async def _read_chain(self, name: str, watches: Sequence[Watch]) -> tuple[_ChainRead, tuple[Event, ...]]:
         seen = _ChainRead(name)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self.patience):
                 await self._read_wallets(seen, watches)
         except TimeoutError:
-            seen.failures.append(f"it took more than {self._patience:g} s")
+            seen.failures.append(f"it took more than {self.patience:g} s")
         except ZunoError as error:
-            seen.failures.append(_clause(error))
+            seen.failures.append(to_clause(error))
         except Exception as bug:  # one chain's bug must not silence the others
             _LOG.exception("looking at %s failed", name)
             seen.failures.append(f"Zuno has a bug ({type(bug).__name__})")
         self._record_result(name, failed=bool(seen.failures))
-        now = self._clock.now()
+        now = self.clock.now()
         look = ChainReading(
             name, tuple(seen.wallets), "; ".join(seen.failures), None if seen.block is None else seen.block.timestamp
         )
-        happened = await self._store.change(lambda book: record_reading(book, look, now, self._limits))
+        happened = await self.store.change(lambda book: record_reading(book, look, now, self.limits))
         if happened:
             seen.notes += await self._append_alerts()  # what this chain has to say does not wait for a slower one
         try:
-            await self._samples.keep(_pool_samples(seen), [] if seen.gas is None else [seen.gas], now)
+            await self.samples.keep(_pool_samples(seen), [] if seen.gas is None else [seen.gas], now)
         except (Unavailable, Broken) as error:
-            seen.notes.append(f"no sample was kept: {_clause(error)}")
+            seen.notes.append(f"no sample was kept: {to_clause(error)}")
         return seen, happened
 
     async def _read_wallets(self, seen: _ChainRead, watches: Sequence[Watch]) -> None:
-        chain = self._chain_of(seen.chain)
-        known = (await self._store.book()).chains.get(seen.chain)
+        chain = self.chain_of(seen.chain)
+        known = (await self.store.book()).chains.get(seen.chain)
         before = None if known is None else known.block_time
         named = dict.fromkeys([watch.wallet or await chain.wallet() for watch in watches])
         wallets, local = [wallet for wallet in named if wallet is not None], all(watch.local for watch in watches)
@@ -312,7 +293,7 @@ class Monitor:
                 _LOG.info("%s: %d of %d wallets read", seen.chain, done, len(wallets))
                 if (now := asyncio.get_running_loop().time()) - told >= TOLD_EVERY:
                     told = now
-                    self._tell(f"{seen.chain}: {done:,} of {len(wallets):,} wallets read")
+                    self.tell(f"{seen.chain}: {done:,} of {len(wallets):,} wallets read")
         self._next_wallet.pop(seen.chain, None)
         if seen.block is None:
             return
@@ -320,7 +301,7 @@ class Monitor:
             quote = await chain.gas()
             seen.gas = GasSample(seen.chain, seen.block.timestamp, quote.price)
         except ZunoError as error:
-            seen.notes.append(f"no gas price: {_clause(error)}")
+            seen.notes.append(f"no gas price: {to_clause(error)}")
 
     async def _read_together(
         self, chain: Chain, seen: _ChainRead, wallets: Sequence[Address], local: bool, before: Seconds | None
@@ -332,7 +313,7 @@ class Monitor:
                 self._check_fresh(every[0], before)
         except ZunoError as error:
             if len(wallets) == 1 or not isinstance(error, Malformed):
-                seen.failures.append(_clause(error))
+                seen.failures.append(to_clause(error))
                 return
             for half in (wallets[: len(wallets) // 2], wallets[len(wallets) // 2 :]):
                 await self._read_together(chain, seen, half, local, before)
@@ -343,7 +324,7 @@ class Monitor:
     def _check_fresh(self, holdings: Holdings, before: Seconds | None) -> None:
         """`Unavailable` where the node is behind, went back behind a block seen before, or is ahead of our clock."""
         at = holdings.snapshot.block.timestamp
-        age = self._clock.now() - at
+        age = self.clock.now() - at
         if age > STALE:
             raise Unavailable(f"its newest block is of {time_text(at)}, more than {STALE // 60} min ago")
         if age < -STALE:  # kept as the newest one seen, it would make every honest block after it an old one
@@ -378,37 +359,37 @@ class Monitor:
             mine = wallets.get(subject.chain, set())
             return bool(mine) and (subject.wallet is None or not mine.isdisjoint({None, subject.wallet}))
 
-        now = self._clock.now()
-        return await self._store.change(lambda book: end_unwatched(book, is_watched, now))
+        now = self.clock.now()
+        return await self.store.change(lambda book: end_unwatched(book, is_watched, now))
 
     async def _append_alerts(self) -> tuple[str, ...]:
         """An outbox that cannot be written is reported; what it lacks waits in the book for the next look."""
         try:
-            await append_alerts(self._store, self._outbox)
+            await append_alerts(self.store, self.outbox)
         except ZunoError as error:
-            return (f"alerts are not sent yet: {_clause(error)}",)
-        if self._drain is not None:
-            self._drain.wake()
+            return (f"alerts are not sent yet: {to_clause(error)}",)
+        if self.drain is not None:
+            self.drain.wake()
         return ()
 
     async def _count_waiting(self) -> int:
         try:
-            return 0 if self._outbox is None else (await self._outbox.status(NoticeKind.ALERT)).waiting
+            return 0 if self.outbox is None else (await self.outbox.status(NoticeKind.ALERT)).waiting
         except ZunoError:
             return 0  # told of where it was appended to
 
     async def _close(self) -> None:
-        if self._drain is not None:
-            await self._drain.close()
+        if self.drain is not None:
+            await self.drain.close()
 
     async def _journal_events(self) -> tuple[str, ...]:
         """A journal that cannot be written is reported, and stops no alert."""
         try:
-            book = await self._store.book()
+            book = await self.store.book()
             if book.last_number > book.journaled:  # a journal that nothing is written in is not even made
-                await journal_events(self._store, await self._journal())
+                await journal_events(self.store, await self.journal())
         except ZunoError as error:
-            return (f"the journal was not written: {_clause(error)}",)
+            return (f"the journal was not written: {to_clause(error)}",)
         return ()
 
     def _is_backing_off(self, name: str) -> bool:
@@ -419,13 +400,13 @@ class Monitor:
         """From the third failure on a chain is left alone for one period, then two, four …"""
         rest = self._pauses.setdefault(name, _RetryPause())
         rest.failures = rest.failures + 1 if failed else 0
-        pause = Backoff(self._period, LONGEST_BACKOFF).delay(rest.failures - self._limits.failures + 1)
+        pause = Backoff(self.period, LONGEST_BACKOFF).delay(rest.failures - self.limits.failures + 1)
         rest.until = asyncio.get_running_loop().time() + pause
 
 
-def _clause(error: ZunoError) -> str:
+def to_clause(error: ZunoError) -> str:
     """An error inside a sentence; part of it may be a node's own words."""
-    return plain_text(str(error), _LONGEST_CLAUSE).rstrip(".")
+    return plain_text(str(error), 300).rstrip(".")
 
 
 def _pool_samples(seen: _ChainRead) -> list[PoolSample]:

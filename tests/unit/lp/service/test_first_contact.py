@@ -151,7 +151,7 @@ async def test_whoever_waits_is_told_who_has_not_answered_and_for_how_long(
         if command == "plan":
             endpoint = await keeper.endpoint_for("axl", lambda: "test", pytest.fail, hear)
             assert endpoint is not None
-            await endpoint.close()
+            await endpoint.aclose()
         else:
             await keeper.ping("axl", hear)
     asked, first = heard[0]

@@ -281,7 +281,7 @@ async def test_one_that_dies_once_it_was_met_is_waited_for_again(home: Path) -> 
                 await story.beat()
             return roles
 
-        async def close(self) -> None:
+        async def aclose(self) -> None:
             return None
 
     async def open_endpoint(way: str) -> Any:
