@@ -150,6 +150,9 @@ class RuleShare(Wire):
     share: Share
     """Of the notional that the Judge wanted; 1: a veto."""
 
+    def describe(self) -> str:
+        return self.rule if self.share == 1 else f"{self.rule} {100 * self.share:.0f} %"
+
 
 class VetoScore(Wire):
     """A decision that wanted to open and was vetoed or cut, and how the trade would have come out."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from zuno.kernel.numbers_text import quantity_text
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (
     Act,
     Block,
@@ -175,8 +175,8 @@ class MandateView(View):
     max_daily_loss_usd: float
     stops: str
     judge_fallback: bool
-    granted: str
-    expires: str
+    granted: IsoTime
+    expires: IsoTime
     active: bool
 
     def summarise(self) -> Value:
@@ -218,8 +218,8 @@ class TradeOrderView(View):
     time_in_force: str
     reduce_only: bool
     status: str
-    planned: str
-    expires: str | None
+    planned: IsoTime
+    expires: IsoTime | None
     intent: str | None
     decision: str | None
     reason: ForeignText
@@ -245,8 +245,8 @@ class TradePositionView(HeldView):
     target: float | None
     liquidation: float | None
     """The mark at which the exchange takes the position; null where nothing is borrowed."""
-    hold_until: str | None
-    opened: str
+    hold_until: IsoTime | None
+    opened: IsoTime
     fees: float
     funding: float
     manual: bool
@@ -381,7 +381,7 @@ class FillView(View):
     currency: str
     maker: bool
     liquidation: bool
-    at: str
+    at: IsoTime
 
 
 class FillsView(AccountView):
@@ -426,8 +426,8 @@ class ClosedTradeView(View):
     net_pnl: float
     r: float | None
     exit_reason: str
-    opened: str
-    closed: str
+    opened: IsoTime
+    closed: IsoTime
     duration_hours: float
     exploration: bool
     decision: str | None

@@ -10,8 +10,8 @@ from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_reliability
 from zuno.trading.learn.evaluator import Evaluator
-from zuno.trading.model.known import pick
-from zuno.trading.model.memory import PostMortem, VetoScore
+from zuno.trading.model.known import derive
+from zuno.trading.model.memory import VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
 from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability, measure_reliability
 from zuno.trading.rules.performance import AccountLog
@@ -19,16 +19,12 @@ from zuno.trading.rules.trade_outcomes import VetoTotals, belongs_to_account, to
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (
-    AgentCalibrationView,
     EvaluationView,
     LearnedTradeView,
     NewLessonView,
-    ReliabilityBinView,
     TradeCalibrationView,
     VetoesView,
-    VetoRuleView,
     VetoScoreView,
-    VetoTotalsView,
 )
 
 NO_VERDICT: Final = f"Under {LEAST_OUTCOMES} outcomes no verdict is given: chance alone could explain what is seen."
@@ -75,8 +71,11 @@ class LearningDesk:
         return EvaluationView(
             **{**asked.head, "notes": (*asked.head["notes"], *found.notes)},
             said=said,
-            post_mortems=tuple(map(_learned_view, found.post_mortems)),
-            vetoes=tuple(map(_score_view, found.vetoes)),
+            post_mortems=tuple(
+                derive(LearnedTradeView, learned, learned.path, trade=learned.summary.trade)
+                for learned in found.post_mortems
+            ),
+            vetoes=tuple(derive(VetoScoreView, score) for score in found.vetoes),
             lessons=tuple(NewLessonView(id=each.id, cases=len(each.cases), text=each.text) for each in found.lessons),
             waiting=found.waiting,
         )
@@ -103,9 +102,9 @@ class LearningDesk:
             **{**asked.head, "notes": await self._notes(asked, len(cases))},
             said=describe_outcomes(outcomes),
             outcomes=outcomes,
-            agents=tuple(map(calibration_view, rows)),
+            agents=rows,
         )
-        return view, tuple(rows)
+        return view, rows
 
     async def vetoes(self, as_of: str | None = None) -> VetoesView:
         """What every veto and every cut saved or cost."""
@@ -117,7 +116,7 @@ class LearningDesk:
             and belongs_to_account(asked.account, score.account)
             and score.resolved < asked.before
         ]
-        rules = total_veto_views(scores)
+        rules = total_vetoes(scores)
         return VetoesView(
             **asked.head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest_scores(scores)
         )
@@ -161,45 +160,12 @@ def describe_outcomes(outcomes: int) -> str:
     return NO_VERDICT if outcomes < LEAST_OUTCOMES else ""
 
 
-def describe_vetoes(rules: Sequence[VetoTotalsView]) -> str:
+def describe_vetoes(rules: Sequence[VetoTotals]) -> str:
     if not rules:
         return "No decision that was vetoed or cut has been scored yet."
     return "" if any(row.enough for row in rules) else NO_VERDICT
 
 
-def total_veto_views(scores: Iterable[VetoScore]) -> tuple[VetoTotalsView, ...]:
-    return tuple(map(_totals_view, total_vetoes(scores)))
-
-
 def newest_scores(scores: Iterable[VetoScore]) -> tuple[VetoScoreView, ...]:
     newest = sorted(scores, key=lambda score: (-score.decided, score.id))
-    return tuple(map(_score_view, newest[:RECENT]))
-
-
-def _learned_view(post_mortem: PostMortem) -> LearnedTradeView:
-    return LearnedTradeView(
-        **pick(post_mortem, "id", "symbol", "side", "verdict", "outcome", "constraint", "source", "why_rules"),
-        **pick(post_mortem.path, "first_touch", "r"),
-        trade=post_mortem.summary.trade,
-        closed=iso(post_mortem.closed),
-    )
-
-
-def _score_view(score: VetoScore) -> VetoScoreView:
-    return VetoScoreView(
-        **pick(score, "run", "symbol", "side", "regime", "exit", "r", "pct"),
-        decided=iso(score.decided),
-        resolved=iso(score.resolved),
-        rules=tuple(VetoRuleView(**pick(part, *VetoRuleView.model_fields)) for part in score.rules),
-    )
-
-
-def calibration_view(row: Reliability) -> AgentCalibrationView:
-    bins = tuple(ReliabilityBinView(**pick(part, *ReliabilityBinView.model_fields)) for part in row.bins)
-    return AgentCalibrationView(**pick(row, *AgentCalibrationView.model_fields) | {"bins": bins})
-
-
-def _totals_view(row: VetoTotals) -> VetoTotalsView:
-    own = ("rule", "owner", "n", "vetoes", "unfilled", "saved_trades", "cost_trades", "total_r", "mean_r", "error_r")
-    enough = row.n >= LEAST_OUTCOMES
-    return VetoTotalsView(**pick(row, *own, "mean_pct"), cuts=row.n - row.vetoes, enough=enough)
+    return tuple(derive(VetoScoreView, score) for score in newest[:RECENT])

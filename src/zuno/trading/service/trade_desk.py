@@ -20,13 +20,14 @@ from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.logs import log_under
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
 from zuno.present.document import Document, Tone, Value, document, facts, lines
 from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.trade_events import (
@@ -89,7 +90,7 @@ class LedgerTotals(View):
 class ProtectionView(View):
     protection: str
     symbol: str | None
-    until: str | None
+    until: IsoTime | None
     """When it ends by itself."""
     ends: str
     """The same in words."""
@@ -606,13 +607,7 @@ def describe_post_mortem(written: PostMortem) -> str:
 
 
 def protection_view(lock: LockSet) -> ProtectionView:
-    return ProtectionView(
-        protection=lock.protection.value,
-        symbol=None if lock.symbol is None else lock.symbol.value,
-        until=None if lock.until is None else iso(lock.until),
-        ends=describe_end(lock),
-        reason=lock.reason,
-    )
+    return derive(ProtectionView, lock, ends=describe_end(lock))
 
 
 def _parse_speed(speed: str | None, since: str | None, until: str | None) -> bool:

@@ -11,12 +11,13 @@ from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.trading.chart.account_charts import describe_reliability
 from zuno.trading.model.chart import ReliabilityChart, ReliabilityPoint
 from zuno.trading.model.cycle import JudgeKind
-from zuno.trading.rules.calibration import Reliability, ReliabilityBin
+from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability, ReliabilityBin
 
 
 def row(role: str, regime: str = "all", n: int = 4) -> Reliability:
-    bins = (ReliabilityBin(0.5, 0.6, n, 0.55, 0.25),)
-    return Reliability(role, JudgeKind.RULES, regime, n, 0.2, None, 0.3, bins)
+    bins = (ReliabilityBin(low=0.5, high=0.6, n=n, claimed=0.55, came=0.25),)
+    figures = {"n": n, "brier": 0.2, "skill": None, "ece": 0.3, "bins": bins, "enough": n >= LEAST_OUTCOMES}
+    return Reliability(role=role, source=JudgeKind.RULES, regime=regime, **figures)
 
 
 def chart(*rows: Reliability, synthetic: bool = False) -> ReliabilityChart:
