@@ -11,14 +11,14 @@ from typing import Final, Literal
 
 from zuno.trading.execute.close_worker import CloseWorker, PositionGuard
 from zuno.trading.execute.gate_state import GateState
-from zuno.trading.execute.order_sender import OrderSender, Purpose
+from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import ZERO, Order, OrderRequest, OrderStatus, client_order_id, opening_side
 from zuno.trading.model.trade_events import IntentEnded, IntentKind, IntentLeg, OrderPlanned, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import Purpose, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, next_entry_step
 
 MAX_PASSES: Final = 24

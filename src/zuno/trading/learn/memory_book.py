@@ -4,8 +4,7 @@ resolved cases agree and reviewed once when later ones contradict them. Files an
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest
@@ -189,8 +188,7 @@ LESSON_AUTHOR: Final = Author(LESSON_ROLE)
 REVIEW_AUTHOR: Final = Author(REVIEWER)
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(NamedTuple):
     lessons: tuple[Lesson, ...] = ()
     reviews: tuple[LessonReview, ...] = ()
 

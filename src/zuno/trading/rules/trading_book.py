@@ -403,15 +403,9 @@ class TradingBook(BookState):
 
 def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
     """The levels and the origin of a trade are those of the intent that opened it."""
-    trade.intent, trade.decision, trade.mode = intent.id, intent.decision, intent.mode
-    trade.exploration, trade.judge, trade.family, trade.edge = (
-        intent.exploration,
-        intent.judge,
-        intent.family,
-        intent.edge,
-    )
-    trade.llm_cost_usd = intent.llm_cost_usd
-    trade.hold, trade.hold_until = intent.hold, hold_until(trade.opened, intent.hold)
+    for name in ("decision", "mode", "exploration", "judge", "family", "edge", "llm_cost_usd", "hold"):
+        setattr(trade, name, getattr(intent, name))
+    trade.intent, trade.hold_until = intent.id, hold_until(trade.opened, intent.hold)
     leg = next((leg for leg in intent.legs if leg.exchange is trade.exchange), None)
     if leg is not None:
         trade.stop = trade.first_stop = leg.stop

@@ -34,14 +34,6 @@ RECENT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class LearningDeskBackends:
-    desk: TradingDesk
-    evaluator: Evaluator
-    log: AccountLog
-    now: Callable[[], Millis]
-
-
-@dataclass(frozen=True, slots=True)
 class _Asked:
     account: str
     origin: str
@@ -53,17 +45,18 @@ class _Asked:
 
 
 class LearningDesk:
-    def __init__(self, backends: LearningDeskBackends, name: str | None = None) -> None:
+    def __init__(
+        self, desk: TradingDesk, evaluator: Evaluator, log: AccountLog, now: Callable[[], Millis], name: str | None
+    ) -> None:
         """`name`: of `--account`."""
         if name is not None:
             check_account_name(name)
-        self._with = backends
-        self._name = name
+        self._desk, self._evaluator, self._log, self._now, self._name = desk, evaluator, log, now, name
 
     async def evaluate(self) -> EvaluationView:
         """Score what resolved since the last time: closed trades, and decisions that were vetoed or cut."""
         asked = await self._ask(None)
-        found = await self._with.evaluator.evaluate(asked.account, asked.origin, asked.now)
+        found = await self._evaluator.evaluate(asked.account, asked.origin, asked.now)
         said = (
             f"New since the last evaluation: post-mortems {len(found.post_mortems)}, vetoes and cuts "
             f"{len(found.vetoes)}, lessons {len(found.lessons)}; waiting for the market: {found.waiting}."
@@ -83,7 +76,7 @@ class LearningDesk:
     async def calibration(self, as_of: str | None = None) -> tuple[TradeCalibrationView, bytes | None]:
         """How far each agent's claims can be relied on, and the picture of it where there is one."""
         view, rows = await self._measure_calibration(as_of)
-        painter = self._with.desk.painter
+        painter = self._desk.painter
         if not rows or painter.media_type != "image/png":
             return view, None
         chart = describe_reliability(rows, view.mode.upper(), view.account, view.origin, synthetic=view.synthetic)
@@ -95,7 +88,7 @@ class LearningDesk:
 
     async def _measure_calibration(self, as_of: str | None) -> tuple[TradeCalibrationView, tuple[Reliability, ...]]:
         asked = await self._ask(as_of)
-        cases = await self._with.evaluator.cases(asked.account, asked.before)
+        cases = await self._evaluator.cases(asked.account, asked.before)
         rows = measure_reliability(cases)
         outcomes = sum(bool(case.claims) for case in cases)
         view = TradeCalibrationView(
@@ -111,7 +104,7 @@ class LearningDesk:
         asked = await self._ask(as_of)
         scores = [
             score
-            for score in await self._with.evaluator.vetoes.read()
+            for score in await self._evaluator.vetoes.read()
             if score.origin == asked.origin
             and belongs_to_account(asked.account, score.account)
             and score.resolved < asked.before
@@ -123,15 +116,15 @@ class LearningDesk:
 
     async def _ask(self, as_of: str | None) -> _Asked:
         """The account, and the moment up to which things are known: of a recording its end, live the present."""
-        desk = self._with.desk
+        desk = self._desk
         notes: tuple[str, ...] = ()
         if as_of is None and desk.live(None):
-            at = self._with.now()
+            at = self._now()
         else:
             moment = await desk.newest_moment(as_of)
             at, notes = moment.as_of, moment.notes
         account = account_name(desk.origin, self._name)
-        await require_account(self._with.log, desk.origin, self._name)
+        await require_account(self._log, desk.origin, self._name)
         mode = account_mode(account)
         head = {
             "synthetic": mode == "paper" and desk.origin.startswith("SYNTHETIC"),
@@ -145,7 +138,7 @@ class LearningDesk:
         return _Asked(account, desk.origin, at, EVER if as_of is None else at, head)
 
     async def _notes(self, asked: _Asked, learned: int) -> tuple[str, ...]:
-        book = await self._with.log.history(asked.account)
+        book = await self._log.history(asked.account)
         waiting = sum(summary.closed < asked.before for summary in book.closed) - learned
         notes: tuple[str, ...] = asked.head["notes"]
         return (

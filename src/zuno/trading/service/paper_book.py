@@ -252,19 +252,16 @@ class PaperBookDesk:
         log: AccountLog,
         inventory: Inventory,
         fees: Fees | None = None,
-        name: str = "",
     ) -> None:
-        """`name`: of one of several paper accounts."""
         self._fees = fees or Fees()
         self._desk = desk
         self._store = store
         self._log = log
-        self._name = name
         self._inventory = inventory
 
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._desk.newest_moment(as_of)
-        own = self._recorded_moment(await self._log.history(self._account(self._desk.origin)), as_of)
+        own = self._recorded_moment(await self._log.history(paper_account(self._desk.origin)), as_of)
         at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
         prices = await read_prices(self._store, at, recorded=own is not None)
         # A market's moment is looked at from before it; an account's own last one holds what happened then.
@@ -406,7 +403,7 @@ class PaperBookDesk:
 
     async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
         looked = await self._desk.newest_moment(as_of, symbols)
-        book = await self._log.open_book(self._account(self._desk.origin))
+        book = await self._log.open_book(paper_account(self._desk.origin))
         newest = book.newest
         moment = looked.as_of
         own = self._recorded_moment(book, as_of)
@@ -428,14 +425,11 @@ class PaperBookDesk:
         """Of an account in recorded time, where no moment is asked for."""
         return book.recorded_moment(live=self._desk.live(None)) if as_of is None else None
 
-    def _account(self, origin: str) -> str:
-        return paper_account(origin, self._name)
-
     async def _read_account(
         self, origin: str, moment: Millis, prices: Prices
     ) -> tuple[Account, tuple[PositionClosed, ...]]:
         """What was held strictly before a moment, and which positions were liquidated by then and nobody wrote it."""
-        book = await read_before(self._log, self._account(origin), moment)
+        book = await read_before(self._log, paper_account(origin), moment)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _without(book, liquidated), liquidated
 
@@ -485,7 +479,7 @@ class PaperBookDesk:
 
     async def _write_changes(self, page: _Page, changes: Sequence[BookChange], said: Sequence[str]) -> BookView:
         """All of them tried before the first is written."""
-        account = self._account(self._desk.origin)
+        account = paper_account(self._desk.origin)
         events = [ManualChange(at=change.at, change=change) for change in (*page.liquidated, *changes)]
         before = page.book.count
         page.book.apply_all(events)
