@@ -13,6 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.post_mortem import LESSON_ROLE, REVIEWER, word_lesson, word_review
+from zuno.trading.model.known import derive
 from zuno.trading.model.memory import (
     LESSON,
     LESSON_REVIEW,
@@ -46,14 +47,8 @@ def post_mortem_id(account: str, trade: str) -> str:
 
 
 def memory_record(post_mortem: PostMortem) -> MemoryRecord:
-    return MemoryRecord(
-        id=post_mortem.id,
-        channel=Channel.SYSTEM_POST_MORTEM,
-        origin=post_mortem.origin,
-        symbol=post_mortem.symbol,
-        at=post_mortem.closed,
-        text=post_mortem.setup,
-    )
+    own = {"channel": Channel.SYSTEM_POST_MORTEM, "at": post_mortem.closed, "text": post_mortem.setup}
+    return derive(MemoryRecord, post_mortem, **own)
 
 
 class MemoryBook:

@@ -22,7 +22,7 @@ from zuno.kernel.view import View
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Decision, JudgeKind, Outcome, Regime, RegimeFamily
 from zuno.trading.model.market import Side
-from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord
+from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord, ReliabilityBin
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.score import board_entries
 
@@ -172,17 +172,6 @@ BINS: Final = 10
 EVERY_REGIME: Final = "all"
 _SCALE: Final = 10**6
 """Claims are put into bins as whole millionths: no last bit moves one."""
-
-
-class ReliabilityBin(View):
-    low: float
-    high: float
-    n: int
-    claimed: float
-    """Mean of what was claimed."""
-    came: float
-    """Mean of what came."""
-    LEFT_OUT: ClassVar = frozenset({"low", "high"})
 
 
 class Reliability(View):

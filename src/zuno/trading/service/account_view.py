@@ -105,14 +105,7 @@ class AccountView(OriginView):
             foreign(f"{self.label} · {title}", _MODE_TONES[self.mode]),
             *parts,
             context=foreign(f"as of {self.as_of} · {self.market}"),
-            urgent=[
-                foreign(
-                    f"LOCKED{'' if lock.symbol is None else f' {lock.symbol}'} by {lock.protection} {lock.ends}: "
-                    f"{lock.reason}",
-                    Tone.WARN,
-                )
-                for lock in self.protections
-            ],
+            urgent=[lock.write(Tone.WARN) for lock in self.protections],
             notes=map(foreign, self.notes),
             acts=acts,
             pictures=pictures,

@@ -97,6 +97,10 @@ class ProtectionView(View):
     reason: ForeignText
     LEFT_OUT: ClassVar = frozenset({"until"})
 
+    def write(self, tone: Tone) -> Value:
+        symbol = "" if self.symbol is None else f" {self.symbol}"
+        return foreign(f"LOCKED{symbol} by {self.protection} {self.ends}: {self.reason}", tone)
+
 
 DeskEventKind = Literal["cycle", "opened", "closed", "learned", "lock", "note"]
 
@@ -167,10 +171,7 @@ class DeskRunView(OriginView):
                 ("invariants", Value(self.invariants, Tone.GOOD if self.invariants == "ok" else Tone.BAD)),
             ),
             lines(foreign(self.said, Tone.QUIET)),
-            urgent=[
-                foreign(f"LOCKED {lock.symbol or ''} by {lock.protection} {lock.ends}: {lock.reason}", Tone.BAD)
-                for lock in self.protections
-            ],
+            urgent=[lock.write(Tone.BAD) for lock in self.protections],
             notes=map(foreign, self.notes),
         )
 
