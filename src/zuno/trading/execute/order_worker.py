@@ -58,7 +58,9 @@ class EntryWorker:
         quote = await venue.quote(intent.symbol)
         filters = await (self._state.filters if orders else self._state.fresh_filters)(exchange, intent.symbol)
         task = await self._sender.build_entry_task(tracked, leg, quote, filters, now)
-        step = next_entry_step(task, [_entry_order(order) for order in orders])
+        step = next_entry_step(
+            task, [EntryOrder(o.status, o.filled, o.expires, o.request.type, o.request.time_in_force) for o in orders]
+        )
         for number in step.cancel:
             await self._sender.cancel(venue, orders[number])
         if step.done:
@@ -115,10 +117,6 @@ class EntryWorker:
         return IntentEnded(
             at=self._state.event_time(), intent=intent.id, state=state, reason="; ".join(dict.fromkeys(reasons))[:600]
         )
-
-
-def _entry_order(order: TrackedOrder) -> EntryOrder:
-    return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
 
 
 class OrderWorker:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import methodcaller
 from typing import Any, ClassVar, Final
 
-from zuno.kernel.clock import iso as iso
 from zuno.kernel.numbers_text import format_number, format_span
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.kernel.clock import iso
@@ -33,17 +32,6 @@ RECENT: Final = 20
 """Scores that are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    account: str
-    origin: str
-    now: Millis
-    """Of the market."""
-    before: Millis
-    """Nothing of this moment or later is known."""
-    head: Mapping[str, Any]
-
-
 class LearningDesk:
     def __init__(
         self, desk: TradingDesk, evaluator: Evaluator, log: AccountLog, now: Callable[[], Millis], name: str | None
@@ -55,14 +43,14 @@ class LearningDesk:
 
     async def evaluate(self) -> EvaluationView:
         """Score what resolved since the last time: closed trades, and decisions that were vetoed or cut."""
-        asked = await self._ask(None)
-        found = await self._evaluator.evaluate(asked.account, asked.origin, asked.now)
+        head, now, _ = await self._ask(None)
+        found = await self._evaluator.evaluate(head["account"], self._desk.origin, now)
         said = (
             f"New since the last evaluation: post-mortems {len(found.post_mortems)}, vetoes and cuts "
             f"{len(found.vetoes)}, lessons {len(found.lessons)}; waiting for the market: {found.waiting}."
         )
         return EvaluationView(
-            **{**asked.head, "notes": (*asked.head["notes"], *found.notes)},
+            **{**head, "notes": (*head["notes"], *found.notes)},
             said=said,
             post_mortems=tuple(
                 derive(LearnedTradeView, learned, learned.path, trade=learned.summary.trade)
@@ -87,12 +75,12 @@ class LearningDesk:
         return (await self._measure_calibration(as_of))[0]
 
     async def _measure_calibration(self, as_of: str | None) -> tuple[TradeCalibrationView, tuple[Reliability, ...]]:
-        asked = await self._ask(as_of)
-        cases = await self._evaluator.cases(asked.account, asked.before)
+        head, _, before = await self._ask(as_of)
+        cases = await self._evaluator.cases(head["account"], before)
         rows = measure_reliability(cases)
         outcomes = sum(bool(case.claims) for case in cases)
         view = TradeCalibrationView(
-            **{**asked.head, "notes": await self._notes(asked, len(cases))},
+            **{**head, "notes": await self._notes(head, before, len(cases))},
             said=describe_outcomes(outcomes),
             outcomes=outcomes,
             agents=rows,
@@ -101,21 +89,22 @@ class LearningDesk:
 
     async def vetoes(self, as_of: str | None = None) -> VetoesView:
         """What every veto and every cut saved or cost."""
-        asked = await self._ask(as_of)
+        head, _, before = await self._ask(as_of)
         scores = [
             score
             for score in await self._evaluator.vetoes.read()
-            if score.origin == asked.origin
-            and belongs_to_account(asked.account, score.account)
-            and score.resolved < asked.before
+            if score.origin == self._desk.origin
+            and belongs_to_account(head["account"], score.account)
+            and score.resolved < before
         ]
         rules = total_vetoes(scores)
         return VetoesView(
-            **asked.head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest_scores(scores)
+            **head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest_scores(scores)
         )
 
-    async def _ask(self, as_of: str | None) -> _Asked:
-        """The account, and the moment up to which things are known: of a recording its end, live the present."""
+    async def _ask(self, as_of: str | None) -> tuple[dict[str, Any], Millis, Millis]:
+        """What every answer says; the market's moment, of a recording its end, live the present; and the one of which,
+        and of later, nothing is known."""
         desk = self._desk
         notes: tuple[str, ...] = ()
         if as_of is None and desk.live(None):
@@ -135,12 +124,12 @@ class LearningDesk:
             "as_of": iso(at),
             "notes": notes,
         }
-        return _Asked(account, desk.origin, at, EVER if as_of is None else at, head)
+        return head, at, EVER if as_of is None else at
 
-    async def _notes(self, asked: _Asked, learned: int) -> tuple[str, ...]:
-        book = await self._log.history(asked.account)
-        waiting = sum(summary.closed < asked.before for summary in book.closed) - learned
-        notes: tuple[str, ...] = asked.head["notes"]
+    async def _notes(self, head: Mapping[str, Any], before: Millis, learned: int) -> tuple[str, ...]:
+        book = await self._log.history(head["account"])
+        waiting = sum(summary.closed < before for summary in book.closed) - learned
+        notes: tuple[str, ...] = head["notes"]
         return (
             (*notes, f"closed trades not evaluated yet: {waiting}; run `zuno trade evaluate`") if waiting > 0 else notes
         )

@@ -37,6 +37,7 @@ from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, Node, NodeEvent, Outcome
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
@@ -376,9 +377,7 @@ class Cycles:
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
             moment = notebook.read(Node.COLLECT_DATA, MarketMoment)
-            claim = ExplorationClaim(
-                origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own, account=asked.account
-            )
+            claim = derive(ExplorationClaim, asked, moment, explored=own)
             entry = await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=notebook.run_id)
             return await list_explorations(past, asked, moment, before=entry.seq)
 

@@ -49,7 +49,7 @@ from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.runs import Cycles
-from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock, list_symbols
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock
 
 EVALUATED: Final = "trading_evaluation"
 STOP_REQUEST: Final = "trading_stop"
@@ -235,7 +235,7 @@ class TradeDesk:
     ) -> DeskRunView:
         """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments). `live`: with
         money, once everything is there and the word was typed."""
-        plan = DeskPlan(list_symbols([parse_symbol(symbol) for symbol in symbols]), parse_mode(mode))
+        plan = DeskPlan(tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(Symbol), parse_mode(mode))
         account = check_account_choice(account, live=live)
         fast = _parse_speed(speed, since, until)
         if account in (LIVE_ACCOUNT, DEMO_ACCOUNT):
